@@ -88,7 +88,9 @@ Result<std::vector<ProblemTrials>> parseText(std::string_view text,
   if (!lines.next(line) || !parse(header) || !header.contains("mgpu_db"))
     return fail(
         ErrorKind::Invalid,
-        fmt::format("'{}' is not what `mgpu-tune db export` writes", name));
+        fmt::format(
+            "'{}' is neither a database nor what `mgpu-tune db export` writes",
+            name));
   if (header["mgpu_db"] != textVersion)
     return fail(
         ErrorKind::Unsupported,

@@ -32,10 +32,11 @@ loadArgumentArray(const planner::ProgramArgument &argument,
   return ArgumentArray{&argument, std::move(*array)};
 }
 
-Result<std::vector<ArgumentArray>> loadArguments(const LoadedProgram &program,
-                                                 bool makeUp,
-                                                 const IsNeeded &isNeeded) {
+Result<std::vector<ArgumentArray>>
+loadArguments(const LoadedProgram &program, bool makeUp,
+              const IsNeeded &isNeeded, std::vector<std::string> *madeUpNames) {
   std::vector<ArgumentArray> values;
+  std::vector<std::string> made;
   auto isElsewhere = [&](const planner::ProgramArgument &argument) {
     return isNeeded && argument.buffer && !isNeeded(*argument.buffer);
   };
@@ -58,12 +59,20 @@ Result<std::vector<ArgumentArray>> loadArguments(const LoadedProgram &program,
     if (!makeUp)
       return fail(ErrorKind::Usage,
                   fmt::format("argument '{0}' is read but has no value; give "
-                              "--arg {0}=VALUE",
+                              "--arg {0}=VALUE, or --random",
                               argument.name));
+    made.push_back(argument.name);
     MGPU_TRY_ASSIGN(values.emplace_back(),
                     loadArgumentArray(argument, argument.name,
                                       madeUp(argument.elementType)));
   }
+  if (madeUpNames)
+    *madeUpNames = std::move(made);
+  else if (!made.empty())
+    fmt::print(stderr,
+               "mgpu-tune: no value for {}: random numbers are used "
+               "(zeros for integers)\n",
+               fmt::join(made, ", "));
   return values;
 }
 

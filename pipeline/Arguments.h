@@ -28,10 +28,11 @@ using IsNeeded = std::function<bool(planner::BufferId)>;
 /// The arrays of program.from.arguments, loaded and of the right shape. An
 /// argument that is read but has no value is a Usage error. With `makeUp` it
 /// gets one: random numbers of [0, 1) for floats, zeros for integers, which may
-/// be indices.
-Result<std::vector<ArgumentArray>> loadArguments(const LoadedProgram &program,
-                                                 bool makeUp = false,
-                                                 const IsNeeded &isNeeded = {});
+/// be indices; `madeUpNames` gets the names of those, or stderr if it is null.
+Result<std::vector<ArgumentArray>>
+loadArguments(const LoadedProgram &program, bool makeUp = false,
+              const IsNeeded &isNeeded = {},
+              std::vector<std::string> *madeUpNames = nullptr);
 
 } // namespace mgpu::pipeline
 

@@ -29,9 +29,10 @@ static IsNeeded isHere(const LoadedProgram &program, Runner &runner) {
   };
 }
 
-Result<void> bindArguments(const LoadedProgram &program, Runner &runner) {
+Result<void> bindArguments(const LoadedProgram &program, Runner &runner,
+                           bool makeUp) {
   MGPU_TRY_ASSIGN(const auto values,
-                  loadArguments(program, false, isHere(program, runner)));
+                  loadArguments(program, makeUp, isHere(program, runner)));
   for (const ArgumentArray &each : values) {
     const planner::BufferId id = *each.argument->buffer;
     if (uint64_t bytes = program.dag.buffer(id).sizeBytes;

@@ -33,8 +33,10 @@ openTargetRunner(LoadedProgram &program, const PrepareOptions &prepare,
 /// Invalid where a replay wrote outside of the program's buffers.
 Result<void> checkGuard(tuner::GuardedDriver &guard);
 
-/// Fills the program's host buffers with the values of its arguments.
-Result<void> bindArguments(const LoadedProgram &program, Runner &runner);
+/// Fills the program's host buffers with the values of its arguments; `makeUp`
+/// as loadArguments() has it.
+Result<void> bindArguments(const LoadedProgram &program, Runner &runner,
+                           bool makeUp = false);
 
 /// A round after the first, ready to be bound, and what it took.
 struct MadeRound {

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "pipeline/SourceCompiler.h"
 
-#include "db/FileSystem.h"
-#include "db/SqliteBlobCache.h"
 #include "device/host/CpuLevel.h"
 #include "kernels/compile/CudaFileText.h"
 #include "kernels/compile/HostCompiler.h"
+#include "kernels/compile/KernelCache.h"
 #include "support/Parallel.h"
 
 #include <fmt/format.h>
@@ -31,16 +30,8 @@ static Result<void> checkHost(const planner::Dag &dag) {
   return {};
 }
 
-/// Null where there is none: nothing but time is lost.
-static std::unique_ptr<device::BlobCache> openCache() {
-  if (auto path = db::databasePath(""))
-    if (auto opened = db::SqliteBlobCache::open(*path))
-      return std::move(*opened);
-  return nullptr;
-}
-
-/// Another machine that has the same database may be of another level than
-/// this one.
+/// Another machine that has the same caches may be of another level than this
+/// one.
 static std::string levelOf(const std::string &cpu) {
   const std::vector<std::string_view> levels = device::cpuLevels();
   return cpu != "native" || levels.empty() ? cpu : std::string(levels.front());
@@ -50,11 +41,10 @@ Result<std::vector<Compiler::Object>>
 SourceCompiler::compileKernels(const planner::Dag &dag,
                                const std::string &cpu) const {
   MGPU_TRY(checkHost(dag));
-  const auto cache = openCache();
   std::vector<Result<Object>> objects(dag.kernels.size());
   parallelFor(objects.size(), 0, [&](size_t k) {
     objects[k] = kernels::compileHostSource(dag.kernels[k], {}, levelOf(cpu),
-                                            cache.get());
+                                            kernels::userKernelCache());
   });
   return allOf(std::move(objects));
 }
@@ -83,7 +73,7 @@ Result<Compiler::Object> SourceCompiler::buildHostKernel(
         config.tunables[k] != values.front())
       macros.emplace_back(name, config.tunables[k]);
   return kernels::compileHostSource(dag.kernels[kernel.value], macros,
-                                    levelOf(cpu), openCache().get());
+                                    levelOf(cpu), kernels::userKernelCache());
 }
 
 std::vector<Result<kernels::CudaText>>

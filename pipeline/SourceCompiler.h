@@ -9,8 +9,8 @@
 
 namespace mgpu::pipeline {
 
-/// Keeps nothing between calls, which may run at the same time; objects are
-/// kept in the user's database where there is one.
+/// Objects for the host are kept between runs (kernels/compile/KernelCache.h);
+/// calls may run at the same time.
 class SourceCompiler final : public Compiler {
 public:
   /// Unsupported for a kernel that has no C++ for the host.

@@ -178,34 +178,15 @@ Result<std::vector<tuner::ProgramInput>>
 programInputs(const LoadedProgram &program,
               std::vector<tuner::ProgramInput> given,
               std::vector<std::string> *madeUp) {
-  std::set<planner::BufferId> known;
+  std::set<planner::BufferId> ofCaller;
   for (const tuner::ProgramInput &input : given)
-    known.insert(input.buffer);
-  const std::set<planner::BufferId> ofCaller = known;
+    ofCaller.insert(input.buffer);
+  auto isNeeded = [&](planner::BufferId id) { return !ofCaller.contains(id); };
   MGPU_TRY_ASSIGN(auto arguments,
-                  loadArguments(program, true, [&](planner::BufferId id) {
-                    return !ofCaller.contains(id);
-                  }));
-  for (const auto &[key, value] : program.from.arguments) {
-    MGPU_TRY_ASSIGN(const planner::ProgramArgument *argument,
-                    findArgument(program, key, "--arg", false));
-    if (argument->buffer)
-      known.insert(*argument->buffer);
-  }
-  std::vector<std::string> made;
-  for (ArgumentArray &argument : arguments) {
-    if (!known.contains(*argument.argument->buffer))
-      made.push_back(argument.argument->name);
+                  loadArguments(program, true, isNeeded, madeUp));
+  for (ArgumentArray &argument : arguments)
     given.push_back({*argument.argument->buffer, argument.value.elementType,
                      std::move(argument.value.bytes)});
-  }
-  if (madeUp)
-    *madeUp = std::move(made);
-  else if (!made.empty())
-    fmt::print(stderr,
-               "mgpu-tune: no value for {}: random numbers are used "
-               "(zeros for integers)\n",
-               fmt::join(made, ", "));
   return given;
 }
 

@@ -2,6 +2,7 @@
 #include "kernels/host/HostCodegen.h"
 
 #include "kernels/abi/HostKernelAbi.h"
+#include "kernels/host/HostEmitter.h"
 
 #include "mlir/Target/LLVMIR/Export.h"
 #include "mlir/Target/LLVMIR/ModuleTranslation.h"
@@ -25,6 +26,25 @@ namespace mgpu::kernels {
 
 namespace {
 
+/// What LLVM calls the processor, and its features.
+struct Processor {
+  std::string name, features;
+};
+
+Result<Processor> processorOf(const std::string &cpu) {
+  if (cpu == "native") {
+    llvm::SubtargetFeatures features;
+    for (const auto &[feature, has] : llvm::sys::getHostCPUFeatures())
+      features.AddFeature(feature, has);
+    return Processor{llvm::sys::getHostCPUName().str(), features.getString()};
+  }
+  if (cpu == "x86-64-v2" || cpu == "x86-64-v3" || cpu == "x86-64-v4")
+    return Processor{cpu, ""};
+  return fail(ErrorKind::Usage,
+              "unknown host CPU level '" + cpu +
+                  "'; use native, x86-64-v2, x86-64-v3 or x86-64-v4");
+}
+
 Result<std::unique_ptr<llvm::TargetMachine>>
 makeTargetMachine(const std::string &cpu) {
   static std::once_flag initialised;
@@ -40,25 +60,15 @@ makeTargetMachine(const std::string &cpu) {
   if (!target)
     return fail(ErrorKind::Absent,
                 "LLVM cannot generate code for this machine: " + message);
-  std::string name = cpu;
-  llvm::SubtargetFeatures features;
-  if (cpu == "native") {
-    name = llvm::sys::getHostCPUName().str();
-    for (const auto &[feature, has] : llvm::sys::getHostCPUFeatures())
-      features.AddFeature(feature, has);
-  } else if (cpu != "x86-64-v2" && cpu != "x86-64-v3" && cpu != "x86-64-v4") {
-    return fail(ErrorKind::Usage,
-                "unknown host CPU level '" + cpu +
-                    "'; use native, x86-64-v2, x86-64-v3 or x86-64-v4");
-  }
+  MGPU_TRY_ASSIGN(const Processor processor, processorOf(cpu));
   llvm::TargetOptions options;
   options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
   std::unique_ptr<llvm::TargetMachine> machine(target->createTargetMachine(
-      triple, name, features.getString(), options, llvm::Reloc::PIC_,
+      triple, processor.name, processor.features, options, llvm::Reloc::PIC_,
       std::nullopt, llvm::CodeGenOptLevel::Aggressive));
   if (!machine)
     return fail(ErrorKind::Absent,
-                "LLVM cannot generate code for CPU '" + name + "'");
+                "LLVM cannot generate code for CPU '" + processor.name + "'");
   return machine;
 }
 
@@ -89,6 +99,12 @@ void optimise(llvm::Module &module, llvm::TargetMachine &machine,
 }
 
 } // namespace
+
+Result<std::string> hostTargetId(const std::string &cpu) {
+  MGPU_TRY_ASSIGN(const Processor processor, processorOf(cpu));
+  MGPU_TRY_ASSIGN(const std::string linker, linkerId());
+  return processor.name + " " + processor.features + " " + linker;
+}
 
 Result<llvm::SmallVector<char, 0>> emitObject(mlir::ModuleOp module,
                                               const HostCodeOptions &options) {

@@ -45,6 +45,10 @@ emitHostKernel(mlir::ModuleOp kernel, Dim3 block,
 /// What emitHostKernel() would refuse, without making code of it.
 Result<void> verifyHostKernel(mlir::ModuleOp kernel, Dim3 block);
 
+/// Names what decides the code beside the kernel and this program: the
+/// processor that `cpu` means here, and the linker.
+Result<std::string> hostTargetId(const std::string &cpu);
+
 } // namespace mgpu::kernels
 
 #endif // MGPU_KERNELS_HOST_HOSTEMITTER_H

@@ -125,6 +125,15 @@ Result<void> checkSymbols(const llvm::SmallVectorImpl<char> &object) {
 
 } // namespace
 
+Result<std::string> linkerId() {
+  MGPU_TRY_ASSIGN(const std::string linker, findLinker());
+  std::error_code error;
+  const auto bytes = fs::file_size(linker, error);
+  const auto changed = fs::last_write_time(linker, error);
+  return linker + " " + std::to_string(bytes) + " " +
+         std::to_string(changed.time_since_epoch().count());
+}
+
 Result<std::vector<std::byte>>
 linkSharedObject(const llvm::SmallVectorImpl<char> &object) {
   MGPU_TRY(checkSymbols(object));

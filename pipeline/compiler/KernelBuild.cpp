@@ -2,13 +2,16 @@
 #include "pipeline/compiler/KernelBuild.h"
 
 #include "kernels/compile/CudaFileText.h"
+#include "kernels/cuda/CudaEmitter.h"
 #include "kernels/host/HostEmitter.h"
 #include "kernels/lower/KernelDialects.h"
 #include "pipeline/compiler/SpaceOf.h"
+#include "support/Sha256.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Parser/Parser.h"
 
+#include <fmt/format.h>
 #include <memory>
 
 namespace mgpu::kernels {
@@ -78,6 +81,28 @@ compileHostKernel(const planner::KernelSpec &spec, const std::string &cpu) {
   if (!object)
     return failOf(spec, object.error());
   return object;
+}
+
+std::optional<std::string> hostKernelKey(const planner::KernelSpec &spec,
+                                         const std::string &cpu,
+                                         const KernelConfig *config) {
+  const std::string emitter = emitterId();
+  const auto target = hostTargetId(cpu);
+  const auto text = spec.hostText();
+  if (emitter.empty() || !target || !text)
+    return std::nullopt;
+  // The hash leaves out places in the source, which no object holds. A file of
+  // the user's is not hashed with what stands in for it on the host.
+  const bool isMlir = std::holds_alternative<planner::MlirKernel>(spec.source);
+  return Sha256()
+      .addField("host kernel of MLIR 1")
+      .addField(emitter)
+      .addField(*target)
+      .addField(isMlir ? spec.hash : **text)
+      .addField(
+          fmt::format("{} {} {}", spec.block.x, spec.block.y, spec.block.z))
+      .addField(config ? toText(*config) : "as written")
+      .hex();
 }
 
 Result<void> verifyHostKernel(const planner::KernelSpec &spec) {

@@ -10,6 +10,7 @@
 #include "planner/dag/Dag.h"
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,13 @@ Result<planner::KernelSpace> kernelSpaceOf(const planner::KernelSpec &spec,
 /// `cpu` as HostEmitOptions has it. Errors name the launch.
 Result<std::vector<std::byte>>
 compileHostKernel(const planner::KernelSpec &spec, const std::string &cpu);
+
+/// The key of what compileHostKernel() makes, or, of a configuration,
+/// buildHostKernel(): equal keys have equal objects. None where a part of what
+/// decides it is not known.
+std::optional<std::string>
+hostKernelKey(const planner::KernelSpec &spec, const std::string &cpu,
+              const planner::KernelConfig *config = nullptr);
 
 /// What compileHostKernel() would refuse, without compiling.
 Result<void> verifyHostKernel(const planner::KernelSpec &spec);

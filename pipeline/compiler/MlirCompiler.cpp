@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "pipeline/compiler/MlirCompiler.h"
 
+#include "kernels/compile/KernelCache.h"
 #include "pipeline/compiler/KernelBuild.h"
 #include "support/Parallel.h"
 
@@ -16,10 +17,26 @@ static Result<std::vector<T>> eachKernel(const Dag &dag, Make make) {
   return allOf(std::move(results));
 }
 
+/// What `make` compiles, kept between runs under `key`.
+template <typename Make>
+static Result<Compiler::Object> kept(const std::optional<std::string> &key,
+                                     Make make) {
+  device::BlobCache *cache = key ? kernels::userKernelCache() : nullptr;
+  if (cache)
+    if (auto known = cache->find(*key))
+      return std::move(*known);
+  Result<Compiler::Object> object = make();
+  if (cache && object)
+    cache->store(*key, *object);
+  return object;
+}
+
 Result<std::vector<Compiler::Object>>
 MlirCompiler::compileKernels(const Dag &dag, const std::string &cpu) const {
   return eachKernel<Object>(dag, [&](size_t k) {
-    return kernels::compileHostKernel(dag.kernels[k], cpu);
+    const planner::KernelSpec &kernel = dag.kernels[k];
+    return kept(kernels::hostKernelKey(kernel, cpu),
+                [&] { return kernels::compileHostKernel(kernel, cpu); });
   });
 }
 
@@ -44,10 +61,13 @@ MlirCompiler::hostKernelSpaces(const Dag &dag) const {
 Result<Compiler::Object> MlirCompiler::buildHostKernel(
     const Dag &dag, KernelId kernel, const KernelSpace &space,
     const planner::KernelConfig &config, const std::string &cpu) const {
-  MGPU_TRY_ASSIGN(
-      auto build,
-      kernels::buildHostKernel(dag.kernels[kernel.value], space, config, cpu));
-  return std::move(build.object);
+  const planner::KernelSpec &spec = dag.kernels[kernel.value];
+  return kept(
+      kernels::hostKernelKey(spec, cpu, &config), [&]() -> Result<Object> {
+        MGPU_TRY_ASSIGN(auto build,
+                        kernels::buildHostKernel(spec, space, config, cpu));
+        return std::move(build.object);
+      });
 }
 
 Result<Compiler::Object> MlirCompiler::buildErrorKernel(const Dag &dag,

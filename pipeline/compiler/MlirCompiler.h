@@ -6,8 +6,8 @@
 
 namespace mgpu::pipeline {
 
-/// The compiler half. It keeps nothing between calls, which may run at the
-/// same time.
+/// The compiler half. Objects for the host are kept between runs
+/// (kernels/compile/KernelCache.h); calls may run at the same time.
 class MlirCompiler final : public Compiler {
 public:
   Result<LoadedProgram>

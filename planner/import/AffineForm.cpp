@@ -5,6 +5,7 @@
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Matchers.h"
+#include "llvm/Support/MathExtras.h"
 
 namespace mgpu::planner {
 
@@ -52,6 +53,16 @@ std::optional<unsigned> AffineEvaluator::blockAxisOf(uint32_t counter) {
 uint32_t AffineEvaluator::addCounter(int64_t size) {
   sizes.push_back(size);
   return uint32_t(sizes.size() - 1);
+}
+
+const AffineForm *AffineEvaluator::tieOf(uint32_t counter) const {
+  auto at = ties.find(counter);
+  return at == ties.end() ? nullptr : &at->second;
+}
+
+bool AffineEvaluator::isFree(const AffineForm &form) const {
+  return llvm::none_of(
+      form.terms, [&](const auto &term) { return ties.contains(term.first); });
 }
 
 std::pair<int64_t, int64_t>
@@ -144,6 +155,83 @@ AffineEvaluator::ofLoopCounter(mlir::BlockArgument argument) {
   return form;
 }
 
+/// The divisor, where the operation's result is a quotient or a remainder of
+/// its first operand, of what is not negative.
+static std::optional<int64_t> divisorOf(mlir::Operation *op) {
+  using namespace mlir;
+  constexpr unsigned mostBits = 30;
+  llvm::APInt by;
+  if (op->getNumOperands() != 2 ||
+      !matchPattern(op->getOperand(1), m_ConstantInt(&by)) ||
+      by.getSignificantBits() > mostBits)
+    return std::nullopt;
+  const int64_t value = by.getSExtValue();
+  if (isa<arith::DivUIOp, arith::DivSIOp, arith::FloorDivSIOp, arith::RemUIOp,
+          arith::RemSIOp>(op) &&
+      value > 0)
+    return value;
+  if (isa<arith::ShRUIOp, arith::ShRSIOp>(op) && value >= 0 && value < mostBits)
+    return int64_t(1) << value;
+  // A mask of the lowest bits.
+  if (isa<arith::AndIOp>(op) && value >= 0 && (value & (value + 1)) == 0)
+    return value + 1;
+  return std::nullopt;
+}
+
+std::optional<AffineForm> AffineEvaluator::ofDivision(mlir::Operation *op) {
+  using namespace mlir;
+  const auto divisor = divisorOf(op);
+  if (!divisor)
+    return std::nullopt;
+  auto form = evaluate(op->getOperand(0));
+  if (!form || range(*form).first < 0)
+    return std::nullopt;
+  Division division = divide(std::move(*form), *divisor);
+  return isa<arith::RemUIOp, arith::RemSIOp, arith::AndIOp>(op)
+             ? division.remainder
+             : division.quotient;
+}
+
+AffineEvaluator::Division AffineEvaluator::divide(AffineForm form,
+                                                  int64_t divisor) {
+  // Multiples of the divisor go into the quotient as they are.
+  Division out;
+  AffineForm rest;
+  for (auto [counter, coefficient] : form.terms)
+    (coefficient % divisor == 0 ? out.quotient : rest)
+        .terms.push_back({counter, coefficient % divisor == 0
+                                       ? coefficient / divisor
+                                       : coefficient});
+  rest.constant = form.constant;
+  const int64_t whole = llvm::divideFloorSigned(range(rest).first, divisor);
+  rest.constant -= whole * divisor;
+  out.quotient.constant = whole;
+  // The smallest quotient of the rest is 0.
+  const int64_t high = range(rest).second;
+  if (high < divisor) {
+    out.remainder = std::move(rest);
+    return out;
+  }
+  std::vector<std::pair<uint32_t, int64_t>> terms(rest.terms.begin(),
+                                                  rest.terms.end());
+  llvm::sort(terms);
+  auto [at, isNew] =
+      divisions.try_emplace({std::move(terms), {rest.constant, divisor}});
+  Division &known = at->second;
+  if (isNew) {
+    const uint32_t quotient = addCounter(high / divisor + 1);
+    const uint32_t remainder = addCounter(divisor);
+    known.quotient.terms.push_back({quotient, 1});
+    known.remainder.terms.push_back({remainder, 1});
+    rest.add(known.quotient, -divisor);
+    rest.add(known.remainder, -1);
+    ties[quotient] = ties[remainder] = std::move(rest);
+  }
+  out.quotient.add(known.quotient);
+  out.remainder = known.remainder;
+  return out;
+}
+
 std::optional<AffineForm> AffineEvaluator::ofOperation(mlir::Operation *op) {
   using namespace mlir;
   llvm::APInt constant;
@@ -172,11 +260,23 @@ std::optional<AffineForm> AffineEvaluator::ofOperation(mlir::Operation *op) {
     return AffineForm{component(block, dim.getDimension()), {}};
   if (auto dim = dyn_cast<gpu::GridDimOp>(op))
     return AffineForm{component(grid, dim.getDimension()), {}};
+  if (isa<gpu::LaneIdOp, gpu::SubgroupIdOp>(op)) {
+    constexpr int64_t lanes = 32;
+    AffineForm thread = counter(gpu::Dimension::x, 0);
+    thread.add(counter(gpu::Dimension::y, 0), block.x);
+    thread.add(counter(gpu::Dimension::z, 0), int64_t(block.x) * block.y);
+    const auto division = divide(std::move(thread), lanes);
+    return isa<gpu::LaneIdOp>(op) ? division.remainder : division.quotient;
+  }
   if (isa<arith::IndexCastOp, arith::ExtSIOp>(op))
     return evaluate(op->getOperand(0));
+  if (isa<arith::IndexCastUIOp, arith::ExtUIOp>(op)) {
+    auto form = evaluate(op->getOperand(0));
+    return form && range(*form).first >= 0 ? form : std::nullopt;
+  }
 
   if (!isa<arith::AddIOp, arith::SubIOp, arith::MulIOp>(op))
-    return std::nullopt;
+    return ofDivision(op);
   auto left = evaluate(op->getOperand(0));
   auto right = evaluate(op->getOperand(1));
   if (!left || !right)

@@ -3,7 +3,8 @@
 #define MGPU_PLANNER_IMPORT_AFFINEFORM_H
 
 // constant + sum(coefficient * counter), the counters being thread ids, block
-// ids and loop counters, each running over 0..size-1.
+// ids, loop counters, and quotients and remainders of such sums, each running
+// over 0..size-1.
 
 #include "planner/import/HostValue.h"
 
@@ -12,7 +13,9 @@
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 
+#include <map>
 #include <optional>
+#include <vector>
 
 namespace mgpu::planner {
 
@@ -38,6 +41,11 @@ public:
   /// The axis of block ids that a counter is, if it is one.
   static std::optional<unsigned> blockAxisOf(uint32_t counter);
   uint32_t addCounter(int64_t size);
+  /// A form of the counter and others that is always 0, where the counter is a
+  /// quotient or a remainder; else null.
+  const AffineForm *tieOf(uint32_t counter) const;
+  /// Whether all counters of the form may have any value together.
+  bool isFree(const AffineForm &form) const;
   /// Adds factor * form to `sum`. False, and `sum` is then of no use, where a
   /// value could pass 2^58: the byte addresses made of it must fit int64_t.
   bool addScaled(AffineForm &sum, const AffineForm &form, int64_t factor) const;
@@ -47,12 +55,25 @@ private:
   bool fits(const AffineForm &form, mlir::Type type) const;
   std::optional<AffineForm> ofLoopCounter(mlir::BlockArgument argument);
   std::optional<AffineForm> ofOperation(mlir::Operation *op);
+  std::optional<AffineForm> ofDivision(mlir::Operation *op);
+  /// divisor * quotient + remainder
+  struct Division {
+    AffineForm quotient, remainder;
+  };
+  /// `form` is not negative.
+  Division divide(AffineForm form, int64_t divisor);
 
   mlir::Region &body;
   Dim3 grid, block;
   llvm::function_ref<HostValue(mlir::Value)> valueOf;
   std::vector<int64_t> sizes;
   llvm::DenseMap<mlir::Value, std::optional<AffineForm>> known;
+  std::map<uint32_t, AffineForm> ties; ///< by counter
+  /// By what is divided, without its multiples, and the divisor.
+  std::map<std::pair<std::vector<std::pair<uint32_t, int64_t>>,
+                     std::pair<int64_t, int64_t>>,
+           Division>
+      divisions;
 };
 
 } // namespace mgpu::planner

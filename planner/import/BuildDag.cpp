@@ -2,6 +2,7 @@
 #include "planner/import/BuildDag.h"
 
 #include "dialect/mgpu/Diagnostics.h"
+#include "planner/import/AccessSet.h"
 #include "planner/import/Interpreter.h"
 #include "planner/import/Scalars.h"
 #include "support/Spelling.h"
@@ -40,7 +41,8 @@ public:
       : module(module), options(options),
         host({.name = options.entry,
               .numDevices = configuredDevices(module),
-              .racesAreErrors = options.racesAreErrors}),
+              .racesAreErrors = options.racesAreErrors,
+              .meetSets = meetSets}),
         recorder(host.recorder), interpreter(module, options, host, loop) {}
 
   Result<ImportedProgram> run();

@@ -84,7 +84,7 @@ private:
                       const char *what);
   Result<int64_t> sharedBytesOf(ir::LaunchOp op);
   /// Which bytes the launch touches, and how much it computes.
-  Result<void> addUses(ir::LaunchOp op, const KernelSummary &summary,
+  Result<void> addUses(ir::LaunchOp op, KernelSummary summary,
                        LaunchSpec &launch);
   /// What keeps the launches of a function with `mgpu.in_order` in their order:
   /// each writes a byte that stands for its device's turn, so that all that

@@ -145,9 +145,18 @@ void Conditions::hold(arith::CmpIPredicate predicate, Value left, Value right) {
   case Predicate::uge:
     range.first = 0;
     break;
-  case Predicate::ne:
-    whole = false;
-    return; // all but one, at most
+  case Predicate::ne: {
+    // All but the first value or the last one is a range; else it is two.
+    const auto [least, most] = affine.range(form);
+    if (least > 0 || most < 0)
+      return;
+    if (least < 0 && most > 0) {
+      whole = false;
+      return;
+    }
+    (least == 0 ? range.first : range.last) = least == 0 ? 1 : -1;
+    break;
+  }
   }
   const Line line = lineOf(form);
   int64_t low = range.first - form.constant, high = range.last - form.constant;

@@ -30,6 +30,8 @@ public:
     }
     if (auto id = dyn_cast<gpu::ThreadIdOp>(op))
       return Ids().set(size_t(id.getDimension()));
+    if (isa<gpu::LaneIdOp, gpu::SubgroupIdOp>(op))
+      return threadIds();
     if (auto id = dyn_cast<gpu::BlockIdOp>(op))
       return Ids().set(3 + size_t(id.getDimension()));
     if (auto id = dyn_cast<gpu::GlobalIdOp>(op))
@@ -87,20 +89,22 @@ bool areEqualConstants(Value a, Value b) {
          matchPattern(b, m_Constant(&right)) && left == right;
 }
 
-bool exchangesWithinBlocks(Region &body) {
-  return hasAny(body, [](Operation *op) {
-    return isa<gpu::BarrierOp, gpu::AllReduceOp, gpu::SubgroupReduceOp,
-               gpu::SubgroupBroadcastOp, gpu::ShuffleOp, gpu::RotateOp,
-               gpu::WarpExecuteOnLane0Op>(op);
-  });
+bool isExchangeWithinBlocks(Operation *op) {
+  return isa<gpu::BarrierOp, gpu::AllReduceOp, gpu::SubgroupReduceOp,
+             gpu::SubgroupBroadcastOp, gpu::ShuffleOp, gpu::RotateOp,
+             gpu::WarpExecuteOnLane0Op>(op);
 }
 
 bool mayOrderBlocks(Region &body) {
-  return hasAny(body, [](Operation *op) {
+  const bool mayWait = !body.hasOneBlock() || hasAny(body, [](Operation *op) {
+    return isa<scf::WhileOp, scf::ExecuteRegionOp>(op);
+  });
+  return hasAny(body, [&](Operation *op) {
     const StringRef dialect = op->getName().getDialectNamespace();
-    return isa<memref::AtomicRMWOp, memref::GenericAtomicRMWOp,
-               CallOpInterface>(op) ||
-           dialect == "nvvm" || dialect == "nvgpu" || dialect == "llvm";
+    return isa<CallOpInterface>(op) || dialect == "nvvm" ||
+           dialect == "nvgpu" || dialect == "llvm" ||
+           (mayWait &&
+            isa<memref::AtomicRMWOp, memref::GenericAtomicRMWOp>(op));
   });
 }
 

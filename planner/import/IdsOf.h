@@ -25,10 +25,10 @@ Ids idsOf(mlir::Value value);
 
 bool areEqualConstants(mlir::Value a, mlir::Value b);
 
-/// Whether threads of a block wait for each other, or exchange values, anywhere
-/// in the kernel.
-bool exchangesWithinBlocks(mlir::Region &body);
-/// Whether blocks may: through atomics, or in code that is not seen.
+/// Whether threads of a block wait for each other here, or exchange values.
+bool isExchangeWithinBlocks(mlir::Operation *op);
+/// Whether blocks may anywhere in the kernel: in code that is not seen, or in a
+/// loop that ends when another block's atomic operation has been seen.
 bool mayOrderBlocks(mlir::Region &body);
 
 } // namespace mgpu::planner

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/import/KernelAccess.h"
 
-#include "planner/import/Conditions.h"
+#include "planner/import/AccessSet.h"
 #include "planner/import/KernelView.h"
 #include "planner/import/LaunchRaces.h"
 #include "planner/import/TimesRun.h"
@@ -55,8 +55,10 @@ private:
                    bool writes);
   void wholeView(Value memref, bool reads, bool writes, bool beyond = false);
   bool mayLeaveView(Operation *op);
-  void record(const KernelView &view, Box box, bool reads, bool writes,
-              bool exact, std::array<int64_t, 3> blockSteps = {});
+  void record(KernelAccess access);
+  void visitVector(const MemoryAccess &access, const KernelView &view);
+  std::optional<TouchedSets> setsOf(const MemoryAccess &access,
+                                    const KernelView &view, bool writes);
   double flopsOf(Operation *op);
   bool isGuarded(Operation *op);
   /// What affine guards leave of the forms of an access.
@@ -68,12 +70,12 @@ private:
     int64_t step;
   };
   struct Guarded {
-    bool isNever = false; ///< no thread comes here
     AffineForm offset;
     std::vector<AffineForm> indices;
     std::vector<Overhang> overhangs;
   };
-  std::optional<Guarded> withinGuards(Operation *op, const KernelView &view,
+  std::optional<Guarded> withinGuards(const Conditions &conditions,
+                                      const KernelView &view,
                                       ValueRange indices);
   std::optional<std::pair<unsigned, int64_t>>
   blocksApart(const AffineForm &index) const;
@@ -164,6 +166,9 @@ void Summariser::visit(Operation *op) {
     return visitAccess(op, atomic.getMemref(), atomic.getIndices(), true, true);
   if (isa<memref::SubViewOp, memref::CastOp, memref::DimOp, memref::RankOp>(op))
     return;
+  if (auto access = memoryAccessOf(op); access && !access->lanes.empty())
+    if (const KernelView *view = views.of(access->memref))
+      return visitVector(*access, *view);
   for (Value operand : op->getOperands()) {
     if (!isa<BaseMemRefType>(operand.getType()))
       continue;
@@ -319,24 +324,24 @@ static bool substitute(AffineForm &form, const Terms &line,
 /// line of ids (`if i < n`): they run over what the guards let through, and
 /// some thread is there for each value. None where a guard is anything else.
 std::optional<Summariser::Guarded>
-Summariser::withinGuards(Operation *op, const KernelView &view,
+Summariser::withinGuards(const Conditions &conditions, const KernelView &view,
                          ValueRange indices) {
-  Conditions conditions(affine);
-  conditions.requireAround(*op->getParentRegion(), body);
   if (!conditions.isWhole())
     return std::nullopt;
   Guarded out;
   out.offset = view.offset;
   for (Value index : indices) {
     auto form = affine.evaluate(index);
-    if (!form)
+    if (!form || !affine.isFree(*form))
       return std::nullopt;
     out.indices.push_back(std::move(*form));
   }
+  if (!affine.isFree(out.offset))
+    return std::nullopt;
   std::vector<uint32_t> taken;
   for (const auto &[line, range] : conditions.lines()) {
     for (auto [counter, coefficient] : line) {
-      if (llvm::is_contained(taken, counter))
+      if (llvm::is_contained(taken, counter) || affine.tieOf(counter))
         return std::nullopt; // two guards of one id
       taken.push_back(counter);
     }
@@ -344,8 +349,7 @@ Summariser::withinGuards(Operation *op, const KernelView &view,
     if (!all)
       return std::nullopt;
     const LineValues some = all->within(range);
-    out.isNever |= some.count == 0;
-    if (some.count == all->count || some.count == 0)
+    if (some.count == all->count)
       continue;
     const uint32_t counter = affine.addCounter(some.count);
     if (!substitute(out.offset, line, some, counter))
@@ -400,12 +404,15 @@ void Summariser::visitAccess(Operation *op, Value memref, ValueRange indices,
       *elementTypeOf(cast<MemRefType>(memref.getType()).getElementType()));
   bool guarded = isGuarded(op);
   std::optional<Guarded> within;
-  if (guarded)
-    within = withinGuards(op, *view, indices);
-  if (within && within->isNever)
-    return;
+  if (guarded) {
+    Conditions conditions(affine);
+    conditions.requireAround(*op->getParentRegion(), body);
+    if (conditions.share() == 0)
+      return;
+    within = withinGuards(conditions, *view, indices);
+  }
   guarded &= !within;
-  bool exact = !guarded;
+  bool exact = !guarded && affine.isFree(view->offset);
   AffineForm address = within ? within->offset : view->offset;
   std::vector<Overhang> overhangs;
   if (within)
@@ -417,11 +424,12 @@ void Summariser::visitAccess(Operation *op, Value memref, ValueRange indices,
     if (index) {
       auto [first, last] = affine.range(*index);
       if (first >= low && last <= high) {
+        exact &= affine.isFree(*index);
         if (!affine.addScaled(address, *index, view->strides[k]))
           return wholeView(memref, reads, writes);
         continue;
       }
-      if (!guarded && !summary.outOfBounds)
+      if (!guarded && affine.isFree(*index) && !summary.outOfBounds)
         summary.outOfBounds = {op, k, first, last, view->sizes[k]};
       // Past the edge only under a guard: keep what can be in bounds.
       low = std::max(low, first);
@@ -445,7 +453,33 @@ void Summariser::visitAccess(Operation *op, Value memref, ValueRange indices,
 
   std::array<int64_t, 3> blockSteps{};
   Box box = boxOfAddress(address, overhangs, bytes, blockSteps);
-  record(*view, std::move(box), reads, writes, exact, blockSteps);
+  record({view->root, std::move(box), reads, writes, exact, blockSteps,
+          exact ? std::nullopt : setsOf(*memoryAccessOf(op), *view, writes)});
+}
+
+/// Boxes of vectors are not made: they may touch all of the memref below.
+void Summariser::visitVector(const MemoryAccess &access,
+                             const KernelView &view) {
+  const HostValue outer = valueOf(view.root);
+  const auto type = cast<MemRefType>(access.memref.getType());
+  const uint32_t bytes = mgpu::sizeBytes(*elementTypeOf(type.getElementType()));
+  const bool writes = bool(access.stored);
+  record({view.root,
+          boxOf(std::get<View>(outer), bytes),
+          !writes,
+          writes,
+          /*exact=*/false,
+          {},
+          setsOf(access, view, writes)});
+}
+
+std::optional<TouchedSets> Summariser::setsOf(const MemoryAccess &access,
+                                              const KernelView &view,
+                                              bool writes) {
+  auto set = accessSetOf(access, view, body, affine);
+  if (!set)
+    return std::nullopt;
+  return TouchedSets{touchedSet(*set, writes, affine)};
 }
 
 /// `beyond`: the whole buffer below, of which the memref may be a part.
@@ -459,12 +493,11 @@ void Summariser::wholeView(Value memref, bool reads, bool writes, bool beyond) {
       return;
     uint32_t bytes = mgpu::sizeBytes(*elementTypeOf(
         cast<BaseMemRefType>(memref.getType()).getElementType()));
-    KernelView view{memref, host->buffer, {}, {}, {}};
     // The launch clips a box to the length of its buffer.
-    record(view,
-           beyond ? Box::flat(0, std::numeric_limits<int64_t>::max())
-                  : boxOf(*host, bytes),
-           reads, writes, false);
+    record({memref,
+            beyond ? Box::flat(0, std::numeric_limits<int64_t>::max())
+                   : boxOf(*host, bytes),
+            reads, writes});
     return;
   }
   // The kernel's own arguments are its workgroup memory.
@@ -489,45 +522,49 @@ void Summariser::wholeView(Value memref, bool reads, bool writes, bool beyond) {
       wholeView(operand, reads, writes, beyond);
 }
 
-void Summariser::record(const KernelView &view, Box box, bool reads,
-                        bool writes, bool exact,
-                        std::array<int64_t, 3> blockSteps) {
+void Summariser::record(KernelAccess access) {
   size_t count = 0;
   for (KernelAccess &known : summary.accesses) {
-    if (known.root != view.root)
+    if (known.root != access.root)
       continue;
     ++count;
-    if (known.box != box || known.blockSteps != blockSteps)
+    if (known.box != access.box || known.blockSteps != access.blockSteps)
       continue;
     // What is sure to happen stays apart from what may happen to the same
     // bytes, else a guarded write would become a sure one.
-    if (known.exact == exact) {
-      known.reads |= reads;
-      known.writes |= writes;
+    if (known.exact == access.exact) {
+      known.reads |= access.reads;
+      known.writes |= access.writes;
+      if (!known.sets || !access.sets)
+        known.sets = std::nullopt;
+      else
+        for (TouchedSet &set : *access.sets)
+          if (!llvm::is_contained(*known.sets, set))
+            known.sets->push_back(std::move(set));
       return;
     }
-    if (known.exact && known.reads >= reads && known.writes >= writes)
+    if (known.exact && known.reads >= access.reads &&
+        known.writes >= access.writes)
       return;
   }
   if (count < maxBoxesPerRoot) {
-    summary.accesses.push_back(
-        {view.root, std::move(box), reads, writes, exact, blockSteps});
+    summary.accesses.push_back(std::move(access));
     return;
   }
-  auto [low, high] = box.byteRange();
+  auto [low, high] = access.box.byteRange();
   llvm::erase_if(summary.accesses,
                  [&, &low = low, &high = high](const KernelAccess &known) {
-                   if (known.root != view.root)
+                   if (known.root != access.root)
                      return false;
                    auto [first, last] = known.box.byteRange();
                    low = std::min(low, first);
                    high = std::max(high, last);
-                   reads |= known.reads;
-                   writes |= known.writes;
+                   access.reads |= known.reads;
+                   access.writes |= known.writes;
                    return true;
                  });
   summary.accesses.push_back(
-      {view.root, Box::flat(low, high - low), reads, writes, false});
+      {access.root, Box::flat(low, high - low), access.reads, access.writes});
 }
 
 } // namespace

@@ -4,10 +4,11 @@
 
 // Which bytes a kernel touches: index expressions that are affine in thread
 // ids, block ids and counted loops become strided boxes; anything else is the
-// whole view.
+// whole view. Where a box says too much, a set of integers may say it all.
 
 #include "planner/import/HostValue.h"
 #include "planner/import/LaunchRaces.h"
+#include "planner/record/TouchedSet.h"
 
 #include "mlir/IR/Region.h"
 #include "mlir/IR/Value.h"
@@ -26,6 +27,8 @@ struct KernelAccess {
   bool exact = false; ///< every byte of the box is surely touched
   /// BufferUse::blockSteps.
   std::array<int64_t, 3> blockSteps{0, 0, 0};
+  /// Where the box is not exact, what is touched of it, if it is known.
+  std::optional<TouchedSets> sets = std::nullopt;
 };
 
 /// An index that surely leaves its memref: the guards around it, if any, let

@@ -65,14 +65,15 @@ Result<Dim3> Commands::dimsOf(ir::LaunchOp op, OperandRange sizes,
   return Dim3{found[0], found[1], found[2]};
 }
 
-Result<void> Commands::addUses(ir::LaunchOp op, const KernelSummary &summary,
+Result<void> Commands::addUses(ir::LaunchOp op, KernelSummary summary,
                                LaunchSpec &launch) {
   launch.flops = summary.flops;
-  for (const KernelAccess &access : summary.accesses) {
+  for (KernelAccess &access : summary.accesses) {
     MGPU_TRY_ASSIGN(auto view, host.memrefOf(op, access.root));
     launch.uses.push_back({{view.buffer, access.box, access.reads,
                             access.writes, access.blockSteps},
-                           access.exact});
+                           access.exact,
+                           std::move(access.sets)});
   }
   for (const LaunchRace &race : summary.races) {
     MGPU_TRY_ASSIGN(auto view, host.memrefOf(op, race.root));
@@ -135,7 +136,7 @@ Result<void> Commands::issue(ir::LaunchOp op) {
   MGPU_TRY(checkBounds(op, summary, grid, block));
   LaunchSpec launch{device, outlined->kernel, grid,
                     std::move(outlined->arguments)};
-  MGPU_TRY(addUses(op, summary, launch));
+  MGPU_TRY(addUses(op, std::move(summary), launch));
   for (BufferId parameter : parametersRead)
     launch.uses.push_back(
         {{parameter,

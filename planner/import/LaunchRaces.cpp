@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/import/LaunchRaces.h"
 
-#include "planner/import/Conditions.h"
+#include "planner/import/AccessSet.h"
 #include "planner/import/IdsOf.h"
-#include "planner/import/KernelView.h"
 
-#include "mlir/Analysis/Presburger/IntegerRelation.h"
-#include "mlir/Dialect/MemRef/IR/MemRef.h"
-
-#include <bitset>
 #include <fmt/format.h>
 
 namespace mgpu::planner {
@@ -17,51 +12,67 @@ using namespace mlir;
 
 namespace {
 
-// A question of more unknowns may take long; so may more questions.
-constexpr size_t mostUnknowns = 16, mostPairs = 64;
+// Each question takes its time.
+constexpr size_t mostPairs = 64;
 
 /// An access that every thread makes which the conditions around it let
 /// through.
 struct ThreadAccess {
-  Operation *op;
+  MemoryAccess from;
   Value root;
   BufferId buffer;
-  AffineForm address; ///< elements, within the buffer
-  uint32_t bytes;     ///< of an element
-  Value stored;       ///< what is written; none is read
-  std::map<Terms, LineRange> conditions;
+  AccessSet set;
+  /// Threads of one block that are in one part of the kernel are not ordered:
+  /// they wait for each other between its parts. None: not known.
+  std::optional<unsigned> part;
+
+  bool writes() const { return from.stored || from.isAtomic; }
+};
+
+/// The number of operations before `op` at which threads of a block wait for
+/// each other or exchange values; none where one of these is in a loop or
+/// branch.
+class Parts {
+public:
+  explicit Parts(Region &body) : body(body) {
+    body.walk([&](Operation *op) {
+      if (!isExchangeWithinBlocks(op))
+        return;
+      isKnown &= op->getParentRegion() == &body && body.hasOneBlock();
+      if (isKnown)
+        ends.push_back(op);
+    });
+  }
+
+  std::optional<unsigned> of(Operation *op) const {
+    if (ends.empty() && isKnown)
+      return 0;
+    Operation *top = body.findAncestorOpInRegion(*op);
+    if (!isKnown || !top)
+      return std::nullopt;
+    return unsigned(llvm::count_if(
+        ends, [&](Operation *end) { return end->isBeforeInBlock(top); }));
+  }
+
+private:
+  Region &body;
+  bool isKnown = true;
+  std::vector<Operation *> ends;
 };
 
 std::optional<ThreadAccess> accessOf(Operation *op, Region &body,
-                                     KernelViews &views,
+                                     const Parts &parts, KernelViews &views,
                                      AffineEvaluator &affine) {
-  auto load = dyn_cast<memref::LoadOp>(op);
-  auto store = dyn_cast<memref::StoreOp>(op);
-  if (!load && !store)
-    return std::nullopt;
-  Value memref = load ? load.getMemRef() : store.getMemRef();
-  const KernelView *view = views.of(memref);
+  auto access = memoryAccessOf(op);
+  const KernelView *view = access ? views.of(access->memref) : nullptr;
   if (!view)
     return std::nullopt;
-  const uint32_t bytes = mgpu::sizeBytes(
-      *elementTypeOf(cast<MemRefType>(memref.getType()).getElementType()));
-  ThreadAccess access{op, view->root, view->buffer, view->offset, bytes,
-                      {}, {}};
-  if (store)
-    access.stored = store.getValue();
-  const std::vector<int64_t> strides = view->strides;
-  for (auto [k, index] :
-       llvm::enumerate(load ? load.getIndices() : store.getIndices())) {
-    auto form = affine.evaluate(index);
-    if (!form || !affine.addScaled(access.address, *form, strides[k]))
-      return std::nullopt;
-  }
-  Conditions conditions(affine);
-  conditions.requireAround(*op->getParentRegion(), body);
-  if (!conditions.isWhole() || conditions.share() == 0)
+  const KernelView known = *view; // others may be found meanwhile
+  auto set = accessSetOf(*access, known, body, affine);
+  if (!set || !set->isSure)
     return std::nullopt;
-  access.conditions = conditions.lines();
-  return access;
+  return ThreadAccess{*access, known.root, known.buffer, std::move(*set),
+                      parts.of(op)};
 }
 
 /// Whether no two threads have one address: each larger coefficient steps over
@@ -84,58 +95,32 @@ bool areDistinct(const AffineForm &address, Ids ids,
   return ids.none();
 }
 
-/// The unknowns of two accesses, and what holds of them.
+/// Two threads, by their ids, and the element at which they meet.
+struct Threads {
+  std::array<int64_t, Ids().size()> first{}, second{};
+  int64_t address = 0;
+};
+
+/// Whether two threads of a launch make the accesses at one element.
 class Question {
 public:
   Question(const ThreadAccess &a, const ThreadAccess &b, Ids ids,
            const AffineEvaluator &affine)
-      : first(unknownsOf(a, ids)), second(unknownsOf(b, ids)),
-        relation(presburger::PresburgerSpace::getSetSpace(
-            unsigned(first.size() + second.size()))) {
-    if (!isSmall())
-      return;
-    auto bound = [&](const std::vector<uint32_t> &counters, unsigned base) {
-      for (auto [k, counter] : llvm::enumerate(counters)) {
-        relation.addBound(presburger::BoundType::LB, base + unsigned(k), 0);
-        relation.addBound(presburger::BoundType::UB, base + unsigned(k),
-                          affine.sizeOf(counter) - 1);
-      }
-    };
-    bound(first, 0);
-    bound(second, unsigned(first.size()));
-    for (const auto &[access, isFirst] : {std::pair(&a, true), {&b, false}})
-      for (const auto &[line, range] : access->conditions) {
-        Row low = row(line, 1, isFirst), high = row(line, -1, isFirst);
-        low.back() = -range.first;
-        high.back() = range.last;
-        relation.addInequality(low);
-        relation.addInequality(high);
-      }
-    Row same = row(a.address.terms, 1, true);
-    const Row other = row(b.address.terms, -1, false);
-    for (size_t k = 0; k < same.size(); ++k)
-      same[k] += other[k];
-    same.back() = a.address.constant - b.address.constant;
-    relation.addEquality(same);
-  }
+      : firstIds(countersOf(ids)),
+        first(touchedSet(a.set, a.writes(), affine, firstIds)),
+        second(touchedSet(b.set, b.writes(), affine, firstIds)),
+        meeting(first, second) {}
 
-  bool isSmall() const { return first.size() + second.size() <= mostUnknowns; }
+  bool isSmall() const { return meeting.isSmall(); }
 
   /// Two threads whose `id` differs; the first has the smaller one, or the
-  /// larger one. Each is given by its ids.
-  struct Threads {
-    std::array<int64_t, Ids().size()> first{}, second{};
-    int64_t address = 0;
-  };
-  std::optional<Threads> differIn(uint32_t id, bool isFirstSmaller,
-                                  const AffineForm &address) const {
-    presburger::IntegerRelation with = relation;
-    const Terms own{{id, isFirstSmaller ? -1 : 1}};
-    const Terms its{{id, isFirstSmaller ? 1 : -1}};
-    Row apart = row(own, 1, true);
-    const Row other = row(its, 1, false);
-    for (size_t k = 0; k < apart.size(); ++k)
-      apart[k] += other[k];
+  /// larger one.
+  std::optional<Threads> differIn(uint32_t id, bool isFirstSmaller) const {
+    presburger::IntegerRelation with = meeting.relation();
+    const size_t at = size_t(llvm::find(firstIds, id) - firstIds.begin());
+    llvm::SmallVector<int64_t, 16> apart(with.getNumCols(), 0);
+    apart[at] = isFirstSmaller ? -1 : 1;
+    apart[first.sizes.size() + at] = -apart[at];
     apart.back() = -1;
     with.addInequality(apart);
     if (!with.findIntegerSample())
@@ -144,72 +129,46 @@ public:
     const auto smallest = with.findIntegerLexMin();
     if (!smallest.isBounded())
       return std::nullopt;
-    const auto &found = smallest.getBoundedOptimum();
+    llvm::SmallVector<int64_t, 16> found;
+    for (const auto &value : smallest.getBoundedOptimum())
+      found.push_back(llvm::int64fromDynamicAPInt(value));
     Threads threads;
-    threads.address = address.constant;
-    for (auto [k, counter] : llvm::enumerate(first)) {
-      const int64_t value = llvm::int64fromDynamicAPInt(found[k]);
-      if (counter < threads.first.size())
-        threads.first[counter] = value;
-      for (auto [term, coefficient] : address.terms)
-        threads.address += term == counter ? coefficient * value : 0;
+    for (auto [k, counter] : llvm::enumerate(firstIds)) {
+      threads.first[counter] = found[k];
+      threads.second[counter] = found[first.sizes.size() + k];
     }
-    for (auto [k, counter] : llvm::enumerate(second))
-      if (counter < threads.second.size())
-        threads.second[counter] =
-            llvm::int64fromDynamicAPInt(found[first.size() + k]);
+    threads.address = first.constant;
+    for (auto [position, coefficient] : first.terms)
+      threads.address += coefficient * found[position];
+    threads.address /= first.elementBytes;
     return threads;
   }
 
 private:
-  using Row = llvm::SmallVector<int64_t, 16>;
-
-  static std::vector<uint32_t> unknownsOf(const ThreadAccess &access, Ids ids) {
+  static std::vector<uint32_t> countersOf(Ids ids) {
     std::vector<uint32_t> counters;
     for (uint32_t k = 0; k < ids.size(); ++k)
       if (ids.test(k))
         counters.push_back(k);
-    auto add = [&](uint32_t counter) {
-      if (!llvm::is_contained(counters, counter))
-        counters.push_back(counter);
-    };
-    for (auto [counter, coefficient] : access.address.terms)
-      add(counter);
-    for (const auto &[line, range] : access.conditions)
-      for (auto [counter, coefficient] : line)
-        add(counter);
     return counters;
   }
 
-  /// Coefficients of all unknowns, and a last one for the constant.
-  template <typename Form>
-  Row row(const Form &terms, int64_t factor, bool isFirst) const {
-    Row row(first.size() + second.size() + 1, 0);
-    const std::vector<uint32_t> &counters = isFirst ? first : second;
-    for (auto [counter, coefficient] : terms)
-      row[size_t(llvm::find(counters, counter) - counters.begin()) +
-          (isFirst ? 0 : first.size())] = coefficient * factor;
-    return row;
-  }
-
-  std::vector<uint32_t> first, second; ///< counters
-  presburger::IntegerRelation relation;
+  std::vector<uint32_t> firstIds; ///< their unknowns come first
+  TouchedSet first, second;
+  Meeting meeting;
 };
 
 class LaunchRaces {
 public:
   LaunchRaces(Region &body, KernelViews &views, AffineEvaluator &affine)
       : affine(affine) {
+    const Parts parts(body);
     body.walk([&](Operation *op) {
-      if (auto access = accessOf(op, body, views, affine))
+      if (auto access = accessOf(op, body, parts, views, affine))
         accesses.push_back(std::move(*access));
     });
     for (uint32_t k = 0; k < ids.size(); ++k)
       ids.set(k, affine.sizeOf(k) > 1);
-    if (exchangesWithinBlocks(body))
-      apart = ids & blockIds();
-    else
-      apart = ids;
   }
 
   std::vector<LaunchRace> find() {
@@ -224,23 +183,33 @@ public:
   }
 
 private:
+  /// Threads that differ in one of these ids are not ordered between the two.
+  Ids apartOf(const ThreadAccess &a, const ThreadAccess &b) const {
+    return a.part && a.part == b.part ? ids : ids & blockIds();
+  }
+
   bool mayMeet(const ThreadAccess &a, const ThreadAccess &b) const {
-    if ((!a.stored && !b.stored) || a.buffer != b.buffer || a.bytes != b.bytes)
+    if ((!a.writes() && !b.writes()) || (a.from.isAtomic && b.from.isAtomic) ||
+        a.buffer != b.buffer || a.set.bytes != b.set.bytes)
       return false;
-    const auto [aFirst, aLast] = affine.range(a.address);
-    const auto [bFirst, bLast] = affine.range(b.address);
+    const AffineForm &first = a.set.address, &second = b.set.address;
+    const auto [aFirst, aLast] = affine.range(first);
+    const auto [bFirst, bLast] = affine.range(second);
     if (aLast < bFirst || bLast < aFirst)
       return false;
-    const bool isSame = a.address.constant == b.address.constant &&
-                        a.address.terms == b.address.terms;
-    return !isSame || !areDistinct(a.address, apart, affine);
+    const bool isSame =
+        first.constant == second.constant && first.terms == second.terms;
+    return !isSame || !areDistinct(first, apartOf(a, b), affine);
   }
 
   void ask(const ThreadAccess &a, const ThreadAccess &b) {
-    Ids differing = apart;
-    if (a.stored && a.stored == b.stored)
-      differing &= idsOf(a.stored);
-    else if (a.stored && b.stored && areEqualConstants(a.stored, b.stored))
+    Ids differing = apartOf(a, b);
+    const Value aStored = a.from.stored, bStored = b.from.stored;
+    // Equal values of vectors may come to other places.
+    const bool isNumber = a.from.lanes.empty() && b.from.lanes.empty();
+    if (aStored && aStored == bStored && isNumber)
+      differing &= idsOf(aStored);
+    else if (aStored && bStored && areEqualConstants(aStored, bStored))
       return;
     const Question question(a, b, ids, affine);
     if (!question.isSmall())
@@ -248,10 +217,11 @@ private:
     for (uint32_t id = 0; id < ids.size(); ++id)
       if (differing.test(id))
         for (bool isFirstSmaller : {true, false}) {
-          if (!isFirstSmaller && a.op == b.op)
+          if (!isFirstSmaller && a.from.op == b.from.op)
             continue; // the same two
-          if (auto threads = question.differIn(id, isFirstSmaller, a.address)) {
-            races.push_back({a.op, b.op, b.root, textOf(a, b, *threads)});
+          if (auto threads = question.differIn(id, isFirstSmaller)) {
+            races.push_back(
+                {a.from.op, b.from.op, b.root, textOf(a, b, *threads)});
             return;
           }
         }
@@ -268,20 +238,21 @@ private:
   }
 
   std::string textOf(const ThreadAccess &a, const ThreadAccess &b,
-                     const Question::Threads &threads) const {
+                     const Threads &threads) const {
     auto verb = [](const ThreadAccess &access) {
-      return access.stored ? "writes" : "reads";
+      return access.from.isAtomic ? "updates"
+             : access.writes()    ? "writes"
+                                  : "reads";
     };
     return fmt::format("{} {} element {}, which {} {}{}",
                        nameOf(threads.second), verb(b), threads.address,
                        nameOf(threads.first), verb(a),
-                       a.stored && b.stored ? " too" : "");
+                       a.from.stored && b.from.stored ? " too" : "");
   }
 
   AffineEvaluator &affine;
   std::vector<ThreadAccess> accesses;
-  Ids ids;   ///< of which there is more than one value
-  Ids apart; ///< threads that differ in one of these are not ordered
+  Ids ids; ///< of which there is more than one value
   std::vector<LaunchRace> races;
 };
 

@@ -23,9 +23,10 @@ struct LaunchRace {
   std::string text; ///< "thread 0 of block 0 writes element 4, which ..."
 };
 
-/// Not looked at: kernels with atomics, calls or several blocks of code, and
-/// threads of one block where any operation makes threads wait or exchange
-/// values. Two threads that write what is the same value in both do not race.
+/// Not looked at: kernels with calls, or with atomics and a loop that may wait
+/// for them, or with several blocks of code; and threads of one block where
+/// they wait for each other, or exchange values, within a loop or a branch. Two
+/// threads that write what is the same value in both do not race.
 std::vector<LaunchRace> findLaunchRaces(mlir::Region &body, KernelViews &views,
                                         AffineEvaluator &affine);
 

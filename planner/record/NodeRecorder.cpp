@@ -10,6 +10,8 @@ namespace mgpu::planner {
 namespace {
 // After so many, more of the same would hide the first.
 constexpr uint32_t maxReportedRaces = 20;
+// More questions than these stay open: each takes its time.
+constexpr size_t mostQuestions = 1000;
 
 uint32_t callOf(const RecordedNode &node, size_t use) {
   return node.callOfUse.empty() ? 0 : node.callOfUse[use];
@@ -17,11 +19,43 @@ uint32_t callOf(const RecordedNode &node, size_t use) {
 bool isExact(const RecordedNode &node, size_t use) {
   return node.inexact.empty() || !node.inexact[use];
 }
+const TouchedSets *setsOf(const RecordedNode &node, size_t use) {
+  return use < node.sets.size() ? node.sets[use].get() : nullptr;
+}
+/// Whether all is known of what the use touches.
+bool isKnown(const RecordedNode &node, size_t use) {
+  const TouchedSets *sets = setsOf(node, use);
+  return isExact(node, use) ||
+         (sets && std::ranges::all_of(*sets, &TouchedSet::isSure));
+}
 } // namespace
+
+/// What two uses whose boxes may meet do, as far as it is known what they touch
+/// of them.
+Overlap NodeRecorder::meet(const RecordedNode &a, const BufferUse &aUse,
+                           size_t aIndex, const RecordedNode &b,
+                           const BufferUse &bUse, size_t bIndex) {
+  auto setsOfUse = [](const RecordedNode &node, const BufferUse &use,
+                      size_t index) {
+    if (const TouchedSets *sets = setsOf(node, index))
+      return *sets;
+    return isExact(node, index) ? TouchedSets{setOf(use.box, use.writes)}
+                                : TouchedSets{};
+  };
+  std::pair question{setsOfUse(a, aUse, aIndex), setsOfUse(b, bUse, bIndex)};
+  if (!meetSets || question.first.empty() || question.second.empty())
+    return Overlap::Maybe;
+  if (auto at = answers.find(question); at != answers.end())
+    return at->second;
+  if (answers.size() >= mostQuestions)
+    return Overlap::Maybe;
+  const Overlap answer = meetSets(question.first, question.second);
+  return answers.emplace(std::move(question), answer).first->second;
+}
 
 std::optional<NodeRecorder::Conflict>
 NodeRecorder::unorderedConflict(NodeId from, const RecordedNode &to,
-                                const DagNode &toNode) const {
+                                const DagNode &toNode) {
   const RecordedNode &earlier = recorded[from.value];
   const DagNode &fromNode = dag.node(from);
   std::optional<Conflict> worst;
@@ -38,6 +72,8 @@ NodeRecorder::unorderedConflict(NodeId from, const RecordedNode &to,
       Overlap found = overlap(a.box, b.box);
       if (found == Overlap::Yes && (!isExact(earlier, u) || !isExact(to, v)))
         found = Overlap::Maybe;
+      if (found == Overlap::Maybe)
+        found = meet(earlier, a, u, to, b, v);
       if (found == Overlap::None || (worst && worst->overlap >= found))
         continue;
       worst = Conflict{found, aCall.place, bCall.place, a.buffer};
@@ -156,11 +192,11 @@ void NodeRecorder::addHiddenSuspects(NodeId id, const RecordedNode &entry,
   const DagNode &node = dag.node(id);
   for (uint32_t k = 0; k < node.uses.size(); ++k) {
     const BufferUse &use = node.uses[k];
-    if (use.buffer.value >= hidden.size() || !isExact(entry, k))
+    if (use.buffer.value >= hidden.size() || !isKnown(entry, k))
       continue;
     const RecordedNode::Call &call = entry.calls[callOf(entry, k)];
     auto [begin, end] = use.box.byteRange();
-    bool dense = use.box.isContiguous();
+    const bool exact = isExact(entry, k), dense = use.box.isContiguous();
     auto visit = [&, begin = begin, end = end](int64_t first, int64_t last,
                                                const Use &known) {
       SourcePoint point = pointOf(known);
@@ -169,12 +205,18 @@ void NodeRecorder::addHiddenSuspects(NodeId id, const RecordedNode &entry,
       const BufferUse &earlier = dag.node(known.node).uses[known.index];
       if ((earlier.writes || use.writes) && !call.before.covers(point) &&
           std::ranges::find(suspects, known.node) == suspects.end() &&
-          overlap(earlier.box, use.box) == Overlap::Yes)
+          overlap(earlier.box, use.box) >=
+              (exact && isExact(recorded[known.node.value], known.index)
+                   ? Overlap::Yes
+                   : Overlap::Maybe))
         suspects.push_back(known.node);
       // Who is not ordered after `known` is then not ordered after this use
       // either, or was found to race with `known` just now.
-      bool covers =
-          dense ? begin <= first && last <= end : earlier.box == use.box;
+      const TouchedSets *own = setsOf(entry, k),
+                        *its = setsOf(recorded[known.node.value], known.index);
+      bool covers = !exact  ? its && *its == *own
+                    : dense ? begin <= first && last <= end
+                            : earlier.box == use.box;
       return !covers || !(use.writes ||
                           (!earlier.writes && point.chain == call.point.chain));
     };
@@ -196,7 +238,7 @@ void NodeRecorder::hideBehind(NodeId id, const RecordedNode &entry,
       const DagNode &fromNode = dag.node(from);
       for (uint32_t u = 0; u < fromNode.uses.size(); ++u) {
         const BufferUse &earlier = fromNode.uses[u];
-        if (earlier.buffer != use.buffer || !isExact(recorded[from.value], u) ||
+        if (earlier.buffer != use.buffer || !isKnown(recorded[from.value], u) ||
             order.hostClock().covers(pointOf({from, u})) ||
             overlap(earlier.box, use.box) == Overlap::None ||
             !wasHidden.insert({from.value, u}).second)

@@ -9,8 +9,11 @@
 #include "planner/dag/IntervalIndex.h"
 #include "planner/record/Findings.h"
 #include "planner/record/SourceOrder.h"
+#include "planner/record/TouchedSet.h"
 
 #include <functional>
+#include <map>
+#include <memory>
 #include <optional>
 #include <set>
 
@@ -28,14 +31,17 @@ struct RecordedNode {
   std::vector<Call> calls;
   std::vector<uint32_t> callOfUse; ///< per use; empty: call 0 for all
   std::vector<bool> inexact;       ///< per use: may touch less; empty: none may
+  /// Per use that may touch less: what it touches, or null. Those beyond the
+  /// end are null.
+  std::vector<std::shared_ptr<const TouchedSets>> sets;
 };
 
 class NodeRecorder {
 public:
   NodeRecorder(Dag &dag, const SourceOrder &order, Findings &findings,
-               bool racesAreErrors)
+               bool racesAreErrors, MeetSets meetSets)
       : dag(dag), order(order), findings(findings), tracker(dag),
-        racesAreErrors(racesAreErrors) {}
+        racesAreErrors(racesAreErrors), meetSets(std::move(meetSets)) {}
 
   /// Appends the node. Its races are reported; finish() fails with the first
   /// that is an error, so that a program hears of all of them.
@@ -76,7 +82,9 @@ private:
                          std::vector<NodeId> &suspects);
   void hideBehind(NodeId id, const RecordedNode &entry, size_t firstEdge);
   std::optional<Conflict> unorderedConflict(NodeId from, const RecordedNode &to,
-                                            const DagNode &toNode) const;
+                                            const DagNode &toNode);
+  Overlap meet(const RecordedNode &a, const BufferUse &aUse, size_t aIndex,
+               const RecordedNode &b, const BufferUse &bUse, size_t bIndex);
   void judge(NodeId id, const RecordedNode &entry,
              const std::vector<NodeId> &suspects);
   void report(const Conflict &conflict);
@@ -89,6 +97,9 @@ private:
   Findings &findings;
   DependencyTracker tracker;
   bool racesAreErrors;
+  MeetSets meetSets;
+  /// Trips of a loop that is unrolled ask the same again.
+  std::map<std::pair<TouchedSets, TouchedSets>, Overlap> answers;
   uint32_t races = 0;
   /// Errors and warnings are counted apart, each with a limit of its own: what
   /// may be a race must not hide one that is.

@@ -139,6 +139,11 @@ Result<void> Recorder::addUse(RecordedNode &entry, LaunchUse launchUse,
   entry.node.bytesWritten += use.writes ? bytes : 0;
   entry.node.uses.push_back(std::move(use));
   entry.inexact.push_back(!launchUse.isExact);
+  if (launchUse.sets) {
+    entry.sets.resize(entry.node.uses.size());
+    entry.sets.back() =
+        std::make_shared<const TouchedSets>(std::move(*launchUse.sets));
+  }
   return {};
 }
 

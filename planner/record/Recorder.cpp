@@ -11,7 +11,8 @@ namespace mgpu::planner {
 Recorder::Recorder(RecorderOptions options)
     : findings(std::move(options.sink)), order(options.numDevices),
       buffers(program.dag, order, findings),
-      nodes(program.dag, order, findings, options.racesAreErrors),
+      nodes(program.dag, order, findings, options.racesAreErrors,
+            std::move(options.meetSets)),
       matcher(program.dag, order, nodes, findings) {
   program.dag.name = std::move(options.name);
   program.dag.numDevices = options.numDevices;

@@ -33,6 +33,8 @@ struct RecorderOptions {
   bool racesAreErrors = true;
   /// Hears of every error and warning, with all its places.
   Findings::Sink sink = nullptr;
+  /// Without it, uses that are not exact meet where their boxes do.
+  MeetSets meetSets = nullptr;
 };
 
 /// An in-order queue of one device, as the program has it.
@@ -62,6 +64,8 @@ struct ArgumentSpec {
 struct LaunchUse {
   BufferUse use;
   bool isExact = true; ///< else it may touch less, and may reach outside
+  /// All that it touches, if it is not exact and that is known.
+  std::optional<TouchedSets> sets = {};
 };
 
 /// Two threads of a launch surely touch one element, in no order.

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/schedule/Timeline.h"
 
+#include "support/Units.h"
+
+#include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
 #include <map>
@@ -34,59 +37,152 @@ static double tickOf(double span) {
   return power * 10;
 }
 
-std::string toSvg(const Plan &plan, const Dag &dag) {
-  constexpr double left = 110, width = 1200, row = 22, top = 28;
-  static constexpr const char *colours[] = {"#4c78a8", "#54a24b", "#f58518"};
+namespace {
+
+constexpr double left = 150, width = 1200, right = 30, row = 22, top = 50;
+/// About the width of a letter.
+constexpr double letter = 6.8;
+constexpr const char *classColours[] = {"#4c78a8", "#54a24b", "#f58518"};
+
+// A page that shows the picture, or the viewer, says whether it is dark.
+constexpr const char *style = R"(<style>
+svg { background: #fff; } text { fill: #1b2430; } .soft { fill: #5b6775; }
+.grid { stroke: #dfe3e8; } .bound { stroke: #d03b4f; stroke-dasharray: 5 3; }
+.within { fill: #fff; pointer-events: none; }
+@media (prefers-color-scheme: dark) {
+svg { background: #12161c; } text { fill: #e6eaf0; } .soft { fill: #9aa7b5; }
+.grid { stroke: #303945; } .bound { stroke: #f0697b; } .within { fill: #fff; }
+}
+</style>
+)";
+
+/// The picture of one plan.
+class Picture {
+public:
+  Picture(const Plan &plan, const Dag &dag);
+  std::string draw();
+
+private:
+  void drawLegend();
+  void drawTicks();
+  void drawBound();
+  void drawStep(const PlanStep &step);
+  void key(const std::string &colour, std::string_view text);
+  std::string colourOf(const DagNode &node) const;
+  std::string nameOf(DeviceId device) const;
+
+  const Plan &plan;
+  const Dag &dag;
   std::map<PlanStream, size_t> rows;
+  double span, scale, height;
+  double keyAt = left; ///< where the legend goes on
+  std::string out;
+};
+
+Picture::Picture(const Plan &plan, const Dag &dag)
+    : plan(plan), dag(dag), span(plan.makespanUs > 0 ? plan.makespanUs : 1),
+      scale(width / span) {
   for (const PlanStep &step : plan.steps)
     for (PlanStream stream : step.streams)
       rows.try_emplace(stream, 0);
   size_t count = 0;
   for (auto &[stream, index] : rows)
     index = count++;
-  double span = plan.makespanUs > 0 ? plan.makespanUs : 1;
-  double scale = width / span, height = top + row * double(count);
-  std::string out = fmt::format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{:.0f}\" "
-      "height=\"{:.0f}\" font-family=\"sans-serif\" font-size=\"11\">\n"
-      "<title>{}: {:.3f} us, bound {:.3f} us ({})</title>\n",
-      left + width + 20, height + 40, escape(plan.scheduler), plan.makespanUs,
-      plan.lowerBoundUs, escape(plan.model));
-  auto append = [&out](const std::string &text) { out += text; };
-  for (int k = 0; k < 3; ++k)
-    append(fmt::format("<rect x=\"{0}\" y=\"6\" width=\"10\" height=\"10\" "
-                       "fill=\"{1}\"/><text x=\"{2}\" y=\"15\">{3}</text>\n",
-                       left + 90 * k, colours[k], left + 90 * k + 14,
-                       toString(WorkClass(k))));
-  double tick = tickOf(span);
+  height = top + row * double(count);
+}
+
+std::string Picture::colourOf(const DagNode &node) const {
+  return classColours[size_t(workClass(node))];
+}
+
+std::string Picture::nameOf(DeviceId device) const {
+  return device.isHost() ? "host" : fmt::format("device {}", device.value);
+}
+
+void Picture::key(const std::string &colour, std::string_view text) {
+  out += fmt::format("<rect x=\"{0:.0f}\" y=\"26\" width=\"10\" height=\"10\" "
+                     "fill=\"{1}\"/><text x=\"{2:.0f}\" y=\"35\">{3}</text>\n",
+                     keyAt, colour, keyAt + 14, text);
+  keyAt += 24 + 7 * double(text.size());
+}
+
+void Picture::drawLegend() {
+  out += fmt::format("<text x=\"{:.0f}\" y=\"15\">{}</text>\n", left,
+                     escape(plan.verdictLine()));
+  for (size_t k = 0; k < std::size(classColours); ++k)
+    key(classColours[k], toString(WorkClass(k)));
+}
+
+void Picture::drawTicks() {
+  const double tick = tickOf(span);
   for (int k = 0; tick * k <= span; ++k)
-    append(fmt::format("<line x1=\"{0:.2f}\" x2=\"{0:.2f}\" y1=\"{1}\" "
-                       "y2=\"{2}\" stroke=\"#ddd\"/><text x=\"{0:.2f}\" "
-                       "y=\"{3}\" text-anchor=\"middle\">{4:g}</text>\n",
+    out += fmt::format("<line class=\"grid\" x1=\"{0:.2f}\" x2=\"{0:.2f}\" "
+                       "y1=\"{1}\" y2=\"{2}\"/><text class=\"soft\" "
+                       "x=\"{0:.2f}\" y=\"{3}\" text-anchor=\"middle\">{4:g}"
+                       "</text>\n",
                        left + tick * k * scale, top, height, height + 14,
-                       tick * k));
-  append(fmt::format("<text x=\"{}\" y=\"{}\">us</text>\n", left + width + 4,
-                     height + 14));
-  for (const auto &[stream, index] : rows) {
-    std::string name = stream.device.isHost()
-                           ? std::string("host")
-                           : fmt::format("device {}", stream.device.value);
-    append(fmt::format("<text x=\"4\" y=\"{}\">{} stream {}</text>\n",
-                       top + row * double(index) + 15, name,
-                       stream.stream.value));
+                       tick * k);
+  out += fmt::format("<text class=\"soft\" x=\"{}\" y=\"{}\" "
+                     "text-anchor=\"middle\">microseconds, predicted</text>\n",
+                     left + width / 2, height + 30);
+}
+
+/// No plan ends before this line.
+void Picture::drawBound() {
+  if (plan.lowerBoundUs <= 0)
+    return;
+  const double x = left + std::min(plan.lowerBoundUs, span) * scale;
+  out += fmt::format("<line class=\"bound\" x1=\"{0:.2f}\" x2=\"{0:.2f}\" "
+                     "y1=\"{1}\" y2=\"{2}\"/><text x=\"{0:.2f}\" y=\"{3}\" "
+                     "text-anchor=\"end\">bound {4}</text>\n",
+                     x, top - 8, height, top - 12,
+                     durationText(plan.lowerBoundUs));
+}
+
+void Picture::drawStep(const PlanStep &step) {
+  const DagNode &node = dag.node(step.node);
+  const std::string name = escape(node.name);
+  const double x = left + step.startUs * scale,
+               wide = std::max(step.durationUs * scale, 0.2);
+  for (PlanStream stream : step.streams) {
+    const double y = top + row * double(rows[stream]);
+    out += fmt::format(
+        "<rect x=\"{:.3f}\" y=\"{}\" width=\"{:.3f}\" height=\"{}\" "
+        "fill=\"{}\"><title>{} {} at {:.3f} for {:.3f} us</title></rect>\n",
+        x, y + 2, wide, row - 4, colourOf(node), step.node.value, name,
+        step.startUs, step.durationUs);
+    if (wide > letter * double(name.size()) + 8)
+      out += fmt::format("<text class=\"within\" x=\"{:.3f}\" y=\"{}\" "
+                         "text-anchor=\"middle\">{}</text>\n",
+                         x + wide / 2, y + 15, name);
   }
-  for (const PlanStep &step : plan.steps) {
-    const DagNode &node = dag.node(step.node);
-    for (PlanStream stream : step.streams)
-      append(fmt::format(
-          "<rect x=\"{:.3f}\" y=\"{}\" width=\"{:.3f}\" height=\"{}\" "
-          "fill=\"{}\"><title>{} {} at {:.3f} for {:.3f} us</title></rect>\n",
-          left + step.startUs * scale, top + row * double(rows[stream]) + 2,
-          std::max(step.durationUs * scale, 0.2), row - 4,
-          colours[size_t(workClass(node))], step.node.value, escape(node.name),
-          step.startUs, step.durationUs));
-  }
+}
+
+std::string Picture::draw() {
+  const double fullWidth = left + width + right, fullHeight = height + 40;
+  out = fmt::format(
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:.0f} "
+      "{1:.0f}\" width=\"100%\" style=\"max-width:{0:.0f}px\" "
+      "font-family=\"sans-serif\" font-size=\"11\">\n"
+      "<title>{2}: {3:.3f} us, bound {4:.3f} us ({5})</title>\n{6}",
+      fullWidth, fullHeight, escape(plan.scheduler), plan.makespanUs,
+      plan.lowerBoundUs, escape(plan.model), style);
+  drawLegend();
+  drawTicks();
+  for (const auto &[stream, index] : rows)
+    out += fmt::format("<text x=\"4\" y=\"{}\">{}, stream {}</text>\n",
+                       top + row * double(index) + 15, nameOf(stream.device),
+                       stream.stream.value);
+  for (const PlanStep &step : plan.steps)
+    drawStep(step);
+  drawBound();
   return out + "</svg>\n";
+}
+
+} // namespace
+
+std::string toSvg(const Plan &plan, const Dag &dag) {
+  return Picture(plan, dag).draw();
 }
 
 } // namespace mgpu::planner

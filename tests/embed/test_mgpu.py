@@ -264,8 +264,8 @@ class Messages(unittest.TestCase):
             with open(script, "w", encoding="utf-8") as file:
                 file.write(f'#!/bin/sh\necho run >> {log}\nexec c++ "$@"\n')
             os.chmod(script, 0o755)
-            before = {name: os.environ.get(name) for name in ("CXX", "MGPU_DB")}
-            os.environ.update(CXX=script + " -g0", MGPU_DB=os.path.join(folder, "kernels.db"))
+            before = {name: os.environ.get(name) for name in ("CXX", "MGPU_KERNEL_CACHE")}
+            os.environ.update(CXX=script + " -g0", MGPU_KERNEL_CACHE=os.path.join(folder, "kernels"))
             try:
                 for _ in range(2):
                     scaled().open()

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Opens a report in a headless Chromium, light and dark, and looks at what its scripts made.
+"""Opens a report in a headless Chromium, light and dark, wide and narrow, and looks at what its scripts made.
 
 Usage: browser.py MGPU_TUNE PROGRAM [KEEP_DIR]
 
@@ -8,6 +8,7 @@ The report is of a real session whose names are changed to ones that try to leav
 Exit code 77: there is no Chromium, and MGPU_REQUIRE_BROWSER does not ask for one.
 """
 
+import html as html_text
 import json
 import os
 import re
@@ -55,6 +56,36 @@ window.addEventListener("load", () => setTimeout(() => {
 </script>
 """
 
+# The same for what must hold at any width: no two texts of a chart lie on each other, no text ends at
+# the edge, and the page is no wider than its window. What is found goes to the page around it.
+LOOK = """
+<script>
+window.addEventListener("load", () => setTimeout(() => {
+  const found = [];
+  for (const chart of document.querySelectorAll(".chart")) {
+    const frame = chart.getBoundingClientRect();
+    const texts = [...chart.querySelectorAll("svg text")].map(t => [t.textContent, t.getBoundingClientRect()])
+      .filter(([text, r]) => text.trim() && r.width > 0);
+    if (!texts.length) found.push(chart.id + " has no text");
+    texts.forEach(([text, a], k) => {
+      if (a.left < frame.left - 1 || a.right > frame.right + 1) found.push(chart.id + ": '" + text + "' leaves the chart");
+      for (const [other, b] of texts.slice(k + 1))
+        if (Math.min(a.right, b.right) - Math.max(a.left, b.left) > 1 && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 3)
+          found.push(chart.id + ": '" + text + "' lies on '" + other + "'");
+    });
+  }
+  const root = document.documentElement;
+  if (root.scrollWidth > window.innerWidth) found.push("the page is " + root.scrollWidth + " wide, its window " + window.innerWidth);
+  if (root.dataset.errors) found.push(root.dataset.errors);
+  parent.postMessage({ width: window.innerWidth, shown: root.dataset.shown, found }, "*");
+}, 300));
+</script>
+"""
+# A window of a browser has a least width; a frame has none.
+FRAME = """<html><body style="margin:0"><iframe src="looked.html" style="border:0;width:WIDTHpx;height:900px"></iframe>
+<script>window.addEventListener("message", (event) => { document.documentElement.dataset.answer = JSON.stringify(event.data); });</script>
+</body></html>"""
+
 
 def fail(message):
     sys.exit("FAIL: " + message)
@@ -82,10 +113,12 @@ class Browser:
                    f"--user-data-dir={self.folder}/profile{self.runs}"]
         if dark:
             command.append("--blink-settings=preferredColorScheme=0")
-        done = subprocess.run([*command, *action, "file://" + page], stdout=subprocess.PIPE,
-                              stderr=subprocess.DEVNULL, timeout=60)
+        done = subprocess.run([*command, "--enable-logging=stderr", *action, "file://" + page], capture_output=True, timeout=60)
         if done.returncode != 0:
             fail(f"{self.path} ended with code {done.returncode}")
+        said = [line for line in done.stderr.decode("utf-8", "replace").splitlines() if ":CONSOLE" in line]
+        if said:
+            fail(f"{page}: the console says {said[0]}")
         return done.stdout.decode("utf-8", "replace")
 
 
@@ -183,6 +216,24 @@ def check_text(html):
         fail(f"the page has {html.count('<script')} scripts, not 3")
 
 
+def check_widths(browser, html, folder):
+    """The page at two widths, light and dark."""
+    with open(os.path.join(folder, "looked.html"), "w", encoding="utf-8") as file:
+        file.write(html[:html.rindex("</body>")] + LOOK + "</body></html>")
+    for width in (400, 1280):
+        frame = os.path.join(folder, f"frame{width}.html")
+        with open(frame, "w", encoding="utf-8") as file:
+            file.write(FRAME.replace("WIDTH", str(width)))
+        for dark in (False, True):
+            dom = browser.run(frame, dark, "1300,1000", "--dump-dom")
+            answer = re.search(r'data-answer="([^"]*)"', dom)
+            if not answer:
+                fail(f"{width} px: no answer from the page")
+            said = json.loads(html_text.unescape(answer.group(1)))
+            if said["width"] != width or said["shown"] != ("dark" if dark else "light") or said["found"]:
+                fail(f"{width} px: {said}")
+
+
 def main():
     if len(sys.argv) not in (3, 4):
         sys.exit(__doc__)
@@ -220,9 +271,10 @@ def main():
             check_picture(picture, dark)
             if len(sys.argv) == 4: # for people
                 browser.run(page, dark, "1280,3200", f"--screenshot={os.path.realpath(sys.argv[3])}/{name}.png")
+        check_widths(browser, html, folder)
         if len(sys.argv) == 4:
             shutil.copy(page, sys.argv[3])
-    print(f"{len(CHARTS)} charts drawn, light and dark")
+    print(f"{len(CHARTS)} charts drawn, light and dark, wide and narrow")
 
 
 if __name__ == "__main__":

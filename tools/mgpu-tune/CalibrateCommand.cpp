@@ -10,6 +10,7 @@
 #include "support/FileIO.h"
 #include "tools/mgpu-tune/FileUses.h"
 #include "tools/mgpu-tune/OpenRanks.h"
+#include "tools/mgpu-tune/TerminalLine.h"
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
@@ -255,6 +256,8 @@ Result<int> runCalibrate(const CalibrateOptions &options) {
   Kernels kernels;
   // Several GPUs' processes write what they say themselves to nowhere.
   const Descriptor words(fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3));
+  TerminalLine line(words.value);
+  const auto start = std::chrono::steady_clock::now();
   auto input = [&](device::Driver &driver) -> Result<bench::CalibrationInput> {
     MGPU_TRY_ASSIGN(device::Topology about, describe(target, devices, driver));
     about.name = options.output;
@@ -268,8 +271,13 @@ Result<int> runCalibrate(const CalibrateOptions &options) {
                     ", on {} ({}): ",
                     fmt::gmtime(std::time(nullptr)), target, driver.timedBy())};
     out.largestBytes = std::max(out.largestBytes, bytesOf(kernels.memory));
-    out.progress = [&words](const std::string &text) {
-      dprintf(words.value, "mgpu-tune: %s\n", text.c_str());
+    out.progress = [&](const std::string &text) {
+      if (line.isTerminal())
+        line.show(fmt::format("{}, {:%M:%S} so far", text,
+                              std::chrono::floor<std::chrono::seconds>(
+                                  std::chrono::steady_clock::now() - start)));
+      else
+        dprintf(words.value, "mgpu-tune: %s\n", text.c_str());
     };
     return out;
   };
@@ -293,6 +301,7 @@ Result<int> runCalibrate(const CalibrateOptions &options) {
     MGPU_TRY_ASSIGN(const bench::CalibrationInput made, input(*driver));
     MGPU_TRY_ASSIGN(measured, bench::calibrate(made));
   }
+  line.clear();
   const std::string text = device::topologyText(measured);
   // What is written is what can be read.
   MGPU_TRY(device::parseTopology(text, options.output));

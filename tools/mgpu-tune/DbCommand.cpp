@@ -106,10 +106,11 @@ void DbGroup::addTransfers() {
   addValue(exported, "-o,--output", db->output, "FILE",
            "Write to FILE instead of the standard output");
 
-  add("import", "Take in what `db export` wrote", runDbImport)
+  add("import", "Take in other databases, or what `db export` wrote",
+      runDbImport)
       ->add_option("FILE", db->files,
-                   "Files, also gzipped; - is the standard "
-                   "input")
+                   "Databases, which are not changed, or files of "
+                   "`db export`, also gzipped; - is the standard input")
       ->required();
 
   CLI::App *form = add("form",
@@ -128,10 +129,6 @@ void DbGroup::addTransfers() {
                       "were right"),
              1e-3, 1e12);
   addValue(form, "--failed", db->fault, "TEXT", "What went wrong");
-
-  add("merge", "Take in the results of other databases", runDbMerge)
-      ->add_option("FILE", db->files, "Databases; they are not changed")
-      ->required();
 }
 
 void DbGroup::addCare() {

@@ -49,7 +49,6 @@ Result<int> runDbExplain(const DbOptions &options);
 Result<int> runDbForm(const DbOptions &options);
 Result<int> runDbExport(const DbOptions &options);
 Result<int> runDbImport(const DbOptions &options);
-Result<int> runDbMerge(const DbOptions &options);
 Result<int> runDbPrune(const DbOptions &options);
 Result<int> runDbVerify(const DbOptions &options);
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// `mgpu-tune db export|import|merge|prune|verify`.
+// `mgpu-tune db export|import|prune|verify`.
 #include "tools/mgpu-tune/DbCommand.h"
 #include "tools/mgpu-tune/JsonOutput.h"
 
+#include "db/BundleStore.h"
 #include "db/FileSystem.h"
 #include "db/Prune.h"
 #include "db/Transfer.h"
@@ -86,39 +87,40 @@ static void add(db::Transferred &sum, const db::Transferred &each) {
   sum.damaged += each.damaged;
 }
 
-Result<int> runDbImport(const DbOptions &options) {
+/// What is read before anything is made: problems of texts, or a database.
+struct Incoming {
+  std::string database; ///< empty: a text
+  std::vector<db::ProblemTrials> problems;
+};
+
+static Result<Incoming> readIncoming(const std::string &file) {
   constexpr uint64_t mostText = uint64_t(4) << 30;
-  std::vector<std::vector<db::ProblemTrials>> parsed;
-  for (const std::string &file : options.files) {
-    std::string path = file == "-" ? "/dev/stdin" : file;
-    MGPU_TRY_ASSIGN(std::string text, readText(path, mostText));
-    MGPU_TRY_ASSIGN(auto each, db::parseText(text, file));
-    parsed.push_back(std::move(each));
-  }
-  MGPU_TRY_ASSIGN(db::TuningStore store,
-                  openStore(options.database, db::Access::Create));
-  db::Transferred sum;
-  for (const auto &each : parsed) {
-    MGPU_TRY_ASSIGN(db::Transferred done, db::recordAll(store, each));
-    add(sum, done);
-  }
-  printTransferred(options, sum);
-  return 0;
+  if (file != "-" && db::isDatabaseFile(file))
+    return Incoming{file, {}};
+  MGPU_TRY_ASSIGN(std::string text,
+                  readText(file == "-" ? "/dev/stdin" : file, mostText));
+  MGPU_TRY_ASSIGN(auto problems, db::parseText(text, file));
+  return Incoming{"", std::move(problems)};
 }
 
-Result<int> runDbMerge(const DbOptions &options) {
-  for (const std::string &file : options.files)
-    MGPU_TRY(fileSize(file)); // Before anything is made.
+Result<int> runDbImport(const DbOptions &options) {
+  std::vector<Incoming> incoming;
+  for (const std::string &file : options.files) {
+    MGPU_TRY_ASSIGN(Incoming each, readIncoming(file));
+    incoming.push_back(std::move(each));
+  }
   MGPU_TRY_ASSIGN(db::TuningStore store,
                   openStore(options.database, db::Access::Create));
   db::Transferred sum;
-  for (const std::string &file : options.files) {
-    MGPU_TRY_ASSIGN(db::Transferred done, db::merge(store, file));
+  for (const Incoming &each : incoming) {
+    MGPU_TRY_ASSIGN(db::Transferred done,
+                    each.database.empty() ? db::recordAll(store, each.problems)
+                                          : db::merge(store, each.database));
     add(sum, done);
   }
   printTransferred(options, sum);
   if (sum.damaged > 0)
-    return damaged("what was merged", sum.damaged);
+    return damaged("what was imported", sum.damaged);
   return 0;
 }
 

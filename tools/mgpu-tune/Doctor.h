@@ -29,6 +29,9 @@ struct Report {
 void reportMachine(const Result<device::CudaMachine> &machine, Report &report,
                    int &driverMajor);
 
+/// The processor, and what makes times on it vary.
+void reportHost(Report &report);
+
 /// What `doctor` and `devices` say of it until it has been tried.
 inline constexpr const char *severalGpusNote =
     "several GPUs at a time and NCCL: built, and never yet used on hardware "

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// `mgpu-tune doctor`: what of CUDA is there, and what will therefore not work.
+// `mgpu-tune doctor`: what the host is, what of CUDA is there, and what will
+// therefore not work.
 #include "device/cuda/CudaDriver.h"
 #include "device/cuda/api/Libraries.h"
 #include "kernels/compile/NvrtcCompiler.h"
@@ -181,6 +182,7 @@ void reportEnvironment(Report &report) {
 Result<int> runDoctor(const HardwareOptions &options) {
   Report report;
   int driverMajor = 0;
+  reportHost(report);
   reportDriver(report, driverMajor);
   reportToolkit(report);
   reportNvrtc(report, driverMajor);

@@ -43,6 +43,7 @@ struct RunOptions : ProgramOptions, GpuOptions {
   std::string distributed; ///< "auto", "openmpi", "mpich", "tcp"; or none
   bool guard = false;      ///< watch the memory around buffers
   bool pin = false;        ///< each thread that replays stays on its CPU
+  bool random = false;     ///< arrays without a value get random numbers
 };
 
 struct PlanCommandOptions : ProgramOptions {

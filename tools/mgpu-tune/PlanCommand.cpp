@@ -502,6 +502,13 @@ Result<void> checkFiles(const PlanCommandOptions &options) {
       options.load, {{"--collectives", options.machine.collectivesFile}});
   MGPU_TRY(uses.write("--trace", options.traceFile));
   MGPU_TRY(uses.write("--dot", options.dotFile));
+  for (const char *other : {".png", ".jpg", ".pdf"})
+    if (options.svgFile.ends_with(other))
+      return fail(
+          ErrorKind::Usage,
+          fmt::format("--svg {}: it writes SVG: name the file {}.svg",
+                      options.svgFile,
+                      options.svgFile.substr(0, options.svgFile.rfind('.'))));
   MGPU_TRY(uses.write("--svg", options.svgFile));
   MGPU_TRY(uses.write("--certificate", options.certificateFile));
   MGPU_TRY(uses.write("--dag", options.dagFile));

@@ -285,7 +285,7 @@ Result<int> runRun(const RunOptions &given) {
   MGPU_TRY_ASSIGN(const std::unique_ptr<Runner> runner,
                   gpus ? openSeveral(program, *gpus, options, prepared, opened)
                        : openOne(program, options, prepared, opened, guard));
-  MGPU_TRY(bindArguments(program, *runner));
+  MGPU_TRY(bindArguments(program, *runner, options.random));
   MGPU_TRY_ASSIGN(times.later, makeRounds(program, rounds, *runner));
   const Clock::time_point start = Clock::now();
   MGPU_TRY(runner->load());

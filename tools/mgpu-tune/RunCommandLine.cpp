@@ -52,6 +52,9 @@ static void addRun(CLI::App *command, RunOptions &options) {
   command->add_flag("--pin", options.pin,
                     "Keep each thread that replays on a CPU of its own, and "
                     "say which; of one target");
+  command->add_flag("--random", options.random,
+                    "Random numbers of [0, 1) for arrays that --arg does not "
+                    "give, and zeros for those of integers");
   addGpus(command, options);
   takeWord(command->add_flag(
                "--distributed{auto}", options.distributed,

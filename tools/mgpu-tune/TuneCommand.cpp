@@ -10,6 +10,7 @@
 #include "tools/mgpu-tune/DbCommand.h"
 #include "tools/mgpu-tune/JsonOutput.h"
 #include "tools/mgpu-tune/Options.h"
+#include "tools/mgpu-tune/TerminalLine.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -18,7 +19,6 @@
 #include <cmath>
 #include <csignal>
 #include <map>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 namespace mgpu::pipeline {
@@ -75,7 +75,7 @@ std::string_view wordsOf(tuner::Stage stage) {
   return "";
 }
 
-/// Stage, bar, time left and the best so far, cut to the terminal's width.
+/// Stage, bar, time left and the best so far.
 std::string terminalLine(const tuner::Progress &now) {
   constexpr size_t cells = 10;
   const bool timed = std::isfinite(now.secondsLeft);
@@ -94,9 +94,6 @@ std::string terminalLine(const tuner::Progress &now) {
                           100 * (1 - now.bestUs / now.defaultUs));
   }
   line += fmt::format("; {} tried, {} failed", now.evaluated, now.failed);
-  winsize size{};
-  if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1)
-    line.resize(std::min<size_t>(line.size(), size.ws_col - 1));
   return line;
 }
 
@@ -105,41 +102,34 @@ class ProgressLine {
 public:
   void operator()(const tuner::Progress &now) {
     const bool news = now.stage != stage || now.failed != failed;
-    const double pause = terminal ? 0.1 : 2;
+    const double pause = line.isTerminal() ? 0.1 : 2;
     if (!news && now.seconds - printed < pause)
       return;
     stage = now.stage;
     failed = now.failed;
     printed = now.seconds;
-    if (terminal) {
-      fmt::print(stderr, "\r\033[K{}", terminalLine(now));
-      std::fflush(stderr);
-      return;
-    }
-    std::string line = fmt::format(
+    if (line.isTerminal())
+      return line.show(terminalLine(now));
+    std::string text = fmt::format(
         "{:<7} {} tried, {} failed, best {} ({:+.1f} %), {:.1f}/s",
         tuner::toString(now.stage), now.evaluated, now.failed,
         durationText(now.bestUs), 100 * (now.bestUs / now.defaultUs - 1),
         double(now.evaluated) / std::max(now.seconds, 1e-3));
     if (std::isfinite(now.secondsLeft))
-      line += fmt::format(", {:.0f} s left", now.secondsLeft);
+      text += fmt::format(", {:.0f} s left", now.secondsLeft);
     else
-      line += fmt::format(", {} left", now.evaluationsLeft);
-    fmt::print(stderr, "{}; {}\n", line,
+      text += fmt::format(", {} left", now.evaluationsLeft);
+    fmt::print(stderr, "{}; {}\n", text,
                now.last.size() > mostOfLast
                    ? now.last.substr(0, mostOfLast - 3) + "..."
                    : now.last);
     std::fflush(stderr);
   }
-  ~ProgressLine() {
-    if (terminal && printed >= 0)
-      fmt::print(stderr, "\r\033[K");
-  }
 
 private:
   /// Bytes; a configuration of many kernels takes a screen.
   static constexpr size_t mostOfLast = 120;
-  const bool terminal = isatty(STDERR_FILENO);
+  TerminalLine line;
   tuner::Stage stage = tuner::Stage::Final;
   uint64_t failed = 0;
   double printed = -1;

@@ -51,9 +51,11 @@ Timeline describeReplay(const Dag &dag, const Plan &plan,
     if (span.node.value < spanOf.size() && std::isfinite(span.startUs) &&
         std::isfinite(span.endUs) && span.startUs <= span.endUs)
       spanOf[span.node.value] = &span;
-  double first = INFINITY;
+  double first = INFINITY, firstPlanned = INFINITY;
+  bool isWhole = true;
   for (const PlanStep &step : plan.steps) {
     const DagNode &node = dag.node(step.node);
+    isWhole &= node.phase == Phase::Replay;
     const capture::NodeSpan *span = spanOf[step.node.value];
     if (node.phase != Phase::Replay || (timeline.isMeasured && !span))
       continue;
@@ -69,11 +71,19 @@ Timeline describeReplay(const Dag &dag, const Plan &plan,
     each.streams = step.streams;
     each.startUs = span ? span->startUs : step.startUs;
     each.endUs = span ? span->endUs : step.startUs + step.durationUs;
+    each.plannedStartUs = step.startUs;
+    each.plannedEndUs = step.startUs + step.durationUs;
     first = std::min(first, each.startUs);
+    firstPlanned = std::min(firstPlanned, each.plannedStartUs);
   }
+  timeline.hasPlanned = true;
+  if (isWhole)
+    timeline.boundUs = plan.lowerBoundUs;
   for (TimelineStep &step : timeline.steps) { // the load phase came before
     step.startUs -= first;
     step.endUs -= first;
+    step.plannedStartUs -= firstPlanned;
+    step.plannedEndUs -= firstPlanned;
   }
   return timeline;
 }
@@ -86,11 +96,15 @@ static json toJson(const Timeline &timeline) {
       streams.push_back(
           json::array({stream.device.value, stream.stream.value}));
     steps.push_back({step.node, step.name, step.source, int(step.kind), streams,
-                     step.startUs, step.endUs});
+                     step.startUs, step.endUs, step.plannedStartUs,
+                     step.plannedEndUs});
   }
-  return {{"measured", timeline.isMeasured}, {"scheduler", timeline.scheduler},
-          {"model", timeline.model},         {"plan", timeline.plan},
-          {"left", timeline.left},           {"steps", std::move(steps)}};
+  json out{{"measured", timeline.isMeasured}, {"scheduler", timeline.scheduler},
+           {"model", timeline.model},         {"plan", timeline.plan},
+           {"left", timeline.left},           {"steps", std::move(steps)}};
+  if (timeline.hasPlanned)
+    out["bound_us"] = timeline.boundUs;
+  return out;
 }
 
 static Timeline timelineFromJson(const json &in) {
@@ -100,6 +114,8 @@ static Timeline timelineFromJson(const json &in) {
   in.at("model").get_to(timeline.model);
   in.at("left").get_to(timeline.left);
   timeline.plan = in.value("plan", "");
+  timeline.boundUs = in.value("bound_us", 0.0);
+  timeline.hasPlanned = in.contains("bound_us");
   for (const json &from : in.at("steps")) {
     TimelineStep &step = timeline.steps.emplace_back();
     from.at(0).get_to(step.node);
@@ -111,6 +127,10 @@ static Timeline timelineFromJson(const json &in) {
                               {stream.at(1).get<uint32_t>()}});
     from.at(5).get_to(step.startUs);
     from.at(6).get_to(step.endUs);
+    if (timeline.hasPlanned) {
+      from.at(7).get_to(step.plannedStartUs);
+      from.at(8).get_to(step.plannedEndUs);
+    }
   }
   return timeline;
 }

@@ -49,6 +49,7 @@ struct TimelineStep {
   planner::WorkClass kind = planner::WorkClass::Kernel;
   std::vector<planner::PlanStream> streams;
   double startUs = 0, endUs = 0;
+  double plannedStartUs = 0, plannedEndUs = 0; ///< under the plan's model
 
   bool operator==(const TimelineStep &) const = default;
 };
@@ -58,7 +59,12 @@ struct Timeline {
   bool isMeasured = false; ///< else predicted, under `model`
   std::string scheduler, model;
   std::string plan; ///< planner::Plan::verdictLine(), or "" of older versions
+  /// What no replay is shorter than under the model; 0: not known, or the plan
+  /// has more phases than the replay.
+  double boundUs = 0;
   std::vector<TimelineStep> steps; ///< in plan order
+  bool hasPlanned =
+      false;         ///< the steps have planned times; not of old versions
   uint64_t left = 0; ///< steps that are not listed, as there are too many
 
   bool operator==(const Timeline &) const = default;

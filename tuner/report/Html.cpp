@@ -103,9 +103,9 @@ public:
         "", !report.trials.empty());
     chartSection("importance", "What matters", importanceText, "",
                  !report.importance.empty());
+    configuration();
     kernels();
     nodes();
-    configuration();
     provenance();
     tail();
     return std::move(out);
@@ -218,9 +218,17 @@ private:
                     const std::string &controls, bool present) {
     if (!present)
       return;
-    add("<section><h2>{}</h2>{}\n<div class=\"chart\" id=\"chart-{}\"></div>\n"
-        "<p class=\"caption\">{}</p></section>\n",
-        title, controls, id, escape(text));
+    add("<section><h2>{}</h2>{}\n<div class=\"chart\" id=\"chart-{}\"></div>\n",
+        title, controls, id);
+    caption(text);
+  }
+
+  /// The end of a section, with what its figures mean; nobody needs to read it
+  /// twice.
+  void caption(const std::string &text, const char *id = "") {
+    add("<details class=\"caption\"{}><summary>What it shows</summary><p>{}"
+        "</p></details></section>\n",
+        id, escape(text));
   }
 
   void timelines() {
@@ -238,7 +246,10 @@ private:
     if (report.timelineBefore)
       text += (report.wasTuned() ? "Default. " : "Profiled. ") +
               timelineText(*report.timelineBefore, report);
-    text += " Zoom with the wheel or the slider, move by dragging.";
+    text += " Outlines are the steps as they were planned; the dashed line is "
+            "the bound: under the model no replay is shorter. A name above the "
+            "picture shows or hides what it stands for. Zoom with the "
+            "slider, or with the wheel while Ctrl is held; move by dragging.";
     chartSection("timeline", "Timeline", text, controls, true);
   }
 
@@ -287,8 +298,8 @@ private:
               : "-",
           bar(kernel->shareOfPeak()), kernel->tried, kernel->failed);
     }
-    add("</tbody></table></div>\n<p class=\"caption\">{}</p></section>\n",
-        escape(peakText(report)));
+    add("</tbody></table></div>\n");
+    caption(peakText(report));
   }
 
   void nodes() {
@@ -310,8 +321,11 @@ private:
             bar(sum > 0 ? node.measured.us / sum : 0));
       add("</tbody></table></div>\n");
     }
-    add("<p class=\"caption\" id=\"profile\">{}</p></section>\n",
-        escape(profileText(report)));
+    if (report.profile)
+      caption(profileText(report), " id=\"profile\"");
+    else
+      add("<p class=\"caption\" id=\"profile\">{}</p></section>\n",
+          escape(profileText(report)));
   }
 
   void list(const char *title,

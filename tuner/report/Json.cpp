@@ -31,6 +31,10 @@ static ordered_json toJson(const std::optional<ReportTimeline> &given) {
                      {"streams", std::move(streams)},
                      {"start_us", step.startUs},
                      {"end_us", step.endUs}});
+    if (timeline.hasPlanned) {
+      steps.back()["planned_start_us"] = step.plannedStartUs;
+      steps.back()["planned_end_us"] = step.plannedEndUs;
+    }
   }
   ordered_json exposed = ordered_json::array();
   for (const Exposed &each : given->exposed)
@@ -43,6 +47,10 @@ static ordered_json toJson(const std::optional<ReportTimeline> &given) {
           {"model", timeline.isMeasured ? "" : timeline.model},
           {"plan", timeline.plan},
           {"length_us", given->lengthUs},
+          {"planned_us", timeline.hasPlanned ? ordered_json(given->plannedUs())
+                                             : ordered_json()},
+          {"bound_us", timeline.boundUs > 0 ? ordered_json(timeline.boundUs)
+                                            : ordered_json()},
           {"exposed_us", given->exposedUs()},
           {"steps_left_out", timeline.left},
           {"steps", std::move(steps)},

@@ -15,6 +15,13 @@ double ReportTimeline::exposedUs() const {
   return sum;
 }
 
+double ReportTimeline::plannedUs() const {
+  double last = 0;
+  for (const TimelineStep &step : timeline.steps)
+    last = std::max(last, step.plannedEndUs);
+  return last;
+}
+
 std::vector<Exposed> exposedStretches(const Timeline &timeline) {
   using Stretch = std::pair<double, double>;
   // When each device runs kernels: ascending, and apart from each other.

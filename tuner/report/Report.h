@@ -56,6 +56,8 @@ struct ReportTimeline {
 
   /// Sum over devices.
   double exposedUs() const;
+  /// The end of the last step as it was planned.
+  double plannedUs() const;
 };
 
 /// A part of the space, and how much of it was tried when it was decided.

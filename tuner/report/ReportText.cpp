@@ -11,6 +11,10 @@
 
 namespace mgpu::tuner {
 
+const char *const verdictText =
+    "FAST and SLOW: the interval of the change lies to one side of zero. SAME: "
+    "it lies within 1 %. AMBG: it does not tell.";
+
 const char *const importanceText =
     "How much of the variance of the logarithm of the time grouping the trials "
     "by one parameter accounts for (epsilon squared of a one-way analysis of "
@@ -137,12 +141,16 @@ provenanceLines(const Report &report) {
   add("architecture", report.problem.architecture);
   add("driver", report.problem.driver);
   add("measured", report.problem.policy);
-  add("conditions", report.problem.environment);
-  for (auto &[name, value] : report.environment)
+  if (report.environment.empty())
+    add("conditions", report.problem.environment);
+  for (auto [name, value] : report.environment) {
     if (name == "load_average")
       add("load at the end", value + " (one minute)");
-    else if (!report.wasTuned() && name != "pinned_cpus")
+    else if (name != "pinned_cpus" && name != "cpu") {
+      std::ranges::replace(name, '_', ' ');
       lines.push_back({name, value});
+    }
+  }
   for (auto &[name, value] : report.environment)
     if (name == "pinned_cpus")
       add("threads", value == "none" ? "not pinned"
@@ -178,8 +186,8 @@ std::string measuringText(const Report &report) {
       "beside the default, and its bar is that ratio times the default's "
       "first time. Every candidate gave the bits of a serial plan of the "
       "default kernels, or results within the tolerance of docs/numerics.md, "
-      "before it was measured.",
-      report.problem.policy);
+      "before it was measured. {}",
+      report.problem.policy, verdictText);
   if (!report.best.empty() && report.isDecided &&
       report.best.front().medianUs < report.after.us)
     text += " A tried bar that is shorter than the one above it was not faster "

@@ -29,6 +29,8 @@ std::string trialsText(const Report &report);
 /// program, to be given to a shell.
 std::string commandText(const Report &report, const char *command);
 
+/// What FAST, SLOW, SAME and AMBG say.
+extern const char *const verdictText;
 // What the figures mean.
 std::string measuringText(const Report &report);
 std::string peakText(const Report &report);

@@ -41,7 +41,7 @@ db::Pairs toPairs(const ProgramConfig &config, const Dag &dag,
                   std::span<const KernelSpace> kernels) {
   db::Pairs pairs{{"scheduler", config.scheduler},
                   {"streams", std::to_string(config.streams)},
-                  {"lanes", std::to_string(config.threads)},
+                  {"threads", std::to_string(config.threads)},
                   {"seed", std::to_string(config.seed)}};
   if (!config.schedulePolicy.order)
     pairs[orderName] = orderKept;
@@ -95,7 +95,9 @@ Result<ProgramConfig> fromPairs(const db::Pairs &pairs, const Dag &dag,
     return {};
   };
   MGPU_TRY(number("streams", config.streams));
-  MGPU_TRY(number("lanes", config.threads));
+  // As earlier versions called it.
+  const char *threads = pairs.contains("lanes") ? "lanes" : "threads";
+  MGPU_TRY(number(threads, config.threads));
   MGPU_TRY(number("seed", config.seed));
   auto scheduler = pairs.find("scheduler");
   if (scheduler == pairs.end() ||
@@ -261,7 +263,7 @@ ProgramSpace::create(const Dag &dag, std::vector<TransformList> lists,
   std::vector<Parameter> parameters(FirstTransform);
   parameters[Scheduler] = {"scheduler", {0, 1}, {"list", "serial"}};
   parameters[Streams] = {"streams", streamsUpTo(limits.mostStreams), {}};
-  parameters[Threads] = {"lanes", {}, {}};
+  parameters[Threads] = {"threads", {}, {}};
   for (uint32_t threads = 1; threads <= std::max(limits.mostThreads, 1u);
        ++threads)
     parameters[Threads].values.push_back(threads);

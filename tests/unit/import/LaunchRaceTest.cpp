@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Races between the threads of one launch: of random affine kernels the
-// importer says what trying all pairs of threads says.
+// Races between the threads of one launch, and between two launches: of random
+// kernels whose indices are sums, quotients and remainders of ids the importer
+// says what trying all pairs of threads says.
 #include "ImportText.h"
+
+#include "llvm/ADT/STLExtras.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -32,6 +35,22 @@ struct Access {
   Form index, guard; ///< made where the guard is below `limit`
   int64_t limit = 0;
   bool isGuarded = false, writes = false;
+  /// The element is quotient * quotientFactor + remainder * remainderFactor of
+  /// the index, by a divisor; without one, the index.
+  int64_t divisor = 0, quotientFactor = 0, remainderFactor = 0;
+
+  int64_t element(const Thread &thread, int64_t trip) const {
+    const int64_t value = index.at(thread, trip);
+    return divisor == 0 ? value
+                        : value / divisor * quotientFactor +
+                              value % divisor * remainderFactor;
+  }
+};
+
+struct Touch {
+  Thread thread;
+  size_t access;
+  bool writes;
 };
 
 class RandomLaunch {
@@ -44,12 +63,20 @@ public:
     for (int count = 1 + pick(3); count > 0; --count) {
       Access access{randomForm(true), randomForm(false), pick(6), pick(3) == 0,
                     accesses.empty() || pick(2)};
+      if (pick(2)) {
+        access.divisor = 1 + pick(4);
+        access.quotientFactor = pick(3);
+        access.remainderFactor = pick(3);
+      }
       accesses.push_back(access);
     }
   }
 
-  std::string text() const;
+  /// A launch on `stream`; `number` tells its names from another's.
+  std::string text(const char *stream, int number) const;
   bool hasRace() const;
+  /// By element.
+  std::map<int64_t, std::vector<Touch>> touched() const;
 
 private:
   int pick(int count) { return int(random() % uint32_t(count)); }
@@ -76,7 +103,7 @@ private:
   std::vector<Access> accesses;
 };
 
-std::string RandomLaunch::text() const {
+std::string RandomLaunch::text(const char *stream, int number) const {
   int values = 0;
   std::string body;
   auto define = [&](const std::string &what) {
@@ -116,6 +143,19 @@ std::string RandomLaunch::text() const {
       body += fmt::format("    scf.if {} {{\n", lets);
     }
     auto index = valueOf(access.index);
+    if (access.divisor > 0) {
+      auto by =
+          define(fmt::format("arith.constant {} : index", access.divisor));
+      auto whole = define(fmt::format("arith.divui {}, {} : index", index, by));
+      auto part = define(fmt::format("arith.remui {}, {} : index", index, by));
+      auto wide = define(
+          fmt::format("arith.constant {} : index", access.quotientFactor));
+      auto narrow = define(
+          fmt::format("arith.constant {} : index", access.remainderFactor));
+      whole = define(fmt::format("arith.muli {}, {} : index", whole, wide));
+      part = define(fmt::format("arith.muli {}, {} : index", part, narrow));
+      index = define(fmt::format("arith.addi {}, {} : index", whole, part));
+    }
     if (access.writes)
       body += fmt::format("    memref.store {}, %w[{}] : memref<999xi32>\n",
                           whole, index);
@@ -129,46 +169,89 @@ std::string RandomLaunch::text() const {
                             {"bx", "block_id x"},
                             {"by", "block_id y"}})
     ids += fmt::format("    %{} = gpu.{}\n", name, what);
-  return program(fmt::format(
-      "  %w = mgpu.alloc %d0 : !mgpu.device -> memref<999xi32>\n"
-      "  %trips = arith.constant {} : index\n  %x0 = arith.constant {} : "
-      "index\n"
-      "  %x1 = arith.constant {} : index\n  %x2 = arith.constant {} : index\n"
-      "  %x3 = arith.constant {} : index\n"
-      "  mgpu.launch %d0 grid(%x2, %x3) block(%x0, %x1) {{\n{}{}  }}\n",
-      trips, extents[0], extents[1], extents[2], extents[3], ids, body));
+  std::string constants;
+  for (auto [k, size] : llvm::enumerate(
+           std::array{extents[0], extents[1], extents[2], extents[3], trips}))
+    constants +=
+        fmt::format("  %x{}_{} = arith.constant {} : index\n", number, k, size);
+  body = fmt::format("    %trips = arith.addi %x{}_4, %c0 : index\n", number) +
+         body;
+  return fmt::format("{0}  mgpu.launch %d0 grid(%x{1}_2, %x{1}_3) "
+                     "block(%x{1}_0, %x{1}_1){2} {{\n{3}{4}  }}\n",
+                     constants, number,
+                     *stream ? fmt::format(" stream {}", stream) : "", ids,
+                     body);
 }
 
-bool RandomLaunch::hasRace() const {
-  // By element: who touches it, and whether to write.
-  std::map<int64_t, std::vector<std::pair<Thread, bool>>> touched;
+constexpr const char *memory =
+    "  %w = mgpu.alloc %d0 : !mgpu.device -> memref<999xi32>\n";
+
+std::map<int64_t, std::vector<Touch>> RandomLaunch::touched() const {
+  std::map<int64_t, std::vector<Touch>> touched;
   Thread thread;
   for (thread[3] = 0; thread[3] < extents[3]; ++thread[3])
     for (thread[2] = 0; thread[2] < extents[2]; ++thread[2])
       for (thread[1] = 0; thread[1] < extents[1]; ++thread[1])
         for (thread[0] = 0; thread[0] < extents[0]; ++thread[0])
-          for (const Access &access : accesses)
+          for (size_t k = 0; k < accesses.size(); ++k)
             for (int64_t trip = 0; trip < trips; ++trip)
-              if (!access.isGuarded ||
+              if (const Access &access = accesses[k];
+                  !access.isGuarded ||
                   access.guard.at(thread, trip) < access.limit)
-                touched[access.index.at(thread, trip)].push_back(
-                    {thread, access.writes});
-  auto areApart = [&](const Thread &a, const Thread &b) {
-    return hasBarrier ? a[2] != b[2] || a[3] != b[3] : a != b;
+                touched[access.element(thread, trip)].push_back(
+                    {thread, k, access.writes});
+  return touched;
+}
+
+bool RandomLaunch::hasRace() const {
+  // There is a barrier before each access.
+  auto areApart = [&](const Touch &a, const Touch &b) {
+    return hasBarrier && a.access != b.access
+               ? a.thread[2] != b.thread[2] || a.thread[3] != b.thread[3]
+               : a.thread != b.thread;
   };
-  for (const auto &[element, uses] : touched)
-    for (const auto &[a, aWrites] : uses)
-      for (const auto &[b, bWrites] : uses)
-        if ((aWrites || bWrites) && areApart(a, b))
+  for (const auto &[element, uses] : touched())
+    for (const Touch &a : uses)
+      for (const Touch &b : uses)
+        if ((a.writes || b.writes) && areApart(a, b))
           return true;
   return false;
+}
+
+/// Whether the two touch one element, and one of them writes it.
+bool doMeet(const RandomLaunch &first, const RandomLaunch &second) {
+  const auto others = second.touched();
+  for (const auto &[element, uses] : first.touched())
+    if (auto at = others.find(element); at != others.end())
+      for (const Touch &a : uses)
+        for (const Touch &b : at->second)
+          if (a.writes || b.writes)
+            return true;
+  return false;
+}
+
+TEST(LaunchRace, RandomLaunchesRaceWhereTheyMeet) {
+  int racy = 0, clean = 0;
+  for (uint32_t seed = 0; seed < 200; ++seed) {
+    RandomLaunch first(2 * seed), second(2 * seed + 1);
+    const std::string text =
+        program(memory + first.text("%s0", 0) + second.text("%t0", 1));
+    Imported imported = importText(text);
+    const bool says = imported.countErrors("race on buffer") > 0;
+    ASSERT_EQ(says, doMeet(first, second)) << "seed " << seed << '\n'
+                                           << imported.text() << text;
+    ASSERT_EQ(imported.countWarnings("possible race"), 0u) << imported.text();
+    ++(says ? racy : clean);
+  }
+  EXPECT_GT(racy, 50);
+  EXPECT_GT(clean, 10);
 }
 
 TEST(LaunchRace, RandomKernelsRaceWhereTwoThreadsMeet) {
   int racy = 0, clean = 0;
   for (uint32_t seed = 0; seed < 300; ++seed) {
     RandomLaunch launch(seed);
-    const std::string text = launch.text();
+    const std::string text = program(memory + launch.text("", 0));
     Imported imported = importText(text);
     const bool says = imported.countErrors("race within a launch") > 0;
     ASSERT_EQ(says, launch.hasRace()) << "seed " << seed << '\n'
@@ -214,6 +297,50 @@ TEST(LaunchRace, GuardsAreSeen) {
       "      %v = memref.load %a2[%i] : memref<64xf32>\n"
       "      memref.store %v, %a[%c0] : memref<64xf32>\n    }\n";
   EXPECT_EQ(racesOf(first), 0u);
+}
+
+TEST(LaunchRace, AtomicsRaceWithOtherAccessesAlone) {
+  const std::string add =
+      "    %old = memref.atomic_rmw addf %one, %a[%c0] : (f32, memref<64xf32>) "
+      "-> f32\n";
+  EXPECT_EQ(racesOf(add), 0u);
+  const std::string read = "    %v = memref.load %a[%c0] : memref<64xf32>\n";
+  EXPECT_EQ(racesOf(add + read), 1u);
+  EXPECT_EQ(racesOf(add + "    gpu.barrier\n" + read), 0u);
+  // A thread may wait here until the others have come.
+  EXPECT_EQ(racesOf(add + read +
+                    "    scf.while : () -> () {\n"
+                    "      %now = memref.load %a[%c0] : memref<64xf32>\n"
+                    "      %on = arith.cmpf olt, %now, %one : f32\n"
+                    "      scf.condition(%on)\n    } do {\n"
+                    "      scf.yield\n    }\n"),
+            0u);
+}
+
+TEST(LaunchRace, ABarrierOrdersWhatIsOnItsTwoSides) {
+  const std::string write = "    memref.store %v, %a[%i] : memref<64xf32>\n",
+                    back = "    %k = arith.subi %c63, %i : index\n"
+                           "    %u = memref.load %a[%k] : memref<64xf32>\n",
+                    first = std::string(loadOwn) +
+                            "    %c63 = arith.constant 63 : index\n";
+  EXPECT_EQ(racesOf(first + write + back), 1u);
+  EXPECT_EQ(racesOf(first + write + "    gpu.barrier\n" + back), 0u);
+  EXPECT_EQ(racesOf(first + "    gpu.barrier\n" + write + back), 1u);
+}
+
+TEST(LaunchRace, LanesOfVectorsCount) {
+  auto apart = [](int step) {
+    return fmt::format("    %step = arith.constant {} : index\n"
+                       "    %at = arith.muli %i, %step : index\n"
+                       "    %in = arith.cmpi ult, %i, %c8 : index\n"
+                       "    %v = vector.load %a2[%i] : memref<64xf32>, "
+                       "vector<4xf32>\n    scf.if %in {{\n"
+                       "      vector.store %v, %a[%at] : memref<64xf32>, "
+                       "vector<4xf32>\n    }}\n",
+                       step);
+  };
+  EXPECT_EQ(racesOf(apart(4)), 0u);
+  EXPECT_EQ(racesOf(apart(3)), 1u);
 }
 
 TEST(LaunchRace, TheSentenceNamesTwoThreads) {

@@ -92,6 +92,72 @@ TEST(Race, AnAffineGuardLeavesAStoreSure) {
   EXPECT_EQ(both(halves, high), (Verdict{0, 0}));
 }
 
+/// A launch of 8 x 8 threads, %i and %j, on a memref<8x8xf32>.
+std::string square(const std::string &stream, const std::string &body) {
+  return "  mgpu.launch %d0 grid(%c1) block(%c8, %c8) stream " + stream +
+         " {\n    %j = gpu.thread_id x\n    %i = gpu.thread_id y\n" + body +
+         "  }\n";
+}
+
+TEST(Race, TrianglesAreApart) {
+  auto triangle = [](const std::string &stream, const std::string &predicate) {
+    return square(stream, "    %in = arith.cmpi " + predicate +
+                              ", %j, %i : index\n    scf.if %in {\n"
+                              "      memref.store %one, %m[%i, %j] : "
+                              "memref<8x8xf32>\n    }\n");
+  };
+  auto both = [&](const std::string &first, const std::string &second) {
+    return judge("  %m = mgpu.alloc %d0 : !mgpu.device -> memref<8x8xf32>\n" +
+                 triangle("%s0", first) + triangle("%t0", second));
+  };
+  EXPECT_EQ(both("ult", "uge"), (Verdict{0, 0}));
+  EXPECT_EQ(both("ult", "ugt"), (Verdict{0, 0}));
+  EXPECT_EQ(both("ule", "uge"), (Verdict{1, 0})) << "the diagonal";
+  // One behind the other hides nothing of it.
+  EXPECT_EQ(judge("  %m = mgpu.alloc %d0 : !mgpu.device -> memref<8x8xf32>\n" +
+                  triangle("%s0", "ult") + triangle("%s0", "uge") +
+                  triangle("%t0", "ult")),
+            (Verdict{1, 0}));
+}
+
+TEST(Race, RowsByQuotientsAreApart) {
+  auto rows = [](const std::string &stream, int first) {
+    return launch("%d0", stream,
+                  "    %in = arith.cmpi ult, %i, %c32 : index\n"
+                  "    scf.if %in {\n      %first = arith.constant " +
+                      std::to_string(first) +
+                      " : index\n      %q = arith.divui %i, %c8 : index\n"
+                      "      %col = arith.remui %i, %c8 : index\n"
+                      "      %row = arith.addi %q, %first : index\n"
+                      "      memref.store %one, %m[%row, %col] : "
+                      "memref<8x8xf32>\n    }\n");
+  };
+  auto both = [&](int first, int second) {
+    return judge("  %m = mgpu.alloc %d0 : !mgpu.device -> memref<8x8xf32>\n" +
+                 rows("%s0", first) + rows("%t0", second));
+  };
+  EXPECT_EQ(both(0, 4), (Verdict{0, 0}));
+  EXPECT_EQ(both(0, 3), (Verdict{1, 0}));
+}
+
+TEST(Race, LanesAndVectorsAreSeen) {
+  auto stored = [](const std::string &stream, const std::string &at) {
+    return launch("%d0", stream,
+                  "    %lane = gpu.lane_id\n    %c4 = arith.constant 4 : "
+                  "index\n    %v = arith.constant dense<1.0> : vector<4xf32>\n"
+                  "    %in = arith.cmpi ult, %i, %c8 : index\n"
+                  "    scf.if %in {\n"
+                  "      %low = arith.muli %lane, %c4 : index\n"
+                  "      %high = arith.addi %low, %c32 : index\n"
+                  "      vector.store %v, %a[%" +
+                      at + "] : memref<64xf32>, vector<4xf32>\n    }\n");
+  };
+  EXPECT_EQ(judge(stored("%s0", "low") + stored("%t0", "high")),
+            (Verdict{0, 0}));
+  EXPECT_EQ(judge(stored("%s0", "low") + stored("%t0", "low")),
+            (Verdict{1, 0}));
+}
+
 TEST(Race, APairOfLinesIsReportedOnceAndWarningsHideNoError) {
   const std::string loop = "  scf.for %it = %c0 to %c64 step %c1 {\n" +
                            launch("%d0", "%s0", store("%a2")) +

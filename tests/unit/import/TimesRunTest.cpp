@@ -79,7 +79,7 @@ TEST(TimesRun, GuardsLetAShareOfTheThreadsThrough) {
             65 * 3);
   // What is not known is taken to run.
   EXPECT_EQ(additions(2, 64, 1, 65, 0, 1,
-                      guarded("%r = arith.remsi %i, %n : index\n"
+                      guarded("%r = arith.muli %i, %i : index\n"
                               "    %c = arith.cmpi eq, %r, %n : index")),
             128);
 }

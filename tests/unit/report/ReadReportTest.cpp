@@ -111,8 +111,8 @@ TEST(ReadReport, WhatIsNoSessionIsNotRead) {
        {"", "[]", "{\"session\":3}", "{\"session\":{},\"program\":{}}",
         "{\"session\":{\"seconds\":\"x\"},\"program\":[1]}",
         "{\"environment\":7,\"session\":{},\"program\":{\"file\":1}}"}) {
-    addTrial(fixture.store, decision, {{"lanes", "1"}}, 50, 10, about);
-    addTrial(fixture.store, testProgram(), {{"lanes", "1"}}, 50, 10, about);
+    addTrial(fixture.store, decision, {{"threads", "1"}}, 50, 10, about);
+    addTrial(fixture.store, testProgram(), {{"threads", "1"}}, 50, 10, about);
     auto report = readReport(fixture.store, testProgram());
     ASSERT_TRUE(report) << about;
     EXPECT_TRUE(report->kernels.empty()) << about;
@@ -125,7 +125,7 @@ TEST(ReadReport, ListsProgramsAndNotTheirKernels) {
   fill(fixture.store, testFacts());
   db::TuningProblem other = testProgram();
   other.shape = "x=8xf32";
-  addTrial(fixture.store, other, {{"lanes", "1"}}, 50, 100);
+  addTrial(fixture.store, other, {{"threads", "1"}}, 50, 100);
   auto programs = tunedPrograms(fixture.store);
   ASSERT_TRUE(programs);
   ASSERT_EQ(programs->size(), 2u);

@@ -94,7 +94,7 @@ TEST(JsonReport, SaysItAll) {
   EXPECT_EQ(json["trials"].size(), 14u);
   EXPECT_EQ(json["timeline_after"]["exposed_us"], 13);
   EXPECT_EQ(json["timeline_after"]["exposed"][0]["device"], 0);
-  EXPECT_EQ(json["importance"][0]["parameters"][0]["parameter"], "lanes");
+  EXPECT_EQ(json["importance"][0]["parameters"][0]["parameter"], "threads");
   EXPECT_EQ(json["decisions"][0]["seconds"], 7.5);
   EXPECT_EQ(json["machine"]["peak_flops_per_us"], 1000);
 }
@@ -128,7 +128,7 @@ TEST(Profile, IsInEveryFormAsItWasMeasured) {
 
 TEST(Profile, ThatIsNotThereIsExplained) {
   Report report = reportOf("kern");
-  report.profile->configuration = {{"lanes", "2"}};
+  report.profile->configuration = {{"threads", "2"}};
   EXPECT_NE(toMarkdown(report).find("another than was decided"),
             std::string::npos);
   report.profile.reset();

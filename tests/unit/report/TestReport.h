@@ -67,7 +67,7 @@ inline void addTrial(db::TuningStore &store, const db::TuningProblem &problem,
 inline ProfileFacts testProfile(const std::string &name = "kern") {
   ProfileFacts facts;
   facts.configuration = {
-      {"lanes", "1"}, {"seed", "0"}, {"kernel.kern", "unroll=2"}};
+      {"threads", "1"}, {"seed", "0"}, {"kernel.kern", "unroll=2"}};
   facts.model = "host roofline";
   facts.samples = 9;
   facts.predictedUs = 40;
@@ -96,15 +96,15 @@ inline DecidedTimes testTimes() {
 /// The default takes 100 us, the tuned configuration 50.
 inline void fill(db::TuningStore &store, const ProgramFacts &facts,
                  bool decided = true) {
-  const db::Pairs defaults{{"lanes", "2"}, {"seed", "0"}};
+  const db::Pairs defaults{{"threads", "2"}, {"seed", "0"}};
   addTrial(store, testProgram(), defaults, 100, 1000);
   addTrial(store, testKernel(), {{"unroll", "1"}}, 10, 2000);
   addTrial(store, testKernel(), {{"unroll", "2"}}, 5, 3000);
   for (int k = 0; k < 10; ++k)
     addTrial(store, testProgram(),
-             {{"lanes", "1"}, {"seed", std::to_string(k)}}, 50 + k, 4000 + k);
+             {{"threads", "1"}, {"seed", std::to_string(k)}}, 50 + k, 4000 + k);
   db::Trial bad = db::failedTrial(
-      db::pairsText({{"lanes", "3"}, {"seed", "1"}}), db::TrialStatus::Wrong);
+      db::pairsText({{"threads", "3"}, {"seed", "1"}}), db::TrialStatus::Wrong);
   bad.provenance.timeMs = 5000;
   ASSERT_TRUE(store.record(testProgram(), bad));
   if (!decided)
@@ -126,7 +126,7 @@ inline void fill(db::TuningStore &store, const ProgramFacts &facts,
         {"strategy", "surrogate"}}},
       {"program", toJson(facts)}};
   addTrial(store, decision,
-           {{"lanes", "1"}, {"seed", "0"}, {"kernel.kern", "unroll=2"}}, 50,
+           {{"threads", "1"}, {"seed", "0"}, {"kernel.kern", "unroll=2"}}, 50,
            6000, about.dump());
 }
 

@@ -52,9 +52,11 @@ TEST(DescribeReplay, TakesMeasuredTimesAndDoubtsThem) {
   planner::Plan plan;
   plan.steps = {{{0}, {PlanStream{{0}, {0}}}, {}, 10, 5},
                 {{1}, {PlanStream{{0}, {1}}}, {}, 15, 5}};
+  plan.lowerBoundUs = 9;
   Timeline predicted = describeReplay(dag, plan, {});
   EXPECT_FALSE(predicted.isMeasured);
   EXPECT_EQ(predicted.plan, plan.verdictLine());
+  EXPECT_EQ(predicted.boundUs, 9);
   ProgramFacts facts;
   facts.before = predicted;
   EXPECT_EQ(factsFromJson(toJson(facts)), facts);
@@ -67,6 +69,8 @@ TEST(DescribeReplay, TakesMeasuredTimesAndDoubtsThem) {
             1u); // no node 9; node 0 ends before it began
   EXPECT_EQ(measured.steps[0].name, "n1");
   EXPECT_EQ(measured.steps[0].endUs, 1);
+  EXPECT_TRUE(measured.hasPlanned);
+  EXPECT_EQ(measured.steps[0].plannedEndUs, 5);
 }
 
 TEST(DescribeProgram, CountsWhatAReplayDoes) {

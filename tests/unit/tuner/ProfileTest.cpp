@@ -142,7 +142,7 @@ TEST(Profile, AKernelThatCannotBeLoadedIsAnError) {
 }
 
 ProfileFacts factsOf(const MeasuredSubject &measured) {
-  return describeProfile(measured.dag, {{"lanes", "2"}}, measured.subjects[1],
+  return describeProfile(measured.dag, {{"threads", "2"}}, measured.subjects[1],
                          measured.profile.subjects[1],
                          measured.profile.serialUs);
 }

@@ -214,7 +214,7 @@ TEST(ProgramSpace, ConfigurationsGoThroughText) {
   read = fromPairs(*pairs, dag, fixture.kernels, {});
   ASSERT_TRUE(read) << read.error().message;
   EXPECT_TRUE(read->transforms.empty());
-  pairs->erase("lanes");
+  pairs->erase("threads");
   EXPECT_FALSE(fromPairs(*pairs, dag, fixture.kernels, {}));
 }
 

@@ -185,7 +185,7 @@ TEST(Session, ATransformThatGainsIsChosenStoredAndFoundAgain) {
   db::Trial foreign = trials->trials.back();
   foreign.configuration = db::pairsText({{"scheduler", "list"},
                                          {"streams", "4"},
-                                         {"lanes", "1"},
+                                         {"threads", "1"},
                                          {"seed", "0"},
                                          {"chunks", "8"}});
   foreign.provenance.timeMs += 1000;

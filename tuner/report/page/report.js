@@ -33,12 +33,15 @@
       animation: false, aria: { enabled: true },
       textStyle: { fontFamily: getComputedStyle(document.body).fontFamily, color: c.text },
       tooltip: { backgroundColor: c.card, borderColor: c.line, textStyle: { color: c.text, fontSize: 12 }, confine: true },
-      legend: { top: 0, left: 0, itemWidth: 14, itemHeight: 10, textStyle: { color: c.soft } },
+      legend: { top: 0, left: 0, itemWidth: 14, itemHeight: 10, itemGap: 10, textStyle: { color: c.soft } },
     };
   }
+  // Labels of an axis of values have about 60 pixels each, whatever the width.
+  const widthOf = (id) => { const e = document.getElementById("chart-" + id); return e ? e.clientWidth : 0; };
+  const ticks = (pixels) => Math.max(2, Math.min(8, Math.floor(pixels / 60)));
   const axis = (c, name, more) => Object.assign({
     name, nameLocation: "middle", nameGap: 30, nameTextStyle: { color: c.soft },
-    axisLabel: { color: c.soft }, axisLine: { lineStyle: { color: c.line } },
+    axisLabel: { color: c.soft, hideOverlap: true, formatter: (v) => typeof v === "number" ? number(v, 3) : v }, axisLine: { lineStyle: { color: c.line } },
     axisTick: { lineStyle: { color: c.line } }, splitLine: { lineStyle: { color: c.line, opacity: 0.6 } },
   }, more);
 
@@ -71,10 +74,11 @@
                   configuration: trial.configuration });
     }
     bars.reverse();
+    const right = widthOf("result") < 560 ? 70 : 100;
     draw("result", 60 + 34 * bars.length, Object.assign(base(c), {
       legend: undefined,
-      grid: { left: 110, right: 100, top: 6, bottom: 46 },
-      xAxis: axis(c, "microseconds of one replay", { type: "value", min: 0 }),
+      grid: { left: 96, right, top: 6, bottom: 46 },
+      xAxis: axis(c, "microseconds of one replay", { type: "value", min: 0, splitNumber: ticks(widthOf("result") - 96 - right) }),
       yAxis: axis(c, "", { type: "category", data: bars.map((b) => b.name), splitLine: { show: false } }),
       tooltip: Object.assign(base(c).tooltip, { formatter: (p) => {
         const bar = bars[p.dataIndex];
@@ -111,11 +115,15 @@
         streams.set(keyOf(stream), stream);
     const order = [...streams.keys()].sort((a, b) => b - a);
     const row = new Map(order.map((key, k) => [key, k]));
-    const label = (stream) => (stream.device < 0 ? "host" : "device " + stream.device) + ", stream " + stream.stream;
-    const items = { kernel: [], copy: [], collective: [] }, exposed = [];
+    const label = (stream, short) => short ? (stream.device < 0 ? "host" : stream.device) + " . " + stream.stream :
+      (stream.device < 0 ? "host" : "device " + stream.device) + ", stream " + stream.stream;
+    const items = { kernel: [], copy: [], collective: [] }, exposed = [], planned = [];
     given.steps.forEach((step, k) => {
       for (const stream of step.streams)
         items[step.kind].push([step.start_us, step.end_us, row.get(keyOf(stream)), k]);
+      if (given.measured && given.planned_us)
+        for (const stream of step.streams)
+          planned.push([step.planned_start_us, step.planned_end_us, row.get(keyOf(stream)), k]);
     });
     for (const each of given.exposed)
       for (const stream of given.steps[each.step].streams)
@@ -124,12 +132,14 @@
     const box = (kind) => (params, api) => {
       const from = api.coord([api.value(0), api.value(2)]), to = api.coord([api.value(1), api.value(2)]);
       const full = api.size([0, 1])[1] * 0.72, top = from[1] - full / 2;
-      const height = kind === "exposed" ? 5 : full;
+      const height = kind === "exposed" ? 5 : full, isOutline = kind === "planned";
       const shape = echarts.graphic.clipRectByRect(
         { x: from[0], y: kind === "exposed" ? top + full - 5 : top, width: Math.max(to[0] - from[0], 1), height },
         { x: params.coordSys.x, y: params.coordSys.y, width: params.coordSys.width, height: params.coordSys.height });
       if (!shape)
         return null;
+      if (isOutline)
+        return { type: "rect", shape, style: { fill: "none", stroke: c.best, lineWidth: 1, opacity: 0.7 } };
       const name = given.steps[api.value(3)].name;
       const fits = kind !== "exposed" && shape.width > 7 * name.length + 8;
       return { type: "rect", shape, style: { fill: c[kind], stroke: kind === "exposed" ? null : c.card, lineWidth: 0.6 },
@@ -137,13 +147,22 @@
         textConfig: { position: "inside" } };
     };
     const series = (kind, values, z) => ({ name: kind, type: "custom", renderItem: box(kind), data: values, z,
-      itemStyle: { color: c[kind] }, encode: { x: [0, 1], y: 2 }, clip: true });
+      itemStyle: { color: kind === "planned" ? c.best : c[kind] }, silent: kind === "planned", encode: { x: [0, 1], y: 2 }, clip: true });
+    const narrow = widthOf("timeline") < 560, left = narrow ? 62 : 118;
+    // A model that is far off would leave little room to what was measured.
+    const isNear = Math.max(given.planned_us || 0, given.bound_us || 0) < 3 * given.length_us;
+    const bound = { type: "line", name: "bound", data: [[given.bound_us, 0]], symbol: "none", itemStyle: { color: c.exposed },
+      lineStyle: { color: c.exposed, type: "dashed" }, markLine: { symbol: "none", silent: true,
+        lineStyle: { color: c.exposed, type: "dashed", width: 1.5 }, label: { show: false }, data: [{ xAxis: given.bound_us }] } };
     const option = Object.assign(base(c), {
-      grid: { left: 118, right: 20, top: 30, bottom: 84 },
-      xAxis: axis(c, "microseconds", { type: "value", min: 0, max: given.length_us }),
-      yAxis: axis(c, "", { type: "category", data: order.map((key) => label(streams.get(key))), splitLine: { show: true, lineStyle: { color: c.line, opacity: 0.4 } } }),
-      dataZoom: [{ type: "inside", filterMode: "weakFilter" },
-                 { type: "slider", filterMode: "weakFilter", height: 22, bottom: 8, borderColor: c.line, textStyle: { color: c.soft },
+      legend: Object.assign(base(c).legend, { selected: { planned: isNear, bound: isNear || !given.measured } }),
+      grid: { left, right: 20, top: narrow ? 60 : 34, bottom: 84 },
+      xAxis: axis(c, "microseconds", { type: "value", min: 0,
+        splitNumber: ticks(widthOf("timeline") - left - 20),
+        axisLabel: { color: c.soft, hideOverlap: true, showMaxLabel: false, formatter: (v) => number(v, 3) } }),
+      yAxis: axis(c, "", { type: "category", data: order.map((key) => label(streams.get(key), narrow)), splitLine: { show: true, lineStyle: { color: c.line, opacity: 0.4 } } }),
+      dataZoom: [{ type: "inside", filterMode: "weakFilter", zoomOnMouseWheel: "ctrl" },
+                 { type: "slider", filterMode: "weakFilter", left, height: 22, bottom: 8, borderColor: c.line, textStyle: { color: c.soft },
                    labelFormatter: (value) => duration(value) }],
       tooltip: Object.assign(base(c).tooltip, { formatter: (p) => {
         const step = given.steps[p.data[3]];
@@ -151,9 +170,10 @@
           [p.seriesName === "exposed" ? "exposed" : "takes", duration(p.data[1] - p.data[0])], ["source", step.source]]));
       } }),
       series: [series("kernel", items.kernel, 2), series("copy", items.copy, 2), series("collective", items.collective, 2),
-               series("exposed", exposed, 3)],
+               series("exposed", exposed, 3), ...(planned.length ? [series("planned", planned, 4)] : []),
+               ...(given.bound_us ? [bound] : [])],
     });
-    draw("timeline", 130 + 30 * order.length, option, given.steps.length > 1500);
+    draw("timeline", (narrow ? 156 : 130) + 30 * order.length, option, given.steps.length > 1500);
   }
 
   function progress(c) {
@@ -170,12 +190,12 @@
     const dots = (name, colour, values, size, symbol) => ({ name, type: "scatter", symbol, symbolSize: size, data: values,
       itemStyle: { color: colour, opacity: 0.85 }, z: 3 });
     draw("progress", 340, Object.assign(base(c), {
-      grid: { left: 64, right: 20, top: 34, bottom: 84 },
-      xAxis: axis(c, "seconds spent", { type: "value", min: 0 }),
+      grid: { left: 64, right: 20, top: widthOf("progress") < 560 ? 64 : 40, bottom: 84 },
+      xAxis: axis(c, "seconds spent", { type: "value", min: 0, splitNumber: ticks(widthOf("progress") - 84) }),
       yAxis: axis(c, "time, default = 1", { type: "log", logBase: 2, nameGap: 44,
         min: (v) => Math.min(v.min, 1) / 1.15, max: (v) => Math.max(v.max, 1) * 1.15,
         axisLabel: { color: c.soft, showMinLabel: false, showMaxLabel: false, formatter: (v) => number(v, 3) } }),
-      dataZoom: [{ type: "inside" }, { type: "slider", height: 22, bottom: 8, borderColor: c.line, textStyle: { color: c.soft },
+      dataZoom: [{ type: "inside", zoomOnMouseWheel: "ctrl" }, { type: "slider", left: 64, height: 22, bottom: 8, borderColor: c.line, textStyle: { color: c.soft },
                                        labelFormatter: (value) => number(value, 3) + " s" }],
       tooltip: Object.assign(base(c).tooltip, { formatter: (p) => {
         if (p.data.length < 3)
@@ -202,12 +222,13 @@
     bars.sort((a, b) => b.share - a.share);
     bars.splice(16);
     bars.reverse();
-    const widest = Math.min(Math.max(...bars.map((b) => b.name.length)) * 7 + 20, 300);
+    const room = widthOf("importance");
+    const widest = Math.min(Math.max(...bars.map((b) => b.name.length)) * 7 + 20, 300, Math.round(0.42 * room));
     draw("importance", 60 + 24 * bars.length, Object.assign(base(c), {
       legend: undefined,
-      grid: { left: widest, right: 70, top: 6, bottom: 46 },
-      xAxis: axis(c, "share of the variance of log time", { type: "value", min: 0, max: 1,
-        axisLabel: { color: c.soft, formatter: (v) => Math.round(100 * v) + " %" } }),
+      grid: { left: widest, right: 60, top: 6, bottom: 46 },
+      xAxis: axis(c, room < 560 ? "share of variance" : "share of the variance of log time", { type: "value", min: 0, max: 1,
+        splitNumber: ticks(room - widest - 60), axisLabel: { color: c.soft, hideOverlap: true, formatter: (v) => Math.round(100 * v) + " %" } }),
       yAxis: axis(c, "", { type: "category", data: bars.map((b) => b.name), splitLine: { show: false },
         axisLabel: { color: c.soft, width: widest - 14, overflow: "truncate" } }),
       tooltip: Object.assign(base(c).tooltip, { formatter: (p) => {
@@ -245,7 +266,12 @@
         button.classList.toggle("on", button.dataset.which === which);
       timeline(colours());
     });
-  window.addEventListener("resize", () => { for (const chart of charts.values()) chart.resize(); });
+  let drawnAt = window.innerWidth;
+  window.addEventListener("resize", () => {
+    if (window.innerWidth !== drawnAt)
+      drawAll();
+    drawnAt = window.innerWidth;
+  });
   mark();
   drawAll();
 })();

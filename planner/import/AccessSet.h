@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_PLANNER_IMPORT_ACCESSSET_H
+#define MGPU_PLANNER_IMPORT_ACCESSSET_H
+
+// The elements that an access of a kernel touches, as integers that solve
+// linear conditions, and the question whether two accesses touch one element.
+// MLIR's Presburger library answers it.
+
+#include "planner/import/Conditions.h"
+#include "planner/import/KernelView.h"
+#include "planner/record/TouchedSet.h"
+
+#include "mlir/Analysis/Presburger/IntegerRelation.h"
+#include "mlir/IR/Operation.h"
+
+namespace mgpu::planner {
+
+/// An operation that reads or writes elements of a memref: of memref, or of
+/// vector.
+struct MemoryAccess {
+  mlir::Operation *op = nullptr;
+  mlir::Value memref;
+  mlir::ValueRange indices;
+  llvm::ArrayRef<int64_t> lanes; ///< of the last dimensions; a vector's shape
+  mlir::Value stored;            ///< none where it reads, or is atomic
+  bool isAtomic = false;
+};
+/// None for what is not one, or touches elements that depend on more than the
+/// indices (masks, padding, permutations).
+std::optional<MemoryAccess> memoryAccessOf(mlir::Operation *op);
+
+struct AccessSet {
+  AffineForm address; ///< elements, within the buffer
+  uint32_t bytes = 1; ///< of an element
+  std::map<Terms, LineRange> conditions;
+  /// Whether all are touched; else some condition is not affine.
+  bool isSure = true;
+};
+/// None where an address is not affine, or no thread comes there.
+std::optional<AccessSet> accessSetOf(const MemoryAccess &access,
+                                     const KernelView &view, mlir::Region &body,
+                                     AffineEvaluator &affine);
+
+/// The same for whoever has no evaluator. The first unknowns are the counters
+/// `first`, whether or not the address has them.
+TouchedSet touchedSet(const AccessSet &access, bool writes,
+                      const AffineEvaluator &affine,
+                      llvm::ArrayRef<uint32_t> first = {});
+
+/// The unknowns of two accesses, first a's and then b's, where both touch the
+/// same bytes. Not to be solved where it is not small.
+class Meeting {
+public:
+  Meeting(const TouchedSet &a, const TouchedSet &b);
+
+  bool isSmall() const;
+  const mlir::presburger::IntegerRelation &relation() const { return meeting; }
+
+private:
+  mlir::presburger::IntegerRelation meeting;
+};
+
+/// A MeetSets.
+Overlap meetSets(const TouchedSets &a, const TouchedSets &b);
+
+} // namespace mgpu::planner
+
+#endif // MGPU_PLANNER_IMPORT_ACCESSSET_H

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "tools/mgpu-lsp-server/Proxy.h"
+
+#include "tools/mgpu-lsp-server/OperationDocs.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <poll.h>
+#include <unistd.h>
+
+namespace mgpu::lsp {
+
+using nlohmann::json;
+using namespace std::chrono_literals;
+
+// Somebody who types is not interrupted; a check that takes longer is given up.
+constexpr std::chrono::milliseconds pause = 300ms, longest = 20s;
+
+static std::string uriIn(const json &parameters) {
+  return parameters.value("/textDocument/uri"_json_pointer, "");
+}
+
+void Proxy::noteText(const std::string &method, const json &parameters) {
+  const std::string uri = uriIn(parameters);
+  const json version =
+      parameters.value("/textDocument/version"_json_pointer, json());
+  if (method == "textDocument/didOpen") {
+    Document &document = documents[uri];
+    document.text = parameters.value("/textDocument/text"_json_pointer, "");
+    document.version = version;
+    document.due = Clock::now();
+  } else if (method == "textDocument/didClose") {
+    documents.erase(uri);
+  } else if (auto at = documents.find(uri); at != documents.end()) {
+    // Whole texts, as the answer to `initialize` asks for.
+    for (const json &change : parameters.value("contentChanges", json::array()))
+      at->second.text = change.value("text", "");
+    if (!version.is_null())
+      at->second.version = version;
+    at->second.due = Clock::now() + pause;
+  }
+}
+
+void Proxy::noteHover(const json &message) {
+  const json &parameters = message["params"];
+  auto at = documents.find(uriIn(parameters));
+  if (at == documents.end() || !message.contains("id"))
+    return;
+  auto place = [&](const char *what) {
+    return parameters["position"].value(what, size_t(0));
+  };
+  const std::string name =
+      nameAt(at->second.text, place("line"), place("character"));
+  if (std::string document = documentOf(name); !document.empty())
+    hovers[message["id"]] = std::move(document);
+}
+
+void Proxy::fromEditor(json message) {
+  const std::string method = message.value("method", "");
+  const json parameters = message.value("params", json::object());
+  if (method == "initialize")
+    initializeId = message.value("id", json());
+  else if (method == "textDocument/hover")
+    noteHover(message);
+  else if (method == "textDocument/didOpen" ||
+           method == "textDocument/didChange" ||
+           method == "textDocument/didSave" ||
+           method == "textDocument/didClose")
+    noteText(method, parameters);
+  else if (method == "shutdown")
+    endAllChecks();
+  writeMessage(toServer, message);
+}
+
+void Proxy::answerHover(json &message, const std::string &document) {
+  json &result = message["result"];
+  if (!result.is_object())
+    result = json::object();
+  const std::string before =
+      result.value("/contents/value"_json_pointer, std::string());
+  result["contents"] = {
+      {"kind", "markdown"},
+      {"value", before.empty() ? document : document + "\n***\n" + before}};
+}
+
+void Proxy::fromServer(json message) {
+  const json id = message.value("id", json());
+  if (message.value("method", "") == "textDocument/publishDiagnostics") {
+    const std::string uri = message["params"].value("uri", "");
+    auto at = documents.find(uri);
+    if (at == documents.end())
+      return toEditor(message);
+    at->second.ofServer = message["params"].value("diagnostics", json::array());
+    return publish(uri, at->second);
+  }
+  if (!id.is_null() && id == initializeId && message.contains("result")) {
+    json &result = message["result"];
+    if (result["capabilities"]["textDocumentSync"].is_object())
+      result["capabilities"]["textDocumentSync"]["change"] = 1; // whole texts
+    result["serverInfo"]["name"] = "mgpu-lsp-server";
+  }
+  if (auto at = hovers.find(id); at != hovers.end()) {
+    answerHover(message, at->second);
+    hovers.erase(at);
+  }
+  toEditor(message);
+}
+
+/// `check` reads no further than the parser, whose errors the server has too.
+void Proxy::publish(const std::string &uri, const Document &document) {
+  json all = document.ofServer;
+  if (std::ranges::none_of(
+          all, [](const json &each) { return each.value("severity", 1) == 1; }))
+    all.insert(all.end(), document.ofCheck.begin(), document.ofCheck.end());
+  json parameters{{"uri", uri}, {"diagnostics", std::move(all)}};
+  if (!document.version.is_null())
+    parameters["version"] = document.version;
+  toEditor({{"jsonrpc", "2.0"},
+            {"method", "textDocument/publishDiagnostics"},
+            {"params", std::move(parameters)}});
+}
+
+void Proxy::startCheck() {
+  for (auto &[uri, document] : documents) {
+    if (check || !document.due || *document.due > Clock::now())
+      continue;
+    document.due.reset();
+    if (auto started = CheckRun::start(uri, document.text))
+      check.emplace(std::move(*started));
+    checked = uri;
+    checkedVersion = document.version;
+    checkEnds = Clock::now() + longest;
+  }
+}
+
+void Proxy::endCheck() {
+  auto at = documents.find(checked);
+  if (at != documents.end() && at->second.version == checkedVersion) {
+    at->second.ofCheck = check->diagnostics();
+    publish(checked, at->second);
+  }
+  check.reset();
+}
+
+void Proxy::endAllChecks() {
+  for (auto &[uri, document] : documents)
+    if (document.due)
+      document.due = Clock::now();
+  for (startCheck(); check; startCheck()) {
+    while (check->fill())
+      ;
+    endCheck();
+  }
+}
+
+/// Until something is due; -1: nothing is.
+int Proxy::millisecondsLeft() const {
+  std::optional<Clock::time_point> first;
+  if (check)
+    first = checkEnds;
+  else
+    for (const auto &[uri, document] : documents)
+      if (document.due && (!first || *document.due < *first))
+        first = document.due;
+  if (!first)
+    return -1;
+  const auto left =
+      std::chrono::ceil<std::chrono::milliseconds>(*first - Clock::now());
+  return int(std::max<int64_t>(left.count(), 0));
+}
+
+void Proxy::run() {
+  for (;;) {
+    startCheck();
+    pollfd ready[] = {{0, POLLIN, 0},
+                      {serverFd, POLLIN, 0},
+                      {check ? check->fd() : -1, POLLIN, 0}};
+    if (::poll(ready, 3, millisecondsLeft()) < 0 && errno != EINTR)
+      return;
+    if (check &&
+        (ready[2].revents ? !check->fill() : Clock::now() >= checkEnds))
+      endCheck();
+    if (ready[1].revents) {
+      const bool isOpen = server.fill();
+      while (auto message = server.next())
+        fromServer(std::move(*message));
+      if (!isOpen)
+        return;
+    }
+    if (ready[0].revents) {
+      const bool isOpen = editor.fill();
+      while (auto message = editor.next())
+        fromEditor(std::move(*message));
+      if (!isOpen) {
+        // The server ends when it has answered what was asked.
+        ::close(toServer);
+        while (server.fill())
+          ;
+        while (auto message = server.next())
+          fromServer(std::move(*message));
+        return;
+      }
+    }
+  }
+}
+
+} // namespace mgpu::lsp
