@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "dialect/conversion/Passes.h"
+#include "dialect/conversion/SpmdPhases.h"
 #include "dialect/mpmd/MpmdDialect.h"
 #include "dialect/sdy/SdyDialect.h"
 #include "dialect/spmd/SpmdDialect.h"
@@ -26,6 +26,7 @@
 #include "mlir/Dialect/Tensor/Transforms/BufferizableOpInterfaceImpl.h"
 #include "mlir/Dialect/Tensor/Transforms/SubsetInsertionOpInterfaceImpl.h"
 #include "mlir/Dialect/Tosa/IR/TosaOps.h"
+#include "mlir/Interfaces/SubsetOpInterface.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
 
@@ -41,9 +42,8 @@ static void addTosa(OpPassManager &passes) {
   function.addPass(createTosaToSCFPass());
 }
 
-/// One function of linalg, tensor, arith, math and scf.
-static void addNormalisation(OpPassManager &passes,
-                             const SpmdPipelineOptions &options) {
+void addSpmdFrontEnds(OpPassManager &passes,
+                      const SpmdPipelineOptions &options) {
   const std::string &entry = options.entry;
   passes.addPass(createSelectEntry({entry}));
   passes.addPass(createConvertShardToSpmd());
@@ -63,7 +63,11 @@ static void addNormalisation(OpPassManager &passes,
   if (options.tosa)
     addTosa(passes);
   passes.addPass(createPartitionTensors({entry}));
-  passes.addPass(createInlineCalls({entry}));
+}
+
+void addSpmdPlacement(OpPassManager &passes,
+                      const SpmdPipelineOptions &options) {
+  passes.addPass(createInlineCalls({options.entry}));
   passes.addPass(createConvertElementwiseToLinalgPass());
   passes.addPass(createDecomposeTensors());
   passes.addPass(createConvertTensorToLinalgPass());
@@ -71,31 +75,41 @@ static void addNormalisation(OpPassManager &passes,
   passes.addPass(createCanonicalizerPass());
   passes.addPass(createCSEPass());
   passes.addPass(createFillSplats());
+  passes.addPass(createPlaceArguments({options.entry, options.devices}));
+  passes.addPass(createKeepLoopBuffers());
 }
 
-static void addBufferization(OpPassManager &passes) {
+bool hasInsertions(ModuleOp module) {
+  return module
+      .walk([](SubsetInsertionOpInterface) { return WalkResult::interrupt(); })
+      .wasInterrupted();
+}
+
+void addSpmdBufferization(OpPassManager &passes,
+                          const SpmdPipelineOptions &pipeline,
+                          bool insertions) {
   bufferization::OneShotBufferizePassOptions options;
   options.bufferizeFunctionBoundaries = true;
   options.functionBoundaryTypeConversion =
       bufferization::LayoutMapOption::IdentityLayoutMap;
   options.allowReturnAllocsFromLoops = true;
   passes.addPass(createCheckBufferizable());
-  passes.addPass(bufferization::createEmptyTensorEliminationPass());
+  if (insertions)
+    passes.addPass(bufferization::createEmptyTensorEliminationPass());
   passes.addPass(bufferization::createEmptyTensorToAllocTensorPass());
   passes.addPass(bufferization::createOneShotBufferizePass(options));
   passes.addPass(createForallToParallelLoopPass());
   passes.addPass(createCanonicalizerPass());
   passes.addPass(createCSEPass());
+  passes.addPass(createConvertSpmdToMgpu({pipeline.entry}));
+  passes.addPass(createCanonicalizerPass());
 }
 
 void buildSpmdPipeline(OpPassManager &passes,
                        const SpmdPipelineOptions &options) {
-  addNormalisation(passes, options);
-  passes.addPass(createPlaceArguments({options.entry, options.devices}));
-  passes.addPass(createKeepLoopBuffers());
-  addBufferization(passes);
-  passes.addPass(createConvertSpmdToMgpu({options.entry}));
-  passes.addPass(createCanonicalizerPass());
+  addSpmdFrontEnds(passes, options);
+  addSpmdPlacement(passes, options);
+  addSpmdBufferization(passes, options);
 }
 
 bool hasTosa(ModuleOp module) {

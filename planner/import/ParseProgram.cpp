@@ -10,7 +10,7 @@
 #include "planner/import/SourceNames.h"
 #include "planner/import/UnknownWords.h"
 
-#include "dialect/conversion/Passes.h"
+#include "dialect/conversion/SpmdPhases.h"
 #include "dialect/mgpu/Diagnostics.h"
 #include "support/FileIO.h"
 
@@ -18,6 +18,7 @@
 #include "mlir/AsmParser/AsmParserState.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Remarks.h"
+#include "mlir/IR/Verifier.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
@@ -122,6 +123,26 @@ private:
 
 } // namespace
 
+/// Makes a program of devices and buffers of a function over tensors. Passes on
+/// what users wrote are verified one by one, later ones phase by phase.
+static LogicalResult
+lowerTensors(ModuleOp module, const conversion::SpmdPipelineOptions &options) {
+  PassManager passes(module.getContext());
+  conversion::addSpmdFrontEnds(passes, options);
+  if (failed(passes.run(module)))
+    return failure();
+  PassManager placing(module.getContext());
+  placing.enableVerifier(false);
+  conversion::addSpmdPlacement(placing, options);
+  if (failed(placing.run(module)) || failed(verify(module)))
+    return failure();
+  PassManager bufferizing(module.getContext());
+  bufferizing.enableVerifier(false);
+  conversion::addSpmdBufferization(bufferizing, options,
+                                   conversion::hasInsertions(module));
+  return failure(failed(bufferizing.run(module)) || failed(verify(module)));
+}
+
 /// Runs the passes of dialect/conversion.
 static Result<ParsedProgram> lower(OwningOpRef<ModuleOp> module,
                                    const ParseOptions &options) {
@@ -154,6 +175,8 @@ static Result<ParsedProgram> lower(OwningOpRef<ModuleOp> module,
     return failure(); // on to handlers made before it
   });
   PassManager passes(&context);
+  LogicalResult result = success();
+  const bool isGpu = conversion::isGpuProgram(*program.module, options.entry);
   if (entry && conversion::isTensorProgram(entry)) {
     foldScalars(entry, options.scalars, options.roles);
     conversion::SpmdPipelineOptions spmd;
@@ -163,9 +186,9 @@ static Result<ParsedProgram> lower(OwningOpRef<ModuleOp> module,
       spmd.assign += name + "=" + mesh + ",";
     spmd.schedule = options.schedule;
     spmd.tosa = conversion::hasTosa(*program.module);
-    conversion::buildSpmdPipeline(passes, spmd);
+    result = lowerTensors(*program.module, spmd);
   }
-  if (conversion::isGpuProgram(*program.module, options.entry)) {
+  if (isGpu && succeeded(result)) {
     if (entry)
       foldScalars(entry, options.scalars, options.roles);
     conversion::GpuPipelineOptions gpu;
@@ -178,7 +201,8 @@ static Result<ParsedProgram> lower(OwningOpRef<ModuleOp> module,
   pipeline.fuse = options.fuse;
   pipeline.products = options.products;
   conversion::buildLaunchPipeline(passes, pipeline);
-  LogicalResult result = passes.run(*program.module);
+  if (succeeded(result))
+    result = passes.run(*program.module);
   context.setRemarkEngine(nullptr);
   if (failed(result))
     return fail(std::move(error));

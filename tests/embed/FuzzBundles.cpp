@@ -144,7 +144,8 @@ private:
     text.clear();
     for (const std::string &line : lines)
       text += line + "\n";
-    text.pop_back();
+    if (!text.empty())
+      text.pop_back();
   }
   /// Where words of a line begin, and how long they are.
   std::vector<std::pair<size_t, size_t>> wordsOf(const std::string &line,
@@ -334,7 +335,7 @@ int main(int argc, char **argv) try {
   for (; count < 60 ||
          std::chrono::duration<double>(Clock::now() - start).count() < seconds;
        ++count) {
-    const int which = count % 4 == 3;
+    const int which = (first + count) % 4 == 3;
     tryOne(bases[which], path, first + count, expected[which]);
   }
   unlink(path.c_str()), unlink(plain.c_str()), rmdir(folder);

@@ -271,7 +271,7 @@ def damaged(command, folder):
         with open(broken, "wb") as file:
             file.write(bytes_now)
         command.run("db", "verify", broken, codes=(0, 1))
-        done = command.run("db", "merge", broken, "--db", saved, codes=(0, 1))
+        done = command.run("db", "import", broken, "--db", saved, codes=(0, 1))
         if done.returncode == 0 and (made_up := without_origin(command.rows(saved)) - kept):
             fail(f"merge made up {len(made_up)} rows, as {sorted(made_up)[:1]}")
     print(f"damaged files: {counts}")

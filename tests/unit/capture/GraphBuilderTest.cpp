@@ -19,9 +19,9 @@ protected:
     for (int32_t device : {0, 1})
       addresses.arenas.push_back(*driver->allocate({device}, 1024));
     for (const Buffer &buffer : program.dag.buffers)
-      addresses.host.push_back(buffer.device.isHost()
-                                   ? *driver->allocate({-1}, buffer.sizeBytes)
-                                   : nullptr);
+      addresses.own.push_back(buffer.device.isHost()
+                                  ? *driver->allocate({-1}, buffer.sizeBytes)
+                                  : nullptr);
     std::vector<device::KernelHandle> kernels{
         *driver->loadKernel("axpy", program.kernels[0])};
     return buildGraph(program.plan, program.dag, phase, addresses, kernels,

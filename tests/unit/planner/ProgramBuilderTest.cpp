@@ -262,7 +262,7 @@ TEST(ProgramBuilder, TheCallersMemoryOfADevice) {
   const Dag &dag = (*program)->dag;
   const ProgramArgument &argument = (*program)->arguments.back();
   EXPECT_EQ(argument.name, "outside");
-  EXPECT_EQ(argument.role, ArgumentRole::Output) << "it is written first";
+  EXPECT_EQ(argument.role, ArgumentRole::InOut);
   EXPECT_EQ(dag.buffer(*argument.buffer).device, DeviceId{1});
   // Other memory may be there in the next replay, unlike in memory of ours.
   EXPECT_EQ(dag.nodes[0].phase, Phase::Replay);

@@ -173,7 +173,7 @@ TEST(MarkdownReport, HasTheTablesAndNoMarkupOfOthers) {
   for (const char *part :
        {"| default | 100.0 us \\[90.00 us, 120.0 us\\] |",
         "| change | -50.0 % \\[-55.0, -40.0\\] |", "| 80.0 % | 2 | 0 |",
-        "| program | lanes | 2 | 11 |", "| sum | 0 | 4.000 | 10.000 |"})
+        "| program | threads | 2 | 11 |", "| sum | 0 | 4.000 | 10.000 |"})
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
   EXPECT_EQ(countOf(text, "<script>"), 0u);
   EXPECT_EQ(countOf(text, "*<img"), 0u);

@@ -214,7 +214,12 @@ TEST(ProgramSpace, ConfigurationsGoThroughText) {
   read = fromPairs(*pairs, dag, fixture.kernels, {});
   ASSERT_TRUE(read) << read.error().message;
   EXPECT_TRUE(read->transforms.empty());
+  (*pairs)["lanes"] = "2"; // as threads were called
   pairs->erase("threads");
+  read = fromPairs(*pairs, dag, fixture.kernels, {});
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->threads, 2u);
+  pairs->erase("lanes");
   EXPECT_FALSE(fromPairs(*pairs, dag, fixture.kernels, {}));
 }
 

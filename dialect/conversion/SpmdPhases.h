@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_DIALECT_CONVERSION_SPMDPHASES_H
+#define MGPU_DIALECT_CONVERSION_SPMDPHASES_H
+
+// The phases of buildSpmdPipeline(), for a caller that verifies the module
+// after each of them and not after each pass: that would be a third of the time
+// of a large program.
+
+#include "dialect/conversion/Passes.h"
+
+namespace mgpu::conversion {
+
+/// What users write becomes one function of linalg, tensor, arith, math and
+/// scf, with operations of spmd.
+void addSpmdFrontEnds(mlir::OpPassManager &passes,
+                      const SpmdPipelineOptions &options);
+
+/// Operations fuse, and arguments, results and loops get their tensors.
+void addSpmdPlacement(mlir::OpPassManager &passes,
+                      const SpmdPipelineOptions &options);
+
+/// Whether bufferization may have to put a tensor into a part of another.
+bool hasInsertions(mlir::ModuleOp module);
+
+/// Tensors become buffers, and one function the program of all devices.
+/// `insertions` is false where hasInsertions() is.
+void addSpmdBufferization(mlir::OpPassManager &passes,
+                          const SpmdPipelineOptions &options,
+                          bool insertions = true);
+
+} // namespace mgpu::conversion
+
+#endif // MGPU_DIALECT_CONVERSION_SPMDPHASES_H
