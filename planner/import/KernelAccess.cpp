@@ -55,8 +55,9 @@ private:
                    bool writes);
   void wholeView(Value memref, bool reads, bool writes, bool beyond = false);
   bool mayLeaveView(Operation *op);
-  void record(const KernelView &view, Box box, bool reads, bool writes,
-              bool exact, std::array<int64_t, 3> blockSteps = {});
+  void record(KernelAccess access);
+  /// How often an operation runs in the whole launch at most.
+  double mostRuns(Operation *op);
   double flopsOf(Operation *op);
   bool isGuarded(Operation *op);
   /// What affine guards leave of the forms of an access.
@@ -445,7 +446,25 @@ void Summariser::visitAccess(Operation *op, Value memref, ValueRange indices,
 
   std::array<int64_t, 3> blockSteps{};
   Box box = boxOfAddress(address, overhangs, bytes, blockSteps);
-  record(*view, std::move(box), reads, writes, exact, blockSteps);
+  KernelAccess access{view->root, std::move(box), reads,
+                      writes,     exact,          blockSteps};
+  if (!exact)
+    access.mostBytes = uint64_t(std::min(mostRuns(op) * bytes, 0x1p63));
+  record(std::move(access));
+}
+
+double Summariser::mostRuns(Operation *op) {
+  double runs = threads;
+  for (Operation *at = op->getParentOp();
+       at && body.isAncestor(at->getParentRegion()); at = at->getParentOp()) {
+    auto loop = dyn_cast<scf::ForOp>(at);
+    if (!loop && !isa<scf::IfOp>(at))
+      return std::numeric_limits<double>::infinity();
+    auto trips = loop ? loop.getStaticTripCount() : APInt(64, 1);
+    runs *= trips ? trips->roundToDouble()
+                  : std::numeric_limits<double>::infinity();
+  }
+  return body.hasOneBlock() ? runs : std::numeric_limits<double>::infinity();
 }
 
 /// `beyond`: the whole buffer below, of which the memref may be a part.
@@ -459,12 +478,11 @@ void Summariser::wholeView(Value memref, bool reads, bool writes, bool beyond) {
       return;
     uint32_t bytes = mgpu::sizeBytes(*elementTypeOf(
         cast<BaseMemRefType>(memref.getType()).getElementType()));
-    KernelView view{memref, host->buffer, {}, {}, {}};
     // The launch clips a box to the length of its buffer.
-    record(view,
-           beyond ? Box::flat(0, std::numeric_limits<int64_t>::max())
-                  : boxOf(*host, bytes),
-           reads, writes, false);
+    record({memref,
+            beyond ? Box::flat(0, std::numeric_limits<int64_t>::max())
+                   : boxOf(*host, bytes),
+            reads, writes});
     return;
   }
   // The kernel's own arguments are its workgroup memory.
@@ -489,45 +507,54 @@ void Summariser::wholeView(Value memref, bool reads, bool writes, bool beyond) {
       wholeView(operand, reads, writes, beyond);
 }
 
-void Summariser::record(const KernelView &view, Box box, bool reads,
-                        bool writes, bool exact,
-                        std::array<int64_t, 3> blockSteps) {
+static uint64_t addUp(uint64_t a, uint64_t b) {
+  uint64_t sum = 0;
+  return __builtin_add_overflow(a, b, &sum)
+             ? std::numeric_limits<uint64_t>::max()
+             : sum;
+}
+
+void Summariser::record(KernelAccess access) {
   size_t count = 0;
   for (KernelAccess &known : summary.accesses) {
-    if (known.root != view.root)
+    if (known.root != access.root)
       continue;
     ++count;
-    if (known.box != box || known.blockSteps != blockSteps)
+    if (known.box != access.box || known.blockSteps != access.blockSteps)
       continue;
     // What is sure to happen stays apart from what may happen to the same
     // bytes, else a guarded write would become a sure one.
-    if (known.exact == exact) {
-      known.reads |= reads;
-      known.writes |= writes;
+    if (known.exact == access.exact) {
+      known.reads |= access.reads;
+      known.writes |= access.writes;
+      known.mostBytes = addUp(known.mostBytes, access.mostBytes);
       return;
     }
-    if (known.exact && known.reads >= reads && known.writes >= writes)
+    if (known.exact && known.reads >= access.reads &&
+        known.writes >= access.writes)
       return;
   }
   if (count < maxBoxesPerRoot) {
-    summary.accesses.push_back(
-        {view.root, std::move(box), reads, writes, exact, blockSteps});
+    summary.accesses.push_back(std::move(access));
     return;
   }
-  auto [low, high] = box.byteRange();
+  auto [low, high] = access.box.byteRange();
   llvm::erase_if(summary.accesses,
                  [&, &low = low, &high = high](const KernelAccess &known) {
-                   if (known.root != view.root)
+                   if (known.root != access.root)
                      return false;
                    auto [first, last] = known.box.byteRange();
                    low = std::min(low, first);
                    high = std::max(high, last);
-                   reads |= known.reads;
-                   writes |= known.writes;
+                   access.reads |= known.reads;
+                   access.writes |= known.writes;
+                   access.mostBytes = addUp(access.mostBytes, known.mostBytes);
                    return true;
                  });
-  summary.accesses.push_back(
-      {view.root, Box::flat(low, high - low), reads, writes, false});
+  access.box = Box::flat(low, high - low);
+  access.exact = false;
+  access.blockSteps = {};
+  summary.accesses.push_back(std::move(access));
 }
 
 } // namespace

@@ -14,6 +14,7 @@
 #include "llvm/ADT/STLFunctionalExtras.h"
 
 #include <array>
+#include <limits>
 #include <optional>
 
 namespace mgpu::planner {
@@ -26,6 +27,8 @@ struct KernelAccess {
   bool exact = false; ///< every byte of the box is surely touched
   /// BufferUse::blockSteps.
   std::array<int64_t, 3> blockSteps{0, 0, 0};
+  /// No more bytes than these are touched, whatever the box is.
+  uint64_t mostBytes = std::numeric_limits<uint64_t>::max();
 };
 
 /// An index that surely leaves its memref: the guards around it, if any, let

@@ -72,7 +72,8 @@ Result<void> Commands::addUses(ir::LaunchOp op, const KernelSummary &summary,
     MGPU_TRY_ASSIGN(auto view, host.memrefOf(op, access.root));
     launch.uses.push_back({{view.buffer, access.box, access.reads,
                             access.writes, access.blockSteps},
-                           access.exact});
+                           access.exact,
+                           access.mostBytes});
   }
   for (const LaunchRace &race : summary.races) {
     MGPU_TRY_ASSIGN(auto view, host.memrefOf(op, race.root));

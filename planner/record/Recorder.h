@@ -61,6 +61,8 @@ struct ArgumentSpec {
 struct LaunchUse {
   BufferUse use;
   bool isExact = true; ///< else it may touch less, and may reach outside
+  /// No more bytes than these are touched, whatever the box is.
+  uint64_t mostBytes = UINT64_MAX;
 };
 
 /// Two threads of a launch surely touch one element, in no order.
