@@ -74,12 +74,26 @@ def OutlineHostCode : Pass<"mgpu-outline-host-code", "::mlir::ModuleOp"> {
     "::mlir::vector::VectorDialect"];
 }
 
+def JoinProductRows : Pass<"mgpu-join-product-rows", "::mlir::ModuleOp"> {
+  let summary = "Make one reduction of a product of a few vectors and a matrix";
+  let description = [{
+    Turns each product of 2 to 16 vectors with a large matrix (SkinnyProduct.h)
+    into a reduction with a result for each vector, on views of the vectors and
+    of the sums, so that the matrix is read once. A linalg.fill that begins the
+    sums becomes one for each view.
+  }];
+  let options = [EntryOption];
+  let dependentDialects = ["::mlir::linalg::LinalgDialect",
+                           "::mlir::memref::MemRefDialect"];
+}
+
 def SplitReductions : Pass<"mgpu-split-reductions", "::mlir::ModuleOp"> {
   let summary = "Split long reductions of few rows, so that blocks share them";
   let description = [{
     Turns each linalg operation that reduces few and long rows of device buffers
     (RowThreads.h) into one that reduces chunks of them, to a buffer that the
-    pass allocates, and one that reduces what the chunks gave. Where the length
+    pass allocates, and one that reduces what the chunks gave. So does a product
+    of vectors with a matrix whose columns they are multiplied with. Where the length
     is no multiple of the chunks', one more takes the rest. Dimensions that follow
     each other in the loops and in memory count as one.
   }];

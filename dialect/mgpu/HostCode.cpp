@@ -5,6 +5,7 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
 #include "llvm/ADT/SetVector.h"
@@ -37,6 +38,27 @@ Value rootOf(Value memref) {
   while (auto view = memref.getDefiningOp<ViewLikeOpInterface>())
     memref = view.getViewSource();
   return memref;
+}
+
+bool areApart(Value a, Value b) {
+  auto one = a.getDefiningOp<memref::SubViewOp>(),
+       other = b.getDefiningOp<memref::SubViewOp>();
+  if (!one || !other || one.getSource() != other.getSource() ||
+      !one.getSourceType().getLayout().isIdentity())
+    return false;
+  for (size_t k = 0; k < one.getStaticOffsets().size(); ++k) {
+    const int64_t first = one.getStaticOffsets()[k],
+                  second = other.getStaticOffsets()[k];
+    const int64_t sizes[] = {one.getStaticSizes()[k],
+                             other.getStaticSizes()[k]};
+    const bool isKnown =
+        one.getStaticStrides()[k] == 1 && other.getStaticStrides()[k] == 1 &&
+        !ShapedType::isDynamic(first) && !ShapedType::isDynamic(second) &&
+        !ShapedType::isDynamicShape(sizes);
+    if (isKnown && (first + sizes[0] <= second || second + sizes[1] <= first))
+      return true;
+  }
+  return false;
 }
 
 SmallVector<Value> memrefsOf(Operation *op) {

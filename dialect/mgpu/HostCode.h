@@ -20,6 +20,9 @@ void walkHostCode(mlir::ModuleOp module, llvm::StringRef entry,
 /// The memref that `memref` is a view of; `memref` itself if it is not a view.
 mlir::Value rootOf(mlir::Value memref);
 
+/// Whether the text shows that two views have no element in common.
+bool areApart(mlir::Value a, mlir::Value b);
+
 /// The memrefs from outside that an operation or its regions name.
 llvm::SmallVector<mlir::Value> memrefsOf(mlir::Operation *op);
 

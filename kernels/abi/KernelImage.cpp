@@ -47,6 +47,8 @@ void fields(JsonFields &f, MatrixProduct &product) {
     f(name, *size);
     f.require(*size > 0, name);
   }
+  f("overwrites", product.overwrites);
+  f("turned", product.isTurned);
   f("matrices", product.matrices);
 }
 

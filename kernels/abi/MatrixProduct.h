@@ -8,8 +8,8 @@
 
 namespace mgpu {
 
-/// C += A * B, `batch` times: what a launch of a matrix product computes, for a
-/// library that can do the same.
+/// C += A * B, or C = A * B, `batch` times: what a launch of a matrix product
+/// computes, for a library that can do the same.
 struct MatrixProduct {
   /// Rows of contiguous elements; all figures are in elements.
   struct Matrix {
@@ -21,7 +21,9 @@ struct MatrixProduct {
   ElementType factors = ElementType::F32; ///< of A and B
   ElementType sums = ElementType::F32;    ///< of C
   uint64_t m = 0, n = 0, k = 0, batch = 1;
-  std::array<Matrix, 3> matrices; ///< A, m x k; B, k x n; C, m x n
+  std::array<Matrix, 3> matrices; ///< A, m x k; B, k x n or n x k; C, m x n
+  bool overwrites = false;        ///< what C held does not count
+  bool isTurned = false;          ///< B is stored as its transpose, n x k
   bool operator==(const MatrixProduct &) const = default;
 };
 

@@ -201,8 +201,8 @@ Result<CudaKernel> KernelWriter::run() {
   IndexRanges ranges(module);
   KernelContext context(options.block, ranges);
   context.stages = std::move(stages);
-  if (!context.stages.empty())
-    context.helpers.use("stageTile");
+  for (const StageTile &tile : context.stages.tiles)
+    context.helpers.use(tile.isTransposed() ? "stageColumns" : "stageTile");
   findThreadUsers(context);
   nameFunctions(context);
   Text functions, body;

@@ -206,6 +206,19 @@ template <int Threads, class T> __device__ __forceinline__ void stageTile(T *til
   }
 }
 )"},
+    {"stageColumns", "stageTile",
+     R"(// The same of a tile whose rows are width + 1 elements apart: a column lies in many banks.
+template <int Threads, class T> __device__ __forceinline__ void stageColumns(T *tile, const T *from, long long first, long long size, int width, int height, int depth, long long strideY, long long strideZ, int thread) {
+  const int count = width * height * depth;
+#pragma unroll 4
+  for (int begin = 0; begin < count; begin += Threads) {
+    const int k = begin + thread;
+    const long long at = first + k % width + k / width % height * strideY + k / (width * height) * strideZ;
+    if (k < count && at >= 0 && at < size)
+      tile[k / width * (width + 1) + k % width] = from[at];
+  }
+}
+)"},
     {"wrap", "",
      R"(// Arithmetic modulo 2^n: signed overflow would be undefined.
 __device__ __forceinline__ int wrapAdd(int a, int b) { return (int)((unsigned)a + (unsigned)b); }

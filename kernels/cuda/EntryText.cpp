@@ -184,6 +184,12 @@ static std::string sizeOfTile(const StageTile &tile, size_t axis) {
   return "(" + size + " + " + std::to_string(tile.halo[axis]) + ")";
 }
 
+/// The same from one row of the tile to the next.
+static std::string pitchOfTile(const StageTile &tile) {
+  const std::string size = sizeOfTile(tile, tile.order[0]);
+  return tile.isTransposed() ? "(" + size + " + 1)" : size;
+}
+
 /// No name of the source begins so (Names).
 static std::string tileName(StringRef buffer) {
   return "mgpuTile_" + buffer.str();
@@ -198,17 +204,19 @@ std::string EntryText::stageMacros() const {
     for (const StageTile &tile : stages->tiles) {
       const std::string &name =
           kernel.parameters[tile.buffer.getArgNumber()].name;
-      std::string parameters, at = "threadIdx.x * MGPU_VECTOR + (X)";
+      const std::string thread[] = {"threadIdx.x * MGPU_VECTOR + (X)",
+                                    "threadIdx.y + (Y)", "threadIdx.z + (Z)"};
+      auto [first, next, last] = tile.order;
+      std::string parameters, at = thread[first], row;
       for (size_t k = 0; k < 3; ++k)
         if (tile.along[k])
           parameters += std::string(1, char('X' + k)) + ", ";
-      std::string row;
-      if (tile.along[2])
-        row = "(threadIdx.z + (Z)) * " + sizeOfTile(tile, 1);
-      if (tile.along[1])
-        row += (row.empty() ? "" : " + ") + std::string("threadIdx.y + (Y)");
+      if (tile.along[last])
+        row = "(" + thread[last] + ") * " + sizeOfTile(tile, next);
+      if (tile.along[next])
+        row += (row.empty() ? "" : " + ") + thread[next];
       if (!row.empty())
-        at = "(" + row + ") * " + sizeOfTile(tile, 0) + " + " + at;
+        at = "(" + row + ") * " + pitchOfTile(tile) + " + " + at;
       text +=
           "#define " + stageMacro(name) + "(" + parameters + "otherwise) " +
           (staged ? "(true ? " + tileName(name) + "[" + at + "] : otherwise)"
@@ -227,9 +235,10 @@ std::string EntryText::stageArrays() const {
     type.consume_front("const ");
     text += "  static __shared__ __align__(16) " + type.drop_back(2).str() +
             " " + tileName(buffer.name) + "[";
-    for (size_t k = 3; k-- > 0;)
+    for (size_t k : {tile.order[2], tile.order[1]})
       if (tile.along[k])
-        text += sizeOfTile(tile, k) + (k ? " * " : "];\n");
+        text += sizeOfTile(tile, k) + " * ";
+    text += pitchOfTile(tile) + "];\n";
   }
   return text + "#endif\n";
 }
@@ -265,14 +274,16 @@ std::string EntryText::stageCopies() const {
       std::string u(1, axis.upper), l(1, axis.letter);
       std::string begin = "(long long)(global" + u + " - threadIdx." + l +
                           (k == 0 ? " * MGPU_VECTOR)" : ")");
-      first += " + " + begin +
-               (k == 0 ? "" : " * " + std::to_string(tile.stride[k]));
+      first +=
+          " + " + begin +
+          (k == tile.order[0] ? "" : " * " + std::to_string(tile.stride[k]));
     }
-    for (size_t k = 0; k < 3; ++k)
+    for (size_t k : tile.order)
       sizes += ", " + sizeOfTile(tile, k);
-    for (size_t k = 1; k < 3; ++k)
+    for (size_t k : {tile.order[1], tile.order[2]})
       sizes += ", " + std::to_string(tile.stride[k]) + "ll";
-    text += "    stageTile<" + count + ">(" + tileName(name) + ", " + name +
+    text += (tile.isTransposed() ? "    stageColumns<" : "    stageTile<") +
+            count + ">(" + tileName(name) + ", " + name +
             (offset ? " + " + std::to_string(offset) : "") + ", " + first +
             ",\n              " + std::to_string(type.getNumElements()) + "ll" +
             sizes + ", " + number + ");\n";

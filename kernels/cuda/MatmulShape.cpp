@@ -3,6 +3,10 @@
 
 #include "kernels/cuda/ProductBody.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/IR/Matchers.h"
+
 using namespace mlir;
 
 namespace mgpu::kernels::cuda {
@@ -46,6 +50,34 @@ static MatmulOperand sumsOf(const MatmulOperand &a, const MatmulOperand &b,
   return sums;
 }
 
+/// The argument that the sums go to, begun with 0, where the body does nothing
+/// else.
+static std::optional<int64_t> overwritten(func::FuncOp entry, scf::ForOp loop) {
+  if (!matchPattern(loop.getInitArgs()[0], m_PosZeroFloat()) ||
+      !loop.getResult(0).hasOneUse())
+    return std::nullopt;
+  auto store = dyn_cast<memref::StoreOp>(*loop.getResult(0).user_begin());
+  auto argument =
+      store ? dyn_cast<BlockArgument>(store.getMemRef()) : BlockArgument();
+  if (!argument || argument.getOwner() != &entry.getBody().front())
+    return std::nullopt;
+  size_t axis = store.getIndices().size();
+  for (Value index : store.getIndices()) {
+    Operation *id = index.getDefiningOp();
+    auto is = id ? id->getAttrOfType<IntegerAttr>("mgpu.axis") : IntegerAttr();
+    if (!is || is.getInt() != int64_t(--axis))
+      return std::nullopt;
+  }
+  const bool isAlone = !entry
+                            .walk([&](memref::StoreOp other) {
+                              return other == store ? WalkResult::advance()
+                                                    : WalkResult::interrupt();
+                            })
+                            .wasInterrupted();
+  return isAlone ? std::optional(int64_t(argument.getArgNumber()))
+                 : std::nullopt;
+}
+
 std::optional<MatmulShape> matmulShapeOf(ModuleOp kernel) {
   auto entry = kernel.lookupSymbol<func::FuncOp>("entry");
   if (!entry || entry.isDeclaration())
@@ -58,14 +90,21 @@ std::optional<MatmulShape> matmulShapeOf(ModuleOp kernel) {
   auto a = operandOf(entry, positions[0]), b = operandOf(entry, positions[1]);
   if (!a || !b || (loop && !splitProduct(loop)))
     return std::nullopt;
+  if (entry->hasAttr("mgpu.b_turned"))
+    b = b->turned();
   std::optional<MatmulOperand> c;
-  if (loop)
+  auto whole = loop ? overwritten(entry, loop) : std::nullopt;
+  if (whole && *whole != positions[0] && *whole != positions[1])
+    c = operandOf(entry, *whole);
+  const bool overwrites = c.has_value();
+  if (loop && !c)
     c = sumsOf(*a, *b, loop.getResult(0).getType());
-  else if (positions[0] != positions[2] && positions[1] != positions[2])
+  else if (!loop && positions[0] != positions[2] &&
+           positions[1] != positions[2])
     c = operandOf(entry, positions[2]);
   if (!c)
     return std::nullopt;
-  MatmulShape product{entry, loop, *a, *b, *c};
+  MatmulShape product{entry, loop, overwrites, *a, *b, *c};
   // So that every index of an element is an int.
   constexpr int64_t most = 1 << 30;
   for (const MatmulOperand *each : {&*a, &*b, &*c})
@@ -75,6 +114,13 @@ std::optional<MatmulShape> matmulShapeOf(ModuleOp kernel) {
       product.m() < 1 || product.n() < 1 || product.k() < 1)
     return std::nullopt;
   return product;
+}
+
+MatmulOperand MatmulOperand::turned() const {
+  MatmulOperand other = *this;
+  std::swap(other.rows, other.columns);
+  std::swap(other.rowStride, other.columnStride);
+  return other;
 }
 
 std::string MatmulOperand::at(const std::string &name, const std::string &row,

@@ -21,18 +21,26 @@ struct MatmulOperand {
   /// "x[batch * 64LL + row * 8LL + (k + step)]".
   std::string at(const std::string &name, const std::string &row,
                  const std::string &column) const;
+  /// The same matrix by columns: that is how a turned B is stored.
+  MatmulOperand turned() const;
   /// "rows of A overlap", where they do or lie outside; else "". Rows are
   /// contiguous.
   std::string overlapRefusal(const std::string &name) const;
 };
 
-/// C += A * B, of any element types.
+/// C += A * B, of any element types, or more than that.
 struct MatmulShape {
   mlir::func::FuncOp entry;
   /// Where other operations are before or after the sums, the loop that makes
-  /// them (ProductBody.h); of C there are then only sizes and the element type.
+  /// them (ProductBody.h); of C there are then only sizes and the element type,
+  /// unless these operations do no more than begin the sums with 0.
   mlir::scf::ForOp loop;
+  bool overwrites = false; ///< C = A * B, and C is whole
   MatmulOperand a, b, c;
+  /// Whether B's columns are what lies contiguous in memory, and B as its rows
+  /// lie there.
+  bool isTurned() const { return b.columnStride != 1 && b.rowStride == 1; }
+  MatmulOperand storedB() const { return isTurned() ? b.turned() : b; }
   int64_t m() const { return c.rows; }
   int64_t n() const { return c.columns; }
   int64_t k() const { return a.columns; }
@@ -40,7 +48,8 @@ struct MatmulShape {
 
 /// That of a kernel whose @entry has the attribute mgpu.matmul, the positions
 /// of A, B and C, which are its only arguments, of static shape, [batch x]
-/// m x k, k x n, m x n; or of A and B alone where it has such a loop.
+/// m x k, k x n, m x n, where with mgpu.b_turned B is stored n x k; or of A and
+/// B alone where it has such a loop.
 std::optional<MatmulShape> matmulShapeOf(mlir::ModuleOp kernel);
 
 } // namespace mgpu::kernels::cuda

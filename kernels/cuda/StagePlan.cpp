@@ -158,11 +158,24 @@ int64_t takeSteps(int64_t &distance, int64_t stride) {
 /// No tile is so much larger than the block that neighbours could not share it.
 constexpr std::array<uint32_t, 3> mostHalo{256, 16, 16};
 
+/// The axis along which threads read neighbouring elements, then the others,
+/// along which they are ever further apart.
+std::optional<std::array<size_t, 3>> orderOf(const Axes &stride) {
+  if (stride[0] == 1)
+    return std::array<size_t, 3>{0, 1, 2};
+  const size_t fast = stride[1] == 1 ? 1 : 2, other = 3 - fast;
+  if (stride[0] < 1 || stride[fast] != 1)
+    return std::nullopt;
+  return stride[0] < stride[other] ? std::array<size_t, 3>{fast, 0, other}
+                                   : std::array<size_t, 3>{fast, other, 0};
+}
+
 void addTile(StagePlan &plan, BlockArgument buffer, const Axes &stride,
              const Group &group) {
   StageTile tile;
   tile.buffer = buffer;
   tile.stride = stride;
+  tile.order = *orderOf(stride);
   auto type = cast<MemRefType>(buffer.getType());
   tile.elementBytes = std::max(8u, widthOf(type.getElementType())) / 8;
   Axes low{}, high{};
@@ -170,10 +183,10 @@ void addTile(StagePlan &plan, BlockArgument buffer, const Axes &stride,
   for (const auto &[load, constant] : group.loads) {
     int64_t rest = constant;
     Axes at{};
-    for (size_t k : {2, 1})
+    for (size_t k : {tile.order[2], tile.order[1]})
       if (stride[k] != 0)
         at[k] = takeSteps(rest, stride[k]);
-    at[0] = rest;
+    at[tile.order[0]] = rest;
     for (size_t k = 0; k < 3; ++k) {
       low[k] = places.empty() ? at[k] : std::min(low[k], at[k]);
       high[k] = places.empty() ? at[k] : std::max(high[k], at[k]);
@@ -239,7 +252,7 @@ StagePlan stagePlanOf(func::FuncOp entry, const LaunchShape &shape, Dim3 block,
         isGlobal &=
             at->block[k] == sizes[k] * at->thread[k] && at->thread[k] >= 0;
       }
-      if (isGlobal && at->thread[0] == 1)
+      if (isGlobal && orderOf(at->thread))
         groups[at->thread].loads.push_back({load, at->constant});
     }
     const std::pair<const Axes, Group> *best = nullptr;
@@ -251,7 +264,7 @@ StagePlan stagePlanOf(func::FuncOp entry, const LaunchShape &shape, Dim3 block,
     auto differs = [&](const auto &each) {
       return each.second != best->second.loads.front().second;
     };
-    if (llvm::any_of(best->second.loads, differs))
+    if (best->first[0] != 1 || llvm::any_of(best->second.loads, differs))
       addTile(plan, buffer, best->first, best->second);
   }
   return plan;

@@ -178,7 +178,7 @@ bool hasAlignedRows(const cuda::MatmulOperand &matrix) {
 
 } // namespace
 
-std::string tensorMatmulRefusal(ModuleOp kernel) {
+std::string cuda::tensorRefusal(ModuleOp kernel, bool takesTurned) {
   auto product = cuda::matmulShapeOf(kernel);
   if (!product)
     return "-";
@@ -187,9 +187,14 @@ std::string tensorMatmulRefusal(ModuleOp kernel) {
     return "-";
   if (!sum.isF32() && sum != element)
     return "sums are of f32 or of the factors' type";
-  if (product->a.columnStride != 1 || product->b.columnStride != 1)
+  if (product->a.columnStride != 1 ||
+      (product->b.columnStride != 1 && !(takesTurned && product->isTurned())))
     return "a row of A or B is not contiguous";
   return "";
+}
+
+std::string tensorMatmulRefusal(ModuleOp kernel) {
+  return cuda::tensorRefusal(kernel, /*takesTurned=*/false);
 }
 
 planner::KernelSpace tensorMatmulSpace(ModuleOp kernel, Dim3 block,

@@ -76,11 +76,13 @@ static std::string registerList(unsigned count) {
   return list;
 }
 
-std::string productName(const std::string &type) {
-  return type == "f16" ? "multiplyF16" : "multiplyBf16";
+std::string productName(const std::string &type, bool byRows) {
+  return std::string(type == "f16" ? "multiplyF16" : "multiplyBf16") +
+         (byRows ? "ByRows" : "");
 }
 
-static std::string productText(const std::string &type, unsigned columns) {
+static std::string productText(const std::string &type, bool byRows,
+                               unsigned columns) {
   const unsigned sums = columns / 2; // of 64 rows, by 128 threads
   std::string name = "wgmma.mma_async.sync.aligned.m64n" +
                      std::to_string(columns) + "k16.f32." + type + "." + type,
@@ -91,20 +93,20 @@ static std::string productText(const std::string &type, unsigned columns) {
                           : ",\n        ") +
                 ("MGPU_SUMS(" + std::to_string(k) + ")");
   auto operand = [&](unsigned k) { return "%" + std::to_string(sums + k); };
-  return "__device__ __forceinline__ void " + productName(type) +
+  return "__device__ __forceinline__ void " + productName(type, byRows) +
          "(float (&d)[" + std::to_string(sums) +
          "], unsigned long long a, unsigned long long b) {\n"
          "  asm volatile(\"{ .reg .pred add; setp.ne.b32 add, " +
          operand(2) + ", 0; " + name + "\\n\"\n      \"" + registerList(sums) +
-         ", " + operand(0) + ", " + operand(1) + ", add, 1, 1, 0, 1; }\"\n" +
-         "      : " + operands + "\n" +
+         ", " + operand(0) + ", " + operand(1) + ", add, 1, 1, 0, " +
+         (byRows ? "0" : "1") + "; }\"\n" + "      : " + operands + "\n" +
          "      : \"l\"(a), \"l\"(b), \"r\"(1) : \"memory\");\n}\n";
 }
 
-std::string wgmmaHelpers(const std::string &type) {
+std::string wgmmaHelpers(const std::string &type, bool byRows) {
   std::string text = barrierText;
-  text += "// d += a * b, of 64 rows of a by columns of b whose rows are steps "
-          "of k; " +
+  text += "// d += a * b, of 64 rows of a by columns of b whose " +
+          std::string(byRows ? "columns" : "rows") + " are steps of k; " +
           type +
           ", 16 steps. The\n"
           "// registers of a thread are those of the PTX ISA's fragment D.\n"
@@ -113,9 +115,9 @@ std::string wgmmaHelpers(const std::string &type) {
           "                     \"+f\"(d[k + 4]), \"+f\"(d[k + 5]), \"+f\"(d[k "
           "+ 6]), \"+f\"(d[k + 7])\n"
           "#if MGPU_TILE_X == 2\n" +
-          productText(type, 64) + "#elif MGPU_TILE_X == 4\n" +
-          productText(type, 128) + "#else\n" + productText(type, 256) +
-          "#endif\n";
+          productText(type, byRows, 64) + "#elif MGPU_TILE_X == 4\n" +
+          productText(type, byRows, 128) + "#else\n" +
+          productText(type, byRows, 256) + "#endif\n";
   return text + descriptorText;
 }
 

@@ -11,10 +11,10 @@ namespace mgpu::kernels::cuda {
 /// Each instruction is a function of its own, which a test that has no GPU
 /// replaces by defining MGPU_WGMMA and functions of the same names; descriptors
 /// are made by plain arithmetic, which it does not replace. `type` is "f16" or
-/// "bf16".
-std::string wgmmaHelpers(const std::string &type);
+/// "bf16"; `byRows`: the tiles of B lie as those of A do, k along their rows.
+std::string wgmmaHelpers(const std::string &type, bool byRows);
 /// The name of the function that multiplies two tiles.
-std::string productName(const std::string &type);
+std::string productName(const std::string &type, bool byRows);
 
 } // namespace mgpu::kernels::cuda
 

@@ -106,7 +106,7 @@ $AWAIT$  // A stage is loaded, and then free again, in turn.
         for (int part = 0; part < panelsA; ++part, to += panelBytes)
           loadBox(to, &$A$, k, firstRow + part * 64, batch, loaded + stage);
         for (int part = 0; part < panelsB; ++part, to += panelBytes)
-          loadBox(to, &$B$, firstColumn + part * 64, k, batch, loaded + stage);
+          loadBox(to, &$B$, $BPLACE$, batch, loaded + stage);
       }
     }
     return;
@@ -135,11 +135,11 @@ $AWAIT$  // A stage is loaded, and then free again, in turn.
       const unsigned fromA = sharedAddress(stages) + (unsigned)(stage * stageBytes + slice * sliceBytes + firstPanel * panelBytes);
       const unsigned fromB = sharedAddress(stages) + (unsigned)(stage * stageBytes + slice * sliceBytes + panelsA * panelBytes);
 #pragma unroll
-      for (int step = 0; step < 4; ++step) // of 16 elements: 32 bytes of A's rows, 16 rows of B
+      for (int step = 0; step < 4; ++step) // of 16 elements: 32 bytes of A's rows, $BPART$
 #pragma unroll
         for (int i = 0; i < rowTiles; ++i)
           $MULTIPLY$(sums[i], tileDescriptor(fromA + i * panelBytes + step * 32, 16, 1024),
-                     tileDescriptor(fromB + step * 16 * 128, panelBytes, 1024));
+                     tileDescriptor($BSTEP$, 1024));
     }
     closeProducts();
     awaitProducts<1>(); // of the stage before: it may be loaded again
@@ -194,7 +194,8 @@ TensorMap mapOf(const cuda::MatmulOperand &matrix) {
 } // namespace
 
 std::string wgmmaMatmulRefusal(ModuleOp kernel) {
-  if (std::string refusal = tensorMatmulRefusal(kernel); !refusal.empty())
+  std::string refusal = cuda::tensorRefusal(kernel, /*takesTurned=*/true);
+  if (!refusal.empty())
     return refusal;
   cuda::MatmulShape product = *cuda::matmulShapeOf(kernel);
   if (product.loop) {
@@ -205,8 +206,8 @@ std::string wgmmaMatmulRefusal(ModuleOp kernel) {
           return "A or B is read outside of the product, too, and tensor maps "
                  "cannot be";
   }
-  std::string refusal = mapRefusal("A", product.a);
-  return refusal.empty() ? mapRefusal("B", product.b) : refusal;
+  refusal = mapRefusal("A", product.a);
+  return refusal.empty() ? mapRefusal("B", product.storedB()) : refusal;
 }
 
 planner::KernelSpace wgmmaMatmulSpace(ModuleOp kernel, Dim3 block,
@@ -240,10 +241,13 @@ planner::KernelSpace wgmmaMatmulSpace(ModuleOp kernel, Dim3 block,
   // Sums stay in registers, beside which a thread needs 40. So many has a
   // multiprocessor of every GPU with these instructions
   // (device/api/DeviceProfile.cpp).
-  constexpr uint32_t besideSums = 40, registers = 65536;
+  constexpr uint32_t besideSums = 40, registers = 65536, ofThread = 255;
+  const Formula each = Formula(P::TileX) * P::TileY + besideSums;
+  space.require("registers of a thread", each, Relation::AtMost, ofThread,
+                "the sums and 40 other registers of a thread are $left; it has "
+                "no more than $right");
   space.require("registers of a multiprocessor",
-                (Formula(P::TileX) * P::TileY + besideSums) * P::BlockX *
-                    P::BlockY * P::BlockZ * P::MinBlocks,
+                each * P::BlockX * P::BlockY * P::BlockZ * P::MinBlocks,
                 Relation::AtMost, registers,
                 "the sums and 40 other registers of each thread are $left; at "
                 "most $right");
@@ -263,7 +267,7 @@ Result<CudaKernel> emitWgmmaMatmul(ModuleOp module,
       "stageBytes numSums sharedAddress makeBarrier publishBarriers "
       "arriveAt arriveExpecting awaitPhase loadBox beginProducts "
       "closeProducts awaitProducts holdSum forgetIndex multiplyF16 "
-      "multiplyBf16 tileDescriptor",
+      "multiplyBf16 multiplyF16ByRows multiplyBf16ByRows tileDescriptor",
       /*takesMaps=*/true);
   const cuda::MatmulShape &product = text.product;
   std::string type = cuda::cType(product.a.element);
@@ -272,16 +276,23 @@ Result<CudaKernel> emitWgmmaMatmul(ModuleOp module,
     return fail(ErrorKind::Unsupported, "");
   text.kernel.image.dynamicSharedBytes =
       uint32_t(space.sharedBytesOf(space.defaults));
-  std::vector<const cuda::MatmulOperand *> factors{&product.a, &product.b};
+  std::vector<cuda::MatmulOperand> factors{product.a, product.storedB()};
   if (product.b.position < product.a.position)
     std::swap(factors[0], factors[1]);
-  for (const cuda::MatmulOperand *factor : factors)
-    text.kernel.image.tensorMaps.push_back(mapOf(*factor));
+  for (const cuda::MatmulOperand &factor : factors)
+    text.kernel.image.tensorMaps.push_back(mapOf(factor));
   text.words["BATCH"] = product.c.batch > 1
                             ? "(int)(launch.baseZ + blockIdx.z + launch.firstZ)"
                             : "0";
-  text.words["MULTIPLY"] = cuda::productName(type);
-  text.words["WGMMA"] = cuda::wgmmaHelpers(type);
+  // A tile of a turned B lies as one of A does.
+  const bool byRows = product.isTurned();
+  const std::string column = "firstColumn + part * 64";
+  text.words["BPLACE"] = byRows ? "k, " + column : column + ", k";
+  text.words["BPART"] = byRows ? "and of B's" : "16 rows of B";
+  text.words["BSTEP"] =
+      byRows ? "fromB + step * 32, 16" : "fromB + step * 16 * 128, panelBytes";
+  text.words["MULTIPLY"] = cuda::productName(type, byRows);
+  text.words["WGMMA"] = cuda::wgmmaHelpers(type, byRows);
   return text.write(wgmmaHead, wgmmaBody);
 }
 

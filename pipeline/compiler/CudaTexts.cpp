@@ -99,11 +99,30 @@ productTexts(ModuleOp module, const kernels::CudaEmitOptions &given,
   return texts;
 }
 
+namespace {
+
+/// What cuBLASLt can compute of a kernel, or why it cannot.
+struct LibraryProduct {
+  std::string refusal; ///< "-" of what is no product
+  std::optional<MatrixProduct> product;
+};
+
+} // namespace
+
+/// The kernel is one that no text was made of yet, as that changes it.
+static LibraryProduct libraryProductOf(ModuleOp module) {
+  LibraryProduct library{kernels::libraryMatmulRefusal(module), std::nullopt};
+  if (library.refusal.empty())
+    library.product = kernels::libraryMatmul(module);
+  return library;
+}
+
 /// cuBLASLt as a candidate for a matrix product, whose text `text` is: the
 /// default of f16 and bf16 unless `text` is a form on tensor cores.
-static void addLibrary(ModuleOp module, const ProductPolicy &products,
-                       kernels::CudaText &text, bool usesForm) {
-  std::string refusal = kernels::libraryMatmulRefusal(module);
+static void addLibrary(const LibraryProduct &library,
+                       const ProductPolicy &products, kernels::CudaText &text,
+                       bool usesForm) {
+  const auto &[refusal, product] = library;
   if (refusal == "-")
     return;
   kernels::CudaText candidate;
@@ -111,9 +130,8 @@ static void addLibrary(ModuleOp module, const ProductPolicy &products,
   candidate.form = "cublaslt";
   candidate.image.sourceBlock = text.image.sourceBlock;
   candidate.disabled = refusal;
-  if (refusal.empty()) {
-    MatrixProduct product = kernels::libraryMatmul(module);
-    const bool isNarrow = sizeBytes(product.factors) == 2;
+  if (product) {
+    const bool isNarrow = sizeBytes(product->factors) == 2;
     candidate.image.product = product;
     candidate.disabled = isNarrow ? "another form was asked for"
                                   : "--tensor-cores=cublaslt uses it";
@@ -208,11 +226,12 @@ Result<kernels::CudaText> TextEmitter::emit(const planner::KernelSpec &spec,
                                    grid,
                                    facts.alignment,
                                    facts.unwritten};
+  const LibraryProduct library = libraryProductOf(*module);
   std::vector<kernels::CudaText> candidates =
       productTexts(*module, options, products);
   if (auto asked = takeAsked(candidates, products)) {
     asked->candidates = std::move(candidates);
-    addLibrary(*module, products, *asked, true);
+    addLibrary(library, products, *asked, true);
     return std::move(*asked);
   }
   const bool isTiled = kernels::isMatmul(*module);
@@ -222,7 +241,7 @@ Result<kernels::CudaText> TextEmitter::emit(const planner::KernelSpec &spec,
   kernels::CudaText text = textOf(std::move(*kernel), std::move(*space));
   text.form = isTiled ? "tiles" : "threads";
   text.candidates = std::move(candidates);
-  addLibrary(*module, products, text, false);
+  addLibrary(library, products, text, false);
   return text;
 }
 

@@ -160,13 +160,28 @@ Formula bytesOf(const std::vector<cuda::StageTile> &tiles) {
                              P::BlockZ};
   Formula all = 0;
   for (const cuda::StageTile &tile : tiles) {
+    const size_t first = tile.order[0];
     Formula bytes = tile.elementBytes;
-    for (size_t k = 0; k < 3; ++k)
+    bytes = bytes * (threads[first] + tile.halo[first] + tile.isTransposed());
+    for (size_t k : {tile.order[1], tile.order[2]})
       if (tile.along[k])
         bytes = bytes * (threads[k] + tile.halo[k]);
     all = all + std::move(bytes).roundedUp(alignment);
   }
   return std::move(all).roundedUp(unit);
+}
+
+/// Rows of a tile that are long along y or z are as long as a warp.
+void offerTransposed(KernelSpace &space, const cuda::StagePlan &plan) {
+  for (const cuda::StageTile &tile : plan.tiles) {
+    if (!tile.isTransposed())
+      continue;
+    const P along = tile.order[0] == 1 ? P::BlockY : P::BlockZ;
+    const std::vector<uint32_t> &offered = space.choice(along).values;
+    std::set<uint32_t> values(offered.begin(), offered.end());
+    values.insert({8, 16, 32});
+    space.offer(along, values);
+  }
 }
 
 } // namespace
@@ -203,6 +218,7 @@ Result<KernelSpace> spaceOf(ModuleOp kernel, Dim3 block, Dim3 maxGrid,
   eraseDeadCode(kernel); // as the emitter does
   const cuda::StagePlan plan = cuda::stagePlanOf(entry, shape, block, maxGrid);
   if (!plan.empty()) {
+    offerTransposed(space, plan);
     space.addTunable({"MGPU_STAGE", {0, 1}});
     space.sharedBytes =
         space.sharedBytes + bytesOf(plan.tiles) * Formula::tunable(0);

@@ -59,6 +59,8 @@ private:
   void visitVector(const MemoryAccess &access, const KernelView &view);
   std::optional<TouchedSets> setsOf(const MemoryAccess &access,
                                     const KernelView &view, bool writes);
+  /// How often an operation runs in the whole launch at most.
+  double mostRuns(Operation *op);
   double flopsOf(Operation *op);
   bool isGuarded(Operation *op);
   /// What affine guards leave of the forms of an access.
@@ -453,8 +455,13 @@ void Summariser::visitAccess(Operation *op, Value memref, ValueRange indices,
 
   std::array<int64_t, 3> blockSteps{};
   Box box = boxOfAddress(address, overhangs, bytes, blockSteps);
-  record({view->root, std::move(box), reads, writes, exact, blockSteps,
-          exact ? std::nullopt : setsOf(*memoryAccessOf(op), *view, writes)});
+  KernelAccess access{view->root, std::move(box), reads,
+                      writes,     exact,          blockSteps};
+  if (!exact) {
+    access.sets = setsOf(*memoryAccessOf(op), *view, writes);
+    access.mostBytes = uint64_t(std::min(mostRuns(op) * bytes, 0x1p63));
+  }
+  record(std::move(access));
 }
 
 /// Boxes of vectors are not made: they may touch all of the memref below.
@@ -480,6 +487,20 @@ std::optional<TouchedSets> Summariser::setsOf(const MemoryAccess &access,
   if (!set)
     return std::nullopt;
   return TouchedSets{touchedSet(*set, writes, affine)};
+}
+
+double Summariser::mostRuns(Operation *op) {
+  double runs = threads;
+  for (Operation *at = op->getParentOp();
+       at && body.isAncestor(at->getParentRegion()); at = at->getParentOp()) {
+    auto loop = dyn_cast<scf::ForOp>(at);
+    if (!loop && !isa<scf::IfOp>(at))
+      return std::numeric_limits<double>::infinity();
+    auto trips = loop ? loop.getStaticTripCount() : APInt(64, 1);
+    runs *= trips ? trips->roundToDouble()
+                  : std::numeric_limits<double>::infinity();
+  }
+  return body.hasOneBlock() ? runs : std::numeric_limits<double>::infinity();
 }
 
 /// `beyond`: the whole buffer below, of which the memref may be a part.
@@ -522,6 +543,13 @@ void Summariser::wholeView(Value memref, bool reads, bool writes, bool beyond) {
       wholeView(operand, reads, writes, beyond);
 }
 
+static uint64_t addUp(uint64_t a, uint64_t b) {
+  uint64_t sum = 0;
+  return __builtin_add_overflow(a, b, &sum)
+             ? std::numeric_limits<uint64_t>::max()
+             : sum;
+}
+
 void Summariser::record(KernelAccess access) {
   size_t count = 0;
   for (KernelAccess &known : summary.accesses) {
@@ -541,6 +569,7 @@ void Summariser::record(KernelAccess access) {
         for (TouchedSet &set : *access.sets)
           if (!llvm::is_contained(*known.sets, set))
             known.sets->push_back(std::move(set));
+      known.mostBytes = addUp(known.mostBytes, access.mostBytes);
       return;
     }
     if (known.exact && known.reads >= access.reads &&
@@ -561,10 +590,14 @@ void Summariser::record(KernelAccess access) {
                    high = std::max(high, last);
                    access.reads |= known.reads;
                    access.writes |= known.writes;
+                   access.mostBytes = addUp(access.mostBytes, known.mostBytes);
                    return true;
                  });
-  summary.accesses.push_back(
-      {access.root, Box::flat(low, high - low), access.reads, access.writes});
+  access.box = Box::flat(low, high - low);
+  access.exact = false;
+  access.blockSteps = {};
+  access.sets = std::nullopt;
+  summary.accesses.push_back(std::move(access));
 }
 
 } // namespace

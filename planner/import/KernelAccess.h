@@ -15,6 +15,7 @@
 #include "llvm/ADT/STLFunctionalExtras.h"
 
 #include <array>
+#include <limits>
 #include <optional>
 
 namespace mgpu::planner {
@@ -29,6 +30,8 @@ struct KernelAccess {
   std::array<int64_t, 3> blockSteps{0, 0, 0};
   /// Where the box is not exact, what is touched of it, if it is known.
   std::optional<TouchedSets> sets = std::nullopt;
+  /// No more bytes than these are touched, whatever the box is.
+  uint64_t mostBytes = std::numeric_limits<uint64_t>::max();
 };
 
 /// An index that surely leaves its memref: the guards around it, if any, let

@@ -190,7 +190,8 @@ std::string KernelHasher::hash(const KernelParts &kernel) {
   word(uint64_t(kernel.dynamicSharedBytes));
   ir::LaunchOp launch = kernel.launch;
   llvm::SmallVector<int64_t> product = productPositions(kernel);
-  word(launch->hasAttr("mgpu.matmul") ? 1 + product.size() : 0);
+  const uint64_t turned = launch->hasAttr("mgpu.b_turned") ? 4 : 0;
+  word(launch->hasAttr("mgpu.matmul") ? 1 + product.size() + turned : 0);
   for (int64_t position : product)
     word(uint64_t(position));
   word(kernel.captures.size());

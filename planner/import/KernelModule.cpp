@@ -167,6 +167,8 @@ OwningOpRef<ModuleOp> buildKernelModule(const KernelParts &kernel) {
   if (launch->hasAttr("mgpu.matmul"))
     entry->setAttr("mgpu.matmul",
                    builder.getDenseI64ArrayAttr(productPositions(kernel)));
+  if (Attribute turned = launch->getAttr("mgpu.b_turned"))
+    entry->setAttr("mgpu.b_turned", turned);
   return module;
 }
 

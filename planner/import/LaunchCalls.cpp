@@ -73,7 +73,8 @@ Result<void> Commands::addUses(ir::LaunchOp op, KernelSummary summary,
     launch.uses.push_back({{view.buffer, access.box, access.reads,
                             access.writes, access.blockSteps},
                            access.exact,
-                           std::move(access.sets)});
+                           std::move(access.sets),
+                           access.mostBytes});
   }
   for (const LaunchRace &race : summary.races) {
     MGPU_TRY_ASSIGN(auto view, host.memrefOf(op, race.root));

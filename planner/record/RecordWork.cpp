@@ -134,7 +134,9 @@ Result<void> Recorder::addUse(RecordedNode &entry, LaunchUse launchUse,
     use.box = Box::flat(low, high - low);
     use.blockSteps = {};
   }
-  uint64_t bytes = uint64_t(use.box.numElements()) * use.box.elementBytes;
+  const uint64_t bytes =
+      std::min(uint64_t(use.box.numElements()) * use.box.elementBytes,
+               launchUse.mostBytes);
   entry.node.bytesRead += use.reads ? bytes : 0;
   entry.node.bytesWritten += use.writes ? bytes : 0;
   entry.node.uses.push_back(std::move(use));

@@ -66,6 +66,8 @@ struct LaunchUse {
   bool isExact = true; ///< else it may touch less, and may reach outside
   /// All that it touches, if it is not exact and that is known.
   std::optional<TouchedSets> sets = {};
+  /// No more bytes than these are touched, whatever the box is.
+  uint64_t mostBytes = UINT64_MAX;
 };
 
 /// Two threads of a launch surely touch one element, in no order.

@@ -4,12 +4,10 @@
 // docs/numerics.md states, on the host target and as CUDA C++ run on the
 // processor.
 #include "tests/conformance/Import.h"
-#include "tests/conformance/KernelMemory.h"
+#include "tests/conformance/KernelTargets.h"
 #include "tests/conformance/RowOrder.h"
 
-#include "pipeline/compiler/KernelBuild.h"
 #include "planner/dag/LaunchFacts.h"
-#include "tests/unit/kernels/CudaTwin.h"
 #include "tests/unit/kernels/KernelRunner.h"
 
 #include <algorithm>
@@ -23,8 +21,6 @@ using namespace mgpu::conformance;
 using namespace mgpu::kernels;
 
 namespace {
-
-using P = planner::KernelParameter;
 
 /// The sum of all elements, or the sums of columns.
 struct LongCase {
@@ -115,18 +111,6 @@ float referenceOf(const LongCase &test, const float *x, size_t column,
                  [&](size_t k) { return parts[k]; });
 }
 
-/// The kernel's own configuration and, where it has one, that of wide loads.
-std::vector<planner::KernelConfig>
-configsOf(const planner::KernelSpace &space) {
-  std::vector<planner::KernelConfig> configs{space.defaults};
-  planner::KernelConfig wide = space.defaults;
-  wide[P::Vector] = 4;
-  wide[P::BlockX] = 64;
-  if (space.check(wide))
-    configs.push_back(wide);
-  return configs;
-}
-
 class LongRows : public testing::TestWithParam<LongCase> {};
 
 TEST_P(LongRows, AddInTheStatedOrderOnEachTarget) {
@@ -163,44 +147,9 @@ TEST_P(LongRows, AddInTheStatedOrderOnEachTarget) {
   for (size_t column = 0; column < test.columns; ++column)
     reference[column] = referenceOf(test, x, column, reference[column]);
 
-  CudaTwins twins;
-  Memory expected = initial;
-  for (uint32_t k = 0; k < dag.kernels.size(); ++k) {
-    const planner::KernelSpec &spec = dag.kernels[k];
-    auto host = LoadedKernel::fromText(**spec.hostText(), spec.block);
-    ASSERT_TRUE(host) << host.error().message;
-    (*host)->run(firstCall(dag, k).grid,
-                 argumentsFor(firstCall(dag, k), expected));
-    auto space =
-        kernelSpaceOf(spec, facts[k].maxGrid, planner::KernelTarget::Cuda);
-    ASSERT_TRUE(space) << space.error().message;
-    auto text = emitCudaText(spec, {spec.name, "", spec.block, facts[k].maxGrid,
-                                    facts[k].alignment, facts[k].unwritten});
-    ASSERT_TRUE(text) << text.error().message;
-    for (const planner::KernelConfig &config : configsOf(*space))
-      twins.add({fmt::format("k{}_{}", k, twins.configs.size()), *text, *space,
-                 config});
-  }
-  auto *sum = reinterpret_cast<const float *>(expected[sums].data());
+  Memory after = runOnEachTarget(dag, initial, {"vector=4 block_x=64"});
+  auto *sum = reinterpret_cast<const float *>(after[sums].data());
   EXPECT_TRUE(sameBits(std::vector<float>(sum, sum + test.columns), reference));
-
-  auto ready = twins.compile();
-  ASSERT_TRUE(ready) << ready.error().message;
-  Memory got = initial;
-  for (uint32_t k = 0; k < dag.kernels.size(); ++k) {
-    const planner::KernelCall &call = firstCall(dag, k);
-    const Memory before = got;
-    std::optional<Memory> first;
-    for (const TwinConfig &twin : twins.configs) {
-      if (!twin.entry.starts_with(fmt::format("k{}_", k)))
-        continue;
-      got = before;
-      twins.run(twin.entry, call.grid, argumentsFor(call, got));
-      EXPECT_EQ(got, first.value_or(got)) << toText(twin.config);
-      first = got;
-    }
-  }
-  EXPECT_EQ(got, expected);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, LongRows, testing::ValuesIn(longCases),

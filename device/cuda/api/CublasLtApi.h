@@ -35,6 +35,9 @@ enum class CublasStatus : uint32_t {
 };
 enum class CublasCompute : uint32_t { F32 = 68, F64 = 70 };
 enum class CublasType : uint32_t { F32 = 0, F64 = 1, F16 = 2, Bf16 = 14 };
+enum class CublasLtOperationAttribute : uint32_t {
+  TransposeA = 3, ///< int32_t, 1: by rows
+};
 enum class CublasLtLayoutAttribute : uint32_t {
   BatchCount = 5,         ///< int32_t
   StridedBatchOffset = 6, ///< int64_t, elements
@@ -64,6 +67,8 @@ struct CublasLtHeuristic {
   X(Destroy, CublasLtHandle handle)                                            \
   X(MatmulDescCreate, CublasLtOperation *operation, CublasCompute compute,     \
     CublasType scale)                                                          \
+  X(MatmulDescSetAttribute, CublasLtOperation operation,                       \
+    CublasLtOperationAttribute attribute, const void *value, size_t bytes)     \
   X(MatmulDescDestroy, CublasLtOperation operation)                            \
   X(MatrixLayoutCreate, CublasLtLayout *layout, CublasType type,               \
     uint64_t rows, uint64_t columns, int64_t leading)                          \

@@ -33,6 +33,9 @@ static_assert(isEqual(CublasType::F32, CUDA_R_32F));
 static_assert(isEqual(CublasType::F64, CUDA_R_64F));
 static_assert(isEqual(CublasType::F16, CUDA_R_16F));
 static_assert(isEqual(CublasType::Bf16, CUDA_R_16BF));
+static_assert(isEqual(CublasLtOperationAttribute::TransposeA,
+                      CUBLASLT_MATMUL_DESC_TRANSA));
+static_assert(int32_t(CUBLAS_OP_T) == 1);
 static_assert(isEqual(CublasLtLayoutAttribute::BatchCount,
                       CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT));
 static_assert(isEqual(CublasLtLayoutAttribute::StridedBatchOffset,
@@ -80,6 +83,7 @@ MGPU_TWIN(cublasLtMatrixLayout_t, CublasLtLayout)
 MGPU_TWIN(cublasLtMatmulPreference_t, CublasLtPreference)
 MGPU_TWIN(cublasComputeType_t, CublasCompute)
 MGPU_TWIN(cudaDataType_t, CublasType)
+MGPU_TWIN(cublasLtMatmulDescAttributes_t, CublasLtOperationAttribute)
 MGPU_TWIN(cublasLtMatrixLayoutAttribute_t, CublasLtLayoutAttribute)
 MGPU_TWIN(cublasLtMatmulPreferenceAttributes_t, CublasLtPreferenceAttribute)
 MGPU_TWIN(cublasLtMatmulAlgo_t, CublasLtAlgorithm)

@@ -55,9 +55,17 @@ public:
                              isWide ? CublasCompute::F64 : CublasCompute::F32,
                              isWide ? CublasType::F64 : CublasType::F32),
         "cublasLtMatmulDescCreate"));
-    // By columns: B is n x k, A k x m, C n x m.
+    // By columns: B is n x k, or k x n if it is turned, A k x m, C n x m.
+    if (product.isTurned) {
+      constexpr int32_t transpose = 1;
+      MGPU_TRY(check(api.MatmulDescSetAttribute(
+                         operation, CublasLtOperationAttribute::TransposeA,
+                         &transpose, sizeof transpose),
+                     "cublasLtMatmulDescSetAttribute"));
+    }
     MGPU_TRY(layout(first, product, product.matrices[1], product.factors,
-                    product.n, product.k));
+                    product.isTurned ? product.k : product.n,
+                    product.isTurned ? product.n : product.k));
     MGPU_TRY(layout(second, product, product.matrices[0], product.factors,
                     product.k, product.m));
     return layout(sums, product, product.matrices[2], product.sums, product.n,
@@ -164,13 +172,17 @@ Result<void> Products::issue(const ProductCall &call, std::byte *c,
   Description with(*api, fmt::format("for '{}' {}", name, where));
   MGPU_TRY(with.describe(call.product));
   // Read by the host when the call is made. The type is that of the scale.
-  static constexpr float one = 1;
-  static constexpr double wideOne = 1;
-  const void *scale = call.product.sums == ElementType::F64
-                          ? static_cast<const void *>(&wideOne)
-                          : static_cast<const void *>(&one);
-  return with.check(api->Matmul(handle, with.operation, scale, call.b,
-                                with.first, call.a, with.second, scale, c,
+  static constexpr float scales[] = {0, 1};
+  static constexpr double wideScales[] = {0, 1};
+  auto scale = [&](size_t k) {
+    return call.product.sums == ElementType::F64
+               ? static_cast<const void *>(&wideScales[k])
+               : static_cast<const void *>(&scales[k]);
+  };
+  const void *ofProduct = scale(1),
+             *ofSums = scale(call.product.overwrites ? 0 : 1);
+  return with.check(api->Matmul(handle, with.operation, ofProduct, call.b,
+                                with.first, call.a, with.second, ofSums, c,
                                 with.sums, c, with.sums, &call.algorithm,
                                 call.workspace, call.workspaceBytes, stream),
                     "cublasLtMatmul");

@@ -23,7 +23,8 @@ static MatrixProduct partOf(MatrixProduct product, Dim3 block,
   auto [first, batch] = cut(part.first.z, part.count.z, block.z, product.batch);
   auto &[a, b, c] = product.matrices;
   a.offset += row * a.rowStride + first * a.batchStride;
-  b.offset += column + first * b.batchStride;
+  b.offset +=
+      column * (product.isTurned ? b.rowStride : 1) + first * b.batchStride;
   c.offset += row * c.rowStride + column + first * c.batchStride;
   product.n = columns;
   product.m = rows;

@@ -102,7 +102,10 @@ ir::LaunchOp launchPoints(const LaunchGroup &run, Value device) {
     launch.launch.getArgsMutable().assign(
         run.size() > 1 ? ValueRange(product.getDpsInputs())
                        : ValueRange(product->getOperands()));
-    launch.launch->setAttr("mgpu.matmul", UnitAttr::get(product->getContext()));
+    auto unit = UnitAttr::get(product->getContext());
+    launch.launch->setAttr("mgpu.matmul", unit);
+    if (hasTurnedMatrix(product))
+      launch.launch->setAttr("mgpu.b_turned", unit);
   }
   return launch.launch;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/conversion/linalg/PointForm.h"
 
+#include "dialect/conversion/linalg/SkinnyProduct.h"
 #include "dialect/mgpu/HostCode.h"
 #include "dialect/mgpu/MgpuDialect.h"
 
@@ -13,9 +14,27 @@ namespace mgpu::conversion {
 
 using namespace mlir;
 
+static bool isNarrowFloat(Type type) { return type.isF16() || type.isBF16(); }
+
+bool hasTurnedMatrix(linalg::LinalgOp op) {
+  auto matmul = dyn_cast<linalg::MatmulOp>(op.getOperation());
+  if (!matmul || !matmul.hasUserDefinedMaps() || !hasPointForm(op) ||
+      !isNarrowFloat(getElementTypeOrSelf(op.getDpsInputOperand(0)->get())))
+    return false;
+  Builder b(op->getContext());
+  AffineExpr m = b.getAffineDimExpr(0), n = b.getAffineDimExpr(1),
+             k = b.getAffineDimExpr(2);
+  auto map = [&](AffineExpr row, AffineExpr column) {
+    return AffineMap::get(3, 0, {row, column}, b.getContext());
+  };
+  const SmallVector<AffineMap> maps{map(m, k), map(n, k), map(m, n)};
+  return op.getStaticLoopRanges()[0] > mostVectors &&
+         op.getIndexingMapsArray() == maps;
+}
+
 bool isPlainMatmul(linalg::LinalgOp op) {
   if (auto matmul = dyn_cast<linalg::MatmulOp>(op.getOperation()))
-    return !matmul.hasUserDefinedMaps();
+    return !matmul.hasUserDefinedMaps() || hasTurnedMatrix(op);
   if (auto matmul = dyn_cast<linalg::BatchMatmulOp>(op.getOperation()))
     return !matmul.hasUserDefinedMaps();
   return false;
@@ -46,7 +65,7 @@ static SmallVector<int64_t> parallelExtents(linalg::LinalgOp op) {
 
 bool isNarrowMatmul(linalg::LinalgOp op) {
   Type element = getElementTypeOrSelf(op.getDpsInputOperand(0)->get());
-  return isPlainMatmul(op) && (element.isF16() || element.isBF16());
+  return isPlainMatmul(op) && isNarrowFloat(element);
 }
 
 SmallVector<PointRange> rangesOf(Operation *op) {

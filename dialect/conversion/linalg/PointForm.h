@@ -16,9 +16,13 @@ namespace mgpu::conversion {
 /// write the same element.
 bool hasPointForm(mlir::linalg::LinalgOp op);
 
-/// Whether `op` is one of linalg's own matmuls, a batch or not, neither operand
-/// transposed.
+/// Whether `op` is a matmul that targets may have a text or a library for: one
+/// of linalg's own, a batch or not, that is not transposed, or hasTurnedMatrix.
 bool isPlainMatmul(mlir::linalg::LinalgOp op);
+
+/// Whether it is a matmul of f16 or bf16 with more rows than a product of
+/// vectors has (SkinnyProduct.h), whose B is stored as its transpose, [n][k].
+bool hasTurnedMatrix(mlir::linalg::LinalgOp op);
 
 /// Whether it is a plain matmul of f16 or bf16 factors, which GPUs compute by a
 /// library unless another form is asked for.

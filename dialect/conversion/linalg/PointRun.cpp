@@ -7,6 +7,7 @@
 #include "dialect/mgpu/MgpuDialect.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 namespace mgpu::conversion {
@@ -34,7 +35,8 @@ std::string whyNotAfter(const PointForm &first, const PointForm &next) {
   for (const PointAccess &mine : first.accesses)
     for (const PointAccess &theirs : next.accesses) {
       if (ir::rootOf(mine.memref) != ir::rootOf(theirs.memref) ||
-          (!mine.isWritten && !theirs.isWritten))
+          (!mine.isWritten && !theirs.isWritten) ||
+          ir::areApart(mine.memref, theirs.memref))
         continue;
       if (mine.memref != theirs.memref || !mine.axes ||
           mine.axes != theirs.axes)
@@ -56,6 +58,14 @@ struct PointRun {
   Operation *product = nullptr;
 };
 
+/// Whether `op` begins sums with 0 and does nothing else: a library that
+/// multiplies can do so, too.
+bool isZeroFill(Operation *op, Value sums) {
+  auto fill = dyn_cast<linalg::FillOp>(op);
+  return fill && fill.output() == sums &&
+         matchPattern(fill.value(), m_PosZeroFloat());
+}
+
 /// Why a product, or what is around one, is not added to a run; or "".
 std::string whyNotProduct(const PointRun &run, Operation *next,
                           const PointForm &form, FuseProducts products) {
@@ -68,6 +78,10 @@ std::string whyNotProduct(const PointRun &run, Operation *next,
     return "";
   if (isProduct(next) && run.product)
     return "a launch has one matrix product";
+  if (isProduct(next) && run.operations.size() == 1 &&
+      isZeroFill(run.operations[0],
+                 cast<linalg::LinalgOp>(next).getDpsInitOperand(0)->get()))
+    return "";
   if (products == FuseProducts::None)
     return "the matrix product is left to cuBLASLt, whose own epilogue would "
            "not round its sums first";

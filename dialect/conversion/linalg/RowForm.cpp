@@ -2,6 +2,7 @@
 #include "dialect/conversion/linalg/RowForm.h"
 
 #include "dialect/conversion/linalg/PointForm.h"
+#include "dialect/conversion/linalg/SkinnyProduct.h"
 #include "dialect/mgpu/HostCode.h"
 
 #include "mlir/Dialect/GPU/Utils/GPUUtils.h"
@@ -105,7 +106,10 @@ static std::optional<bool> isInnerIn(linalg::LinalgOp op, unsigned along) {
         return std::nullopt;
       isUsed = true;
       if (last.getPosition() == along)
-        isInner |= results.size() > 1; // a vector is as good for columns
+        // What neighbouring columns share is as good for them as for rows.
+        isInner |= llvm::any_of(results, [&](AffineExpr index) {
+          return index.isFunctionOfDim(lastParallel);
+        });
       else if (last.getPosition() == lastParallel)
         isAcross = true;
       else
@@ -119,7 +123,7 @@ static std::optional<bool> isInnerIn(linalg::LinalgOp op, unsigned along) {
 
 static std::optional<RowForm> structuredForm(linalg::LinalgOp op, RowKind kind,
                                              std::optional<unsigned> wanted) {
-  if (!hasPointForm(op) || isPlainMatmul(op))
+  if (!hasPointForm(op) || (isPlainMatmul(op) && !skinnyProductOf(op)))
     return std::nullopt;
   RowForm form;
   form.kind = kind;
@@ -229,6 +233,7 @@ std::optional<RowForm> rowFormOf(Operation *op, RowKind kind,
     for (const RowAccess &other : form->accesses)
       if (access.isWritten && &other != &access &&
           ir::rootOf(access.memref) == ir::rootOf(other.memref) &&
+          !ir::areApart(access.memref, other.memref) &&
           (access.memref != other.memref || access.axes != other.axes))
         return std::nullopt;
   }

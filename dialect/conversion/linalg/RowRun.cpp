@@ -28,6 +28,7 @@ bool mayFollow(const RowForm &first, const RowForm &next) {
     for (const RowAccess &theirs : next.accesses)
       if ((mine.isWritten || theirs.isWritten) &&
           ir::rootOf(mine.memref) == ir::rootOf(theirs.memref) &&
+          !ir::areApart(mine.memref, theirs.memref) &&
           (mine.memref != theirs.memref || !mine.axes ||
            mine.axes != theirs.axes))
         return false;

@@ -73,16 +73,30 @@ std::optional<RowChunks> chunksOf(const RowForm &form) {
   return RowChunks{count, form.length / aligned / count * aligned};
 }
 
+std::optional<RowChunks> chunksOfProduct(const RowForm &form, int64_t bytes) {
+  // So many threads, each with some accesses of 16 bytes under way, keep the
+  // memory of a large GPU busy.
+  constexpr int64_t manyThreads = 1 << 15, access = 16, aligned = 16;
+  const int64_t threads = llvm::divideCeil(countOf(form.rows) * bytes, access),
+                count = std::min(manyThreads / threads,
+                                 form.length / (2 * aligned));
+  if (count < 2)
+    return std::nullopt;
+  const int64_t chunks = threadsAlong(form.length / aligned, count);
+  return RowChunks{chunks, form.length / aligned / chunks * aligned};
+}
+
 bool mayShareElements(RowSharing sharing, ArrayRef<int64_t> rows,
                       int64_t length) {
   const int64_t parts = sharing == RowSharing::Block ? threadsOfBlock
                         : sharing == RowSharing::Subgroup
                             ? subgroup
                             : columnsOf(rows).second;
-  // A launch costs more than a few elements one after the other.
-  constexpr int64_t enough = 32 * threadsOfBlock, few = 8;
+  // A launch costs more than a few elements one after the other, or than those
+  // of a block's row that its threads have in registers.
+  constexpr int64_t enough = 32 * threadsOfBlock, few = 8, inRegisters = 16;
   return countOf(rows) * parts >= enough ||
-         (sharing != RowSharing::Block && length <= few * parts);
+         length <= (sharing == RowSharing::Block ? inRegisters : few) * parts;
 }
 
 RowThreads::RowThreads(Operation *last, Location loc, Value device,

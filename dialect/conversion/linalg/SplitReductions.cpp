@@ -8,6 +8,7 @@
 #include "dialect/conversion/linalg/CollapseReduction.h"
 #include "dialect/conversion/linalg/Computations.h"
 #include "dialect/conversion/linalg/RowChunks.h"
+#include "dialect/conversion/linalg/SkinnyProduct.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 
@@ -30,10 +31,41 @@ bool isOfAllPoints(linalg::LinalgOp op) {
   });
 }
 
-/// Splits `op` and returns true if its rows are few and long.
+/// What an element of the matrix takes where `op` multiplies vectors with a
+/// large one, whose columns are the rows; 0 of other reductions.
+int64_t bytesOfMatrix(linalg::LinalgOp op, const RowForm &form) {
+  int64_t elements = form.length;
+  for (int64_t rows : form.rows)
+    elements *= rows;
+  if (form.isInner || op.getNumDpsInputs() < 2 || elements < leastMatrix)
+    return 0;
+  int64_t matrix = 0;
+  for (OpOperand *input : op.getDpsInputOperands()) {
+    const bool isMemory = isa<MemRefType>(input->get().getType());
+    AffineMap map = op.getMatchingIndexingMap(input);
+    const bool isVector = llvm::all_of(map.getResults(), [&](AffineExpr each) {
+      auto dimension = dyn_cast<AffineDimExpr>(each);
+      return dimension &&
+             (dimension.getPosition() == form.along ||
+              op.getStaticLoopRanges()[dimension.getPosition()] == 1);
+    });
+    if (!isMemory || (!isVector && matrix))
+      return 0;
+    if (!isVector)
+      matrix = std::max<int64_t>(
+          getElementTypeOrSelf(input->get()).getIntOrFloatBitWidth() / 8, 1);
+  }
+  return matrix;
+}
+
+/// Splits `op` and returns true if its rows are few and long, or it is a
+/// product.
 bool trySplit(linalg::LinalgOp op) {
   auto form = rowFormOf(op, RowKind::Reduce);
-  auto chunks = form ? chunksOf(*form) : std::nullopt;
+  const int64_t bytes = form ? bytesOfMatrix(op, *form) : 0;
+  auto chunks = bytes  ? chunksOfProduct(*form, bytes)
+                : form ? chunksOf(*form)
+                       : std::nullopt;
   Value device = chunks ? visibleDevice(*form) : Value();
   if (!device || op.hasIndexSemantics() || !isOfAllPoints(op))
     return false;

@@ -46,7 +46,9 @@ CudaText textOf(const std::string &name) {
                     3,
                     4,
                     5,
-                    {{{0, 1, 2, 3}, {1, 4, 5, 6}, {2, 7, 8, 9}}}};
+                    {{{0, 1, 2, 3}, {1, 4, 5, 6}, {2, 7, 8, 9}}},
+                    true,
+                    true};
   text.image.arch = "sm_90a";
   text.space = space;
   text.form = "tiles";

@@ -115,6 +115,18 @@ CublasStatus describe(CublasLtOperation *operation, CublasCompute compute,
   return CublasStatus::Success;
 }
 
+CublasStatus setOperation(CublasLtOperation operation,
+                          CublasLtOperationAttribute attribute,
+                          const void *value, size_t bytes) {
+  MGPU_FAKE_LT_ENTER("cublasLtMatmulDescSetAttribute");
+  FakeLtOperation *object = lt.operations.find(operation);
+  if (!object || !value || bytes != 4 ||
+      attribute != CublasLtOperationAttribute::TransposeA)
+    return CublasStatus::InvalidValue;
+  std::memcpy(&object->transposeA, value, bytes);
+  return CublasStatus::Success;
+}
+
 CublasStatus destroyOperation(CublasLtOperation operation) {
   enter("cublasLtMatmulDescDestroy");
   if (!FakeCublasLt::instance().operations.remove(operation))
@@ -184,7 +196,8 @@ CublasStatus destroyPreference(CublasLtPreference preference) {
 /// What an algorithm was chosen for: it is for nothing else.
 uint64_t hashOf(const FakeLtOperation &operation,
                 std::initializer_list<const FakeLtLayout *> layouts) {
-  std::string text = std::to_string(uint32_t(operation.compute));
+  std::string text = std::to_string(uint32_t(operation.compute)) + "," +
+                     std::to_string(operation.transposeA);
   for (const FakeLtLayout *each : layouts)
     for (int64_t figure :
          {int64_t(each->type), int64_t(each->rows), int64_t(each->columns),
@@ -198,8 +211,10 @@ bool isProduct(const FakeLtOperation &operation, const FakeLtLayout &a,
                const FakeLtLayout &b, const FakeLtLayout &c) {
   bool isNarrow = bytesOf(a.type) == 2;
   bool isWide = a.type == CublasType::F64;
-  return a.rows == c.rows && b.columns == c.columns && a.columns == b.rows &&
-         a.batch == c.batch && b.batch == c.batch && a.type == b.type &&
+  const bool isTurned = operation.transposeA == 1;
+  return (isTurned ? a.columns : a.rows) == c.rows && b.columns == c.columns &&
+         (isTurned ? a.rows : a.columns) == b.rows && a.batch == c.batch &&
+         b.batch == c.batch && a.type == b.type &&
          (c.type == a.type || (isNarrow && c.type == CublasType::F32)) &&
          operation.compute ==
              (isWide ? CublasCompute::F64 : CublasCompute::F32) &&
@@ -236,6 +251,7 @@ CublasStatus heuristic(CublasLtHandle handle, CublasLtOperation operation,
 class Product final : public Operation {
 public:
   FakeLtLayout a, b, c;
+  bool isTurned;
   const std::byte *atA, *atB;
   std::byte *atC, *workspace;
   uint64_t workspaceBytes;
@@ -249,11 +265,15 @@ public:
       for (uint64_t column = 0; column < c.columns; ++column)
         for (uint64_t row = 0; row < c.rows; ++row) {
           double sum = 0;
-          for (uint64_t k = 0; k < a.columns; ++k)
-            sum += read(a.type, element(atA, a, z, row, k)) *
+          for (uint64_t k = 0; k < b.rows; ++k)
+            sum += read(a.type, isTurned ? element(atA, a, z, k, row)
+                                         : element(atA, a, z, row, k)) *
                    read(b.type, element(atB, b, z, k, column));
           auto *to = const_cast<std::byte *>(element(atC, c, z, row, column));
-          write(c.type, to, alpha * sum + beta * read(c.type, to));
+          // cuBLAS's guide: "if beta == 0, C does not have to be a valid
+          // input".
+          write(c.type, to,
+                alpha * sum + (beta == 0 ? 0 : beta * read(c.type, to)));
         }
     ++FakeCublasLt::instance().products;
     return true;
@@ -320,6 +340,7 @@ CublasStatus matmul(CublasLtHandle handle, CublasLtOperation operation,
   product.a = *first;
   product.b = *second;
   product.c = *fourth;
+  product.isTurned = with->transposeA == 1;
   product.atA = static_cast<const std::byte *>(a);
   product.atB = static_cast<const std::byte *>(b);
   product.atC = static_cast<std::byte *>(d);
@@ -373,6 +394,7 @@ std::shared_ptr<const CublasLtApi> FakeCublasLt::api() {
   api->Create = create;
   api->Destroy = destroy;
   api->MatmulDescCreate = describe;
+  api->MatmulDescSetAttribute = setOperation;
   api->MatmulDescDestroy = destroyOperation;
   api->MatrixLayoutCreate = makeLayout;
   api->MatrixLayoutSetAttribute = setLayout;

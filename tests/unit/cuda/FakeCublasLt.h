@@ -20,6 +20,7 @@ struct FakeLtHandle {
 struct FakeLtOperation {
   device::CublasCompute compute;
   device::CublasType scale;
+  int32_t transposeA = 0;
 };
 struct FakeLtLayout {
   device::CublasType type;

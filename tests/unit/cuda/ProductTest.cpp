@@ -22,6 +22,7 @@ struct Case {
   ElementType factors, sums;
   uint64_t m, n, k, batch;
   uint64_t pad; ///< elements between rows, and before the first
+  bool overwrites = false, isTurned = false;
 };
 
 constexpr Case cases[] = {
@@ -30,6 +31,10 @@ constexpr Case cases[] = {
     {"view", ElementType::F16, ElementType::F16, 6, 10, 4, 2, 5},
     {"single", ElementType::F32, ElementType::F32, 1, 1, 1, 1, 0},
     {"wide", ElementType::F64, ElementType::F64, 8, 3, 17, 1, 2},
+    {"over", ElementType::BF16, ElementType::F32, 5, 6, 7, 2, 1, true},
+    {"turned", ElementType::F16, ElementType::F32, 9, 11, 6, 1, 3, false, true},
+    {"turned_over", ElementType::BF16, ElementType::BF16, 6, 4, 8, 3, 0, true,
+     true},
 };
 
 MatrixProduct productOf(const Case &test) {
@@ -40,12 +45,16 @@ MatrixProduct productOf(const Case &test) {
   product.n = test.n;
   product.k = test.k;
   product.batch = test.batch;
+  product.overwrites = test.overwrites;
+  product.isTurned = test.isTurned;
   auto matrix = [&](uint32_t argument, uint64_t rows, uint64_t columns) {
     uint64_t stride = columns + test.pad;
     return MatrixProduct::Matrix{argument, test.pad, stride,
                                  test.batch > 1 ? rows * stride : 0};
   };
-  product.matrices = {matrix(1, test.m, test.k), matrix(2, test.k, test.n),
+  product.matrices = {matrix(1, test.m, test.k),
+                      test.isTurned ? matrix(2, test.n, test.k)
+                                    : matrix(2, test.k, test.n),
                       matrix(0, test.m, test.n)};
   return product;
 }
@@ -207,12 +216,14 @@ protected:
                           (part.first.x + part.count.x) * block.x, test.n);
              ++column) {
           uint64_t at = addressOf(product, 2, z, row, column);
-          double sum = read(test.sums, expected.data(), at);
+          double sum =
+              test.overwrites ? 0 : read(test.sums, expected.data(), at);
           for (uint64_t k = 0; k < test.k; ++k)
             sum += read(test.factors, memory[1],
                         addressOf(product, 0, z, row, k)) *
                    read(test.factors, memory[2],
-                        addressOf(product, 1, z, k, column));
+                        test.isTurned ? addressOf(product, 1, z, column, k)
+                                      : addressOf(product, 1, z, k, column));
           write(test.sums, expected.data(), at, sum);
         }
     return expected;

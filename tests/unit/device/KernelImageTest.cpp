@@ -31,7 +31,9 @@ KernelImage example() {
                                  3,
                                  4,
                                  5,
-                                 {{{0, 1, 2, 3}, {1, 4, 5, 6}, {2, 7, 8, 9}}}};
+                                 {{{0, 1, 2, 3}, {1, 4, 5, 6}, {2, 7, 8, 9}}},
+                                 true,
+                                 true};
   kernel.workspaceBytes = 1 << 20;
   for (int k = 0; k < 70; ++k)
     kernel.blob.push_back(char(k));

@@ -31,7 +31,8 @@ std::string textOf(const ProductCase &test, const std::string &columnStride) {
     strided = fmt::format(", strided<[{}, {}], offset: {}>", test.rowOfA(),
                           columnStride, test.offset);
   std::string a = typeOf(test.m, test.k, test.type, strided),
-              b = typeOf(test.k, test.n, test.type, ""),
+              b = test.isTurned ? typeOf(test.n, test.k, test.type, "")
+                                : typeOf(test.k, test.n, test.type, ""),
               c = typeOf(test.m, test.n, test.sum, "");
   std::string z = isBatch ? "%z, " : "";
   std::string extended =
@@ -66,7 +67,7 @@ std::string textOf(const ProductCase &test, const std::string &columnStride) {
                         z, c, test.sum, bias);
   }
   return fmt::format(
-      R"(func.func @entry({9}) attributes {{mgpu.matmul = array<i64: {10}>}} {{
+      R"(func.func @entry({9}) attributes {{mgpu.matmul = array<i64: {10}>{14}}} {{
   %z = gpu.global_id z
   %row = gpu.global_id y
   %column = gpu.global_id x
@@ -82,7 +83,7 @@ std::string textOf(const ProductCase &test, const std::string &columnStride) {
     {2}
     %new = scf.for %at = %c0 to %k step %c1 iter_args(%sum = %old) -> ({7}) {{
       %x = memref.load %a[{6}%row, %at] : {0}
-      %y = memref.load %b[{6}%at, %column] : {1}
+      %y = memref.load %b[{6}{13}] : {1}
       {8}
       %s = arith.addf %sum, %p : {7}
       scf.yield %s : {7}
@@ -93,7 +94,8 @@ std::string textOf(const ProductCase &test, const std::string &columnStride) {
 }}
 )",
       a, b, before, test.m, test.n, test.k, z, test.sum, extended, arguments,
-      positions, mark, after);
+      positions, mark, after, test.isTurned ? "%column, %at" : "%at, %column",
+      test.isTurned ? ", mgpu.b_turned" : "");
 }
 
 /// An element of `type` as bytes; `x` is exact in it.

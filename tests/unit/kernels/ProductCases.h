@@ -24,6 +24,7 @@ struct ProductCase {
   /// max(C + bias, 0) + D in the place of C, into D; C begins with D - 1, which
   /// D holds meanwhile.
   bool isFused = false;
+  bool isTurned = false; ///< B is stored as its transpose
 
   int64_t rowOfA() const { return k + pad; }
 };

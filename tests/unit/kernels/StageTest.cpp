@@ -10,6 +10,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <iterator>
 #include <set>
@@ -101,11 +102,42 @@ const KernelCase boxStencil{
     {{'h', 960}, {'d', 18}, {'d', 512}},
     {}};
 
+/// A transposition: threads along x read a column.
+const KernelCase turned{
+    "turned",
+    module("%u: memref<40x26xf32, strided<[26, 1], offset: 5>>, "
+           "%v: memref<26x40xf32>",
+           R"(
+    %x = gpu.global_id x
+    %y = gpu.global_id y
+    %a = memref.load %u[%x, %y] : memref<40x26xf32, strided<[26, 1], offset: 5>>
+    memref.store %a, %v[%y, %x] : memref<26x40xf32>)"),
+    {8, 2},
+    {5, 13},
+    {{'f', 26 * 40 + 5}, {'f', 26 * 40}},
+    {}};
+
+/// What lies beside each other along z goes to places along x.
+const KernelCase permuted{
+    "permuted",
+    module("%u: memref<8x16x4xbf16>, %v: memref<4x8x16xf32>",
+           R"(
+    %x = gpu.global_id x
+    %y = gpu.global_id y
+    %z = gpu.global_id z
+    %a = memref.load %u[%y, %x, %z] : memref<8x16x4xbf16>
+    %wide = arith.extf %a : bf16 to f32
+    memref.store %wide, %v[%z, %y, %x] : memref<4x8x16xf32>)"),
+    {4, 4, 2},
+    {4, 2, 2},
+    {{'h', 512}, {'f', 512}},
+    {}};
+
 TEST(Stage, ATileChangesNoBit) {
   CudaTwins twins;
   std::vector<std::pair<const KernelCase *, size_t>> cases;
-  for (const KernelCase *each :
-       {&kernelCase("stencil"), &planeStencil, &boxStencil}) {
+  for (const KernelCase *each : {&kernelCase("stencil"), &planeStencil,
+                                 &boxStencil, &turned, &permuted}) {
     planner::KernelSpace space = spaceOf(each->text, each->block, each->grid);
     ASSERT_EQ(space.tunables().size(), 1u) << each->name;
     EXPECT_EQ(space.tunables()[0].name, "MGPU_STAGE");
@@ -172,6 +204,24 @@ TEST(Stage, ATileIsTheBlockAndWhatLiesAroundIt) {
   config[P::BlockX] = 128;
   config[P::BlockY] = 2; // not along it
   EXPECT_EQ(space.sharedBytesOf(config), ((128 + 65) * 4 + 127) / 128 * 128u);
+}
+
+TEST(Stage, ColumnsOfATransposedTileLieInManyBanks) {
+  planner::KernelSpace space = spaceOf(turned.text, turned.block, turned.grid);
+  planner::KernelConfig config = space.defaults;
+  config.tunables[0] = 1;
+  config[P::BlockX] = 8;
+  config[P::Vector] = 4;
+  config[P::BlockY] = 32;
+  EXPECT_TRUE(space.check(config));
+  EXPECT_EQ(space.sharedBytesOf(config),
+            (32 * (32 + 1) * 4 + 127) / 128 * 128u);
+  // Other tiles have no use for so many rows.
+  const std::vector<uint32_t> &y =
+      spaceOf(planeStencil.text, planeStencil.block, planeStencil.grid)
+          .choice(P::BlockY)
+          .values;
+  EXPECT_EQ(std::ranges::find(y, 32u), y.end());
 }
 
 TEST(Stage, TheTextIsTheReviewedOne) {

@@ -33,6 +33,8 @@ constexpr ProductCase wgmmaCases[] = {
     {"whole", 1, 200, 264, 192, "f16", "f16", 0, 0},
     {"fused", 1, 70, 40, 24, "bf16", "f32", 0, 0, true},
     {"fused_batch", 3, 33, 72, 88, "f16", "f16", 0, 0, true},
+    {"turned", 1, 70, 136, 24, "bf16", "f32", 0, 0, false, true},
+    {"turned_batch", 3, 33, 72, 88, "f16", "f16", 0, 0, true, true},
 };
 
 class WgmmaMatmul : public testing::Test {
@@ -186,7 +188,14 @@ TEST(WgmmaMatmulText, StagesAndSumsAreWithinTheGpu) {
   auto refused = space.check(config);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().message,
-            "the sums and 40 other registers of each thread are 85248; at most "
+            "the sums and 40 other registers of a thread are 296; it has no "
+            "more than 255");
+  config[P::TileX] = 4;
+  config[P::BlockY] = 13;
+  refused = space.check(config);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message,
+            "the sums and 40 other registers of each thread are 69888; at most "
             "65536");
   const device::DeviceProfile *h100 = device::profileOfArchitecture(gpu);
   EXPECT_TRUE(onDevice(space, *h100).check(space.defaults));

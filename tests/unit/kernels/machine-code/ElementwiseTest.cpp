@@ -62,5 +62,25 @@ TEST(ElementwiseCode, RoundsBf16ByOneInstruction) {
   EXPECT_LE(code.instructions.size(), 24u * 8) << code.text();
 }
 
+/// Through shared memory: a thread loads one element of each of 4 rows, whose
+/// neighbours the warp's other lanes load, and stores 4 that follow each other.
+TEST(ElementwiseCode, ATranspositionLoadsAndStoresWholeLines) {
+  MGPU_OPEN_NVRTC(compiler);
+  auto codes = machineCodeOf(
+      programOn({"8192x8192xf32", "8192x8192xf32"},
+                "  linalg.transpose ins(%b0 : memref<8192x8192xf32>) outs(%b1 "
+                ": memref<8192x8192xf32>) permutation = [1, 0]\n"),
+      "vector=4 block_x=8 block_y=32 tunables=1");
+  ASSERT_TRUE(codes) << codes.error().message;
+  const MachineCode &code = codes->front();
+  EXPECT_EQ(code.count("LDG.32"), 4u) << code.text();
+  EXPECT_EQ(code.count("LDG"), 4u) << code.text();
+  EXPECT_EQ(code.count("STG.128"), 1u) << code.text();
+  EXPECT_EQ(code.count("STG"), 1u) << code.text();
+  EXPECT_EQ(code.count("STS.32"), 4u) << code.text();
+  EXPECT_EQ(code.count("LDS.32"), 4u) << code.text();
+  EXPECT_EQ(code.count("BAR"), 1u) << code.text();
+}
+
 } // namespace
 } // namespace mgpu::kernels

@@ -117,7 +117,7 @@ Result<MachineCode> readMachineCode(std::span<const std::byte> cubin,
 
 Result<std::vector<MachineCode>> machineCodeOf(const std::string &program,
                                                const std::string &config,
-                                               bool awaits) {
+                                               bool awaits, size_t configured) {
   planner::Imported imported = planner::importText(program);
   if (!imported.program)
     return fail(ErrorKind::Invalid, imported.text());
@@ -136,7 +136,8 @@ Result<std::vector<MachineCode>> machineCodeOf(const std::string &program,
     MGPU_TRY_ASSIGN(text.space, kernelSpaceOf(spec, facts[k].maxGrid,
                                               planner::KernelTarget::Cuda));
     MGPU_TRY_ASSIGN(planner::KernelConfig asked,
-                    planner::parseKernelConfig(config, text.space->defaults));
+                    planner::parseKernelConfig(k < configured ? config : "",
+                                               text.space->defaults));
     MGPU_TRY(text.space->check(asked));
     MGPU_TRY_ASSIGN(auto object,
                     buildGpuKernel(text, asked, "sm_90", awaits, nullptr));

@@ -44,11 +44,13 @@ Result<MachineCode> readMachineCode(std::span<const std::byte> cubin,
 
 /// The kernels that a program launches, as they are emitted for these launches
 /// and compiled for sm_90 with --fmad=false. `config` is as
-/// planner::toText(KernelConfig) writes it, and changes the defaults of every
-/// kernel. Fails where a kernel has no such configuration.
+/// planner::toText(KernelConfig) writes it, and changes the defaults
+/// of the first `configured` kernels. Fails where one has no such
+/// configuration.
 Result<std::vector<MachineCode>> machineCodeOf(const std::string &program,
                                                const std::string &config,
-                                               bool awaits = false);
+                                               bool awaits = false,
+                                               size_t configured = SIZE_MAX);
 
 /// A program that allocates buffers of these types on one device, %b0, %b1 and
 /// so on, all copied from and back to the host, and runs `body` between.

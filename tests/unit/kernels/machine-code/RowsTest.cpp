@@ -57,6 +57,42 @@ TEST(RowsCode, RowsOfAProductAreLoadedBeforeTheyAreAdded) {
   EXPECT_LE(code.registers, 96u) << code.text();
 }
 
+/// A root-mean-square norm of one row: the sum and what it scales.
+TEST(RowsCode, ANormOfOneRowIsOneLaunch) {
+  MGPU_OPEN_NVRTC(compiler);
+  auto codes = machineCodeOf(
+      programOn(
+          {"1x2048xf32", "1xf32", "1x2048xf32"},
+          "  %zero = arith.constant 0.0 : f32\n"
+          "  %share = arith.constant 4.8828125e-04 : f32\n"
+          "  linalg.fill ins(%zero : f32) outs(%b1 : memref<1xf32>)\n"
+          "  linalg.generic {indexing_maps = [#all, #rows], iterator_types = "
+          "[\"parallel\", \"reduction\"]}\n"
+          "      ins(%b0 : memref<1x2048xf32>) outs(%b1 : memref<1xf32>) {\n"
+          "  ^bb0(%x: f32, %sum: f32):\n"
+          "    %square = arith.mulf %x, %x : f32\n"
+          "    %next = arith.addf %sum, %square : f32\n"
+          "    linalg.yield %next : f32\n"
+          "  }\n"
+          "  linalg.generic {indexing_maps = [#all, #rows, #all], "
+          "iterator_types = [\"parallel\", \"parallel\"]}\n"
+          "      ins(%b0, %b1 : memref<1x2048xf32>, memref<1xf32>) outs(%b2 : "
+          "memref<1x2048xf32>) {\n"
+          "  ^bb0(%x: f32, %sum: f32, %out: f32):\n"
+          "    %mean = arith.mulf %sum, %share : f32\n"
+          "    %rms = math.rsqrt %mean : f32\n"
+          "    %normal = arith.mulf %x, %rms : f32\n"
+          "    linalg.yield %normal : f32\n"
+          "  }\n"),
+      "");
+  ASSERT_TRUE(codes) << codes.error().message;
+  ASSERT_EQ(codes->size(), 1u);
+  const MachineCode &code = codes->front();
+  constexpr size_t elements = 8; // of a thread: 2048 / 256
+  EXPECT_EQ(code.count("STG.32"), elements + 2)
+      << code.text(); // and the sum, twice
+}
+
 /// No load is moved before the wait for the kernel that the launch follows.
 TEST(RowsCode, NothingIsLoadedBeforeTheWait) {
   MGPU_OPEN_NVRTC(compiler);

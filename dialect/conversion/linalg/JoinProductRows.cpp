@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A product of a few vectors and a large matrix has a row for each pair of a
+// vector and a column of the result, and would read the matrix once for each
+// vector. As one reduction with a result for each vector it reads it once.
+#include "dialect/conversion/Passes.h"
+#include "dialect/conversion/linalg/Computations.h"
+#include "dialect/conversion/linalg/PointRun.h"
+#include "dialect/conversion/linalg/RowThreads.h"
+#include "dialect/conversion/linalg/SkinnyProduct.h"
+
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/IR/IRMapping.h"
+
+namespace mgpu::conversion {
+
+#define GEN_PASS_DEF_JOINPRODUCTROWS
+#include "dialect/conversion/Passes.h.inc"
+
+using namespace mlir;
+
+namespace {
+
+class Joiner {
+public:
+  Joiner(linalg::LinalgOp op, const SkinnyProduct &product)
+      : op(op), product(product), b(op) {}
+  /// The reduction, before `op`; the vectors and sums are views.
+  linalg::GenericOp join();
+  /// What begins the sums begins each view of them.
+  void splitFill();
+
+private:
+  /// An operand at each place along m.
+  SmallVector<Value> views(OpOperand &operand);
+  /// The map of an operand, where m is no loop any more.
+  AffineMap mapOf(OpOperand &operand);
+  void build(Block &body);
+
+  linalg::LinalgOp op;
+  const SkinnyProduct &product;
+  OpBuilder b;
+  SmallVector<Value> vectors, sums;
+};
+
+SmallVector<Value> Joiner::views(OpOperand &operand) {
+  auto type = cast<MemRefType>(operand.get().getType());
+  SmallVector<OpFoldResult> offsets, sizes,
+      strides(size_t(type.getRank()), b.getIndexAttr(1));
+  SmallVector<int64_t> shape;
+  size_t along = 0;
+  for (auto [k, each] :
+       llvm::enumerate(op.getMatchingIndexingMap(&operand).getResults())) {
+    const bool isAlong = each.isFunctionOfDim(product.m);
+    along = isAlong ? k : along;
+    offsets.push_back(b.getIndexAttr(0));
+    sizes.push_back(b.getIndexAttr(isAlong ? 1 : type.getDimSize(unsigned(k))));
+    if (!isAlong)
+      shape.push_back(type.getDimSize(unsigned(k)));
+  }
+  SmallVector<Value> all;
+  for (int64_t m = 0; m < type.getDimSize(unsigned(along)); ++m) {
+    offsets[along] = b.getIndexAttr(m);
+    MemRefType row = memref::SubViewOp::inferRankReducedResultType(
+        shape, type, offsets, sizes, strides);
+    all.push_back(memref::SubViewOp::create(b, op.getLoc(), row, operand.get(),
+                                            offsets, sizes, strides));
+  }
+  return all;
+}
+
+AffineMap Joiner::mapOf(OpOperand &operand) {
+  SmallVector<AffineExpr> results;
+  for (AffineExpr each : op.getMatchingIndexingMap(&operand).getResults())
+    if (!each.isFunctionOfDim(product.m))
+      results.push_back(
+          b.getAffineDimExpr(each.isFunctionOfDim(product.n) ? 0 : 1));
+  return AffineMap::get(2, 0, results, b.getContext());
+}
+
+/// The body of `op` for each vector.
+void Joiner::build(Block &body) {
+  OpBuilder inside = OpBuilder::atBlockEnd(&body);
+  SmallVector<Value> results;
+  for (size_t m = 0; m < vectors.size(); ++m) {
+    IRMapping map;
+    map.map(op.getMatchingBlockArgument(product.vectors), body.getArgument(m));
+    map.map(op.getMatchingBlockArgument(product.matrix),
+            body.getArgument(vectors.size()));
+    map.map(op.getRegionOutputArgs()[0],
+            body.getArgument(vectors.size() + 1 + m));
+    for (Operation &each : op.getBlock()->without_terminator())
+      inside.clone(each, map);
+    results.push_back(
+        map.lookup(op.getBlock()->getTerminator()->getOperand(0)));
+  }
+  linalg::YieldOp::create(inside, op.getLoc(), results);
+}
+
+linalg::GenericOp Joiner::join() {
+  vectors = views(*product.vectors);
+  sums = views(*op.getDpsInitOperand(0));
+  SmallVector<Value> inputs(vectors);
+  inputs.push_back(product.matrix->get());
+  SmallVector<AffineMap> maps(vectors.size(), mapOf(*product.vectors));
+  maps.push_back(mapOf(*product.matrix));
+  maps.append(sums.size(), mapOf(*op.getDpsInitOperand(0)));
+  auto made = linalg::GenericOp::create(
+      b, op.getLoc(), inputs, sums, maps,
+      {utils::IteratorType::parallel, utils::IteratorType::reduction});
+  auto name = op->getAttrOfType<StringAttr>("mgpu.name");
+  made->setAttr("mgpu.name",
+                name ? name : b.getStringAttr(op->getName().stripDialect()));
+  Block &body = made.getRegion().emplaceBlock();
+  for (Value each : made->getOperands())
+    body.addArgument(getElementTypeOrSelf(each), op.getLoc());
+  build(body);
+  return made;
+}
+
+void Joiner::splitFill() {
+  Value all = op.getDpsInitOperand(0)->get();
+  for (Operation *prev = vectors.front().getDefiningOp()->getPrevNode(); prev;
+       prev = prev->getPrevNode()) {
+    auto fill = dyn_cast<linalg::FillOp>(prev);
+    if (!fill && !mayBeBetween(prev))
+      return;
+    if (!fill || fill.output() != all)
+      continue;
+    // So that what has no need of the sums can come before they are begun.
+    Operation *made = product.vectors->get().getDefiningOp();
+    if (!made || made->getBlock() != fill->getBlock() ||
+        made->isBeforeInBlock(fill))
+      for (Value each : vectors)
+        each.getDefiningOp()->moveBefore(fill);
+    b.setInsertionPoint(fill);
+    for (Value each : sums) {
+      each.getDefiningOp()->moveBefore(fill);
+      linalg::FillOp::create(b, fill.getLoc(), fill.value(), each);
+    }
+    fill->erase();
+    return;
+  }
+}
+
+void tryJoin(linalg::LinalgOp op) {
+  auto product = skinnyProductOf(op);
+  if (!product || op.getStaticLoopRanges()[product->m] < 2)
+    return;
+  Joiner joiner(op, *product);
+  linalg::GenericOp made = joiner.join();
+  auto form = rowFormOf(made, RowKind::Reduce);
+  if (!form || !visibleDevice(*form)) {
+    SmallVector<Value> operands(made->getOperands());
+    made->erase();
+    for (Value each : operands)
+      if (auto view = each.getDefiningOp<memref::SubViewOp>())
+        if (view->use_empty())
+          view->erase();
+    return;
+  }
+  joiner.splitFill();
+  op->erase();
+}
+
+struct JoinProductRows : impl::JoinProductRowsBase<JoinProductRows> {
+  using JoinProductRowsBase::JoinProductRowsBase;
+
+  void runOnOperation() override {
+    for (Operation *each : computationsOf(getOperation(), entry))
+      if (auto op = dyn_cast<linalg::LinalgOp>(each))
+        tryJoin(op);
+  }
+};
+
+} // namespace
+
+} // namespace mgpu::conversion

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Products of a few vectors and a large matrix: sums in the order that
+// docs/numerics.md states, on the host target and as CUDA C++ run on the
+// processor.
+#include "tests/conformance/Import.h"
+#include "tests/conformance/KernelTargets.h"
+#include "tests/conformance/RowOrder.h"
+
+#include "tests/unit/kernels/KernelRunner.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <optional>
+#include <random>
+
+using namespace mgpu;
+using namespace mgpu::conformance;
+using namespace mgpu::kernels;
+
+namespace {
+
+struct SkinnyCase {
+  const char *name;
+  bool isTransposed; ///< the matrix is [n][k]
+  size_t m, n, k;
+  size_t kernels;
+  /// Chunks of k, each summed by one thread; 0: `order` is that of all of k.
+  size_t chunks = 0, chunk = 0;
+  std::optional<RowOrder> order = {}; ///< that of the chunks' sums; one by one
+};
+
+void PrintTo(const SkinnyCase &shown, std::ostream *os) { *os << shown.name; }
+
+constexpr SkinnyCase skinnyCases[] = {
+    {"vector_by_columns", false, 1, 512, 256, 2, 8, 32},
+    {"vector_by_columns_with_a_rest", false, 1, 520, 265, 2, 8, 32},
+    {"vector_by_columns_of_many_chunks", false, 1, 64, 4096, 2, 128, 32,
+     RowOrder{8, false}},
+    {"vectors_by_columns", false, 3, 512, 256, 2, 8, 32},
+    {"vector_by_rows", true, 1, 300, 256, 1, 0, 0, RowOrder{256, true}},
+    {"vectors_by_rows", true, 3, 256, 264, 1, 0, 0, RowOrder{256, true}},
+    {"vectors_by_short_rows", true, 16, 520, 128, 1, 0, 0, RowOrder{32, true}},
+};
+
+std::string programOf(const SkinnyCase &test) {
+  const std::string x = fmt::format("memref<{}x{}xf32>", test.m, test.k),
+                    w = test.isTransposed
+                            ? fmt::format("memref<{}x{}xf32>", test.n, test.k)
+                            : fmt::format("memref<{}x{}xf32>", test.k, test.n),
+                    y = fmt::format("memref<{}x{}xf32>", test.m, test.n);
+  const std::string maps =
+      test.isTransposed ? "indexing_maps = [affine_map<(i, j, k) -> (i, k)>, "
+                          "affine_map<(i, j, k) -> (j, k)>, "
+                          "affine_map<(i, j, k) -> (i, j)>] "
+                        : "";
+  return fmt::format(R"(
+mgpu.device_config @config #mgpu.device_config<numDevices = 1>
+func.func @main(%hx: {0}, %hw: {1}, %hy: {2}) {{
+  %cm1 = arith.constant -1 : index
+  %c0 = arith.constant 0 : index
+  %host = mgpu.get_device %cm1 : !mgpu.device
+  %d = mgpu.get_device %c0 : !mgpu.device
+  %x = mgpu.alloc %d : !mgpu.device -> {0}
+  %w = mgpu.alloc %d : !mgpu.device -> {1}
+  %y = mgpu.alloc %d : !mgpu.device -> {2}
+  mgpu.memcpy %x, %hx, %d, %host : {0}, {0}, !mgpu.device, !mgpu.device
+  mgpu.memcpy %w, %hw, %d, %host : {1}, {1}, !mgpu.device, !mgpu.device
+  mgpu.memcpy %y, %hy, %d, %host : {2}, {2}, !mgpu.device, !mgpu.device
+  linalg.matmul {3}ins(%x, %w : {0}, {1}) outs(%y : {2})
+  mgpu.memcpy %hy, %y, %host, %d : {2}, {2}, !mgpu.device, !mgpu.device
+  return
+}})",
+                     x, w, y, maps);
+}
+
+/// What an element of the result is, bit for bit, where it was `sum` before and
+/// `at` gives the products.
+template <typename At>
+float referenceOf(const SkinnyCase &test, float sum, At at) {
+  if (test.chunks == 0)
+    return sum + sumOf(test.k, *test.order, at);
+  for (size_t k = test.chunks * test.chunk; k < test.k; ++k)
+    sum += at(k);
+  std::vector<float> parts(test.chunks, -0.0f);
+  for (size_t k = 0; k < test.chunks * test.chunk; ++k)
+    parts[k / test.chunk] += at(k);
+  auto part = [&](size_t k) { return parts[k]; };
+  if (test.order)
+    return sum + sumOf(test.chunks, *test.order, part);
+  for (float each : parts)
+    sum += each;
+  return sum;
+}
+
+class SkinnyProducts : public testing::TestWithParam<SkinnyCase> {};
+
+TEST_P(SkinnyProducts, AddInTheStatedOrderOnEachTarget) {
+  const SkinnyCase &test = GetParam();
+  ImportRequest request;
+  request.text = programOf(test);
+  request.name = test.name;
+  ImportOutcome outcome = Importer().import(request);
+  ASSERT_TRUE(outcome.dag) << outcome.dag.error().message;
+  const planner::Dag &dag = *outcome.dag;
+  ASSERT_EQ(dag.kernels.size(), test.kernels);
+
+  Memory initial;
+  for (uint32_t k = 0; k < dag.kernels.size(); ++k)
+    initial.merge(memoryFor(dag, firstCall(dag, k)));
+  std::mt19937 random(23);
+  const float *x = nullptr, *w = nullptr, *y = nullptr;
+  uint32_t result = 0;
+  for (auto &[id, bytes] : initial) {
+    auto *numbers = reinterpret_cast<float *>(bytes.data());
+    const size_t count = bytes.size() / 4;
+    for (size_t k = 0; k < count; ++k)
+      numbers[k] = float(int(random() % 20001) - 10000) / 777;
+    x = count == test.m * test.k ? numbers : x;
+    w = count == test.n * test.k ? numbers : w;
+    if (count == test.m * test.n) {
+      y = numbers;
+      result = id;
+    }
+  }
+  ASSERT_TRUE(x && w && y);
+  std::vector<float> reference;
+  for (size_t m = 0; m < test.m; ++m)
+    for (size_t n = 0; n < test.n; ++n)
+      reference.push_back(
+          referenceOf(test, y[m * test.n + n], [&](size_t k) -> float {
+            return x[m * test.k + k] *
+                   (test.isTransposed ? w[n * test.k + k] : w[k * test.n + n]);
+          }));
+  Memory after = runOnEachTarget(dag, initial,
+                                 {"vector=4 block_x=8", "vector=4 block_x=32",
+                                  "vector=4 block_x=64 unroll=4"});
+  auto *sums = reinterpret_cast<const float *>(after[result].data());
+  EXPECT_TRUE(
+      sameBits(std::vector<float>(sums, sums + test.m * test.n), reference));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, SkinnyProducts, testing::ValuesIn(skinnyCases),
+                         [](const auto &info) {
+                           return std::string(info.param.name);
+                         });
+
+} // namespace
