@@ -39,7 +39,7 @@ static std::optional<Halves> halvesOf(const DagNode &node,
   return halves;
 }
 
-/// Of a file: the part of a rank gets a buffer.
+/// In a file the part of a rank gets a buffer.
 static std::optional<Halves> halvesOf(Dag &dag, uint32_t i,
                                       const OpaqueCall &call, uint32_t ranks) {
   const DagNode node = dag.nodes[i];

@@ -279,8 +279,6 @@ TEST(FileTransform, PartsOfAnAxisThatDoesNotDivideAreOfItsRows) {
   EXPECT_EQ(made.dag.edges.size(), 4u);
 }
 
-// Of a program with frozen work transforms leave that as it is; of a file they
-// price what it becomes.
 TEST(FileTransform, CopiesOfAFileThatNothingReadsGo) {
   const std::string kernel =
       R"({"id":0,"kind":"kernel","name":"a","device":0,"out_bytes":64,
