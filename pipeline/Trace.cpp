@@ -48,7 +48,7 @@ json event(std::string_view name, size_t process, uint32_t row, double startUs,
 
 std::string traceText(const planner::Dag &dag,
                       const std::vector<capture::TimedReplay> &processes,
-                      bool onGpu) {
+                      bool onGpu, std::string_view file) {
   json events = json::array();
   auto name = [&](size_t process, uint32_t row, const std::string &text) {
     events.push_back({{"name", "thread_name"},
@@ -86,9 +86,14 @@ std::string traceText(const planner::Dag &dag,
           span.activity == device::HostActivity::Launch ? "launch" : "wait",
           process, hostRow, span.startUs, span.endUs));
   }
-  return json{{"traceEvents", std::move(events)}}.dump(
-             -1, ' ', false, json::error_handler_t::replace) +
-         "\n";
+  const std::string text = json{{"traceEvents", std::move(events)}}.dump(
+                               -1, ' ', false, json::error_handler_t::replace) +
+                           "\n";
+  const size_t end = file.rfind('}');
+  if (end == std::string_view::npos)
+    return text;
+  // The events become one more field of the file's object.
+  return fmt::format("{},{}", file.substr(0, end), text.substr(1));
 }
 
 } // namespace mgpu::pipeline

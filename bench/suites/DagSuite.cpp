@@ -15,11 +15,12 @@ namespace mgpu::bench {
 using namespace planner;
 using namespace planner::search;
 
-static std::string planJson(const OverlapOutcome &outcome, const Dag &dag) {
+static std::string planJson(const TargetPlan &planned, const Dag &dag) {
+  const OverlapOutcome &outcome = *planned.overlap;
   const planner::Problem &problem = outcome.problem;
   // A node's output is the first buffer it writes.
   std::vector<uint64_t> offsets(dag.buffers.size(), 0);
-  for (const Placement &placement : outcome.plan.placements)
+  for (const Placement &placement : planned.plan.placements)
     offsets[placement.buffer.value] = placement.offset;
   nlohmann::json nodes = nlohmann::json::array();
   for (uint32_t i = 0; i < problem.size(); ++i) {
@@ -39,7 +40,7 @@ static std::string planJson(const OverlapOutcome &outcome, const Dag &dag) {
   nlohmann::json out{{"format", "mgpu-timed-plan/1"},
                      {"dag", dag.name},
                      {"makespan_us", outcome.schedule.makespan},
-                     {"arena_bytes", outcome.plan.arenaBytes[0]},
+                     {"arena_bytes", planned.plan.arenaBytes[0]},
                      {"resident_bytes", dag.residentBytes},
                      {"nodes", std::move(nodes)}};
   return out.dump() + "\n";
@@ -76,7 +77,7 @@ static nlohmann::json resultJson(const Outcome &outcome,
                           {"kept", gain.isKept},
                           {"left", gain.left}});
   uint64_t arenaBound =
-      layoutArena(best.plan, dag).lowerBoundBytes[0] + dag.residentBytes;
+      layoutArena(planned.plan, dag).lowerBoundBytes[0] + dag.residentBytes;
   return {{"dag", dag.name},
           {"target", machine},
           {"model", planned.dag ? planned.plan.model : options.model},
@@ -87,14 +88,14 @@ static nlohmann::json resultJson(const Outcome &outcome,
           {"first_plan_seconds", best.firstSeconds},
           {"makespan_us", best.schedule.makespan},
           {"lower_bound_us", bound},
-          {"bound_by", toString(best.plan.boundBy)},
+          {"bound_by", toString(planned.plan.boundBy)},
           {"ratio", best.schedule.makespan / bound},
           {"contended_makespan_us", planned.contendedUs},
           {"kernels_us", workOf(best.problem, FrozenResource::Kernels)},
           {"collectives_us", workOf(best.problem, FrozenResource::Collectives)},
           {"hidden_share", hidden ? nlohmann::json(*hidden) : nlohmann::json()},
           {"peak_memory_bytes", best.peakBytes},
-          {"arena_bytes", best.plan.arenaBytes[0] + dag.residentBytes},
+          {"arena_bytes", planned.plan.arenaBytes[0] + dag.residentBytes},
           {"arena_bound_bytes", arenaBound},
           {"memory_limit_bytes", limit},
           {"schedules", schedules},
@@ -117,12 +118,12 @@ static void printResult(const Outcome &outcome) {
       "{}: makespan {:.1f} us, bound {:.1f} us, ratio {:.5f} ({}), "
       "hidden {}, peak {:.3f} GB, arena {:.3f} GB, first plan {:.3f} s\n",
       dag.name, best.schedule.makespan, bound, best.schedule.makespan / bound,
-      best.plan.boundVerdict(),
+      planned.plan.boundVerdict(),
       hidden ? fmt::format("{:.2f} %", *hidden * 100) : "all",
       double(best.peakBytes) / 1e9,
-      double(best.plan.arenaBytes[0] + dag.residentBytes) / 1e9,
+      double(planned.plan.arenaBytes[0] + dag.residentBytes) / 1e9,
       best.firstSeconds);
-  fmt::print("  bound by {}: {}\n", toString(best.plan.boundBy),
+  fmt::print("  bound by {}: {}\n", toString(planned.plan.boundBy),
              explainBound(best.certificate, best.problem));
 }
 
@@ -168,7 +169,7 @@ Result<int> runDag(const DagOptions &options, const CommonOptions &common) {
   if (planned.dag)
     dag = std::move(*planned.dag);
   if (!options.planOut.empty())
-    MGPU_TRY(writeFileAtomic(options.planOut, planJson(*planned.overlap, dag)));
+    MGPU_TRY(writeFileAtomic(options.planOut, planJson(planned, dag)));
   if (!options.dagOut.empty()) {
     MGPU_TRY_ASSIGN(std::string text, dagJsonText(dag));
     MGPU_TRY(writeFileAtomic(options.dagOut, text));

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "bench/suites/ScheduleSuite.h"
+#include "planner/schedule/bound/MakespanBound.h"
 #include "planner/schedule/exact/Patterson.h"
-#include "planner/schedule/exact/Solver.h"
+#include "planner/schedule/exact/WholeProblem.h"
+#include "planner/schedule/search/OverlapSearch.h"
 #include "support/FileIO.h"
 #include "support/Parallel.h"
 
 #include <charconv>
+#include <cmath>
 #include <filesystem>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -83,16 +86,33 @@ findInstances(const PsplibOptions &options) {
   return instances;
 }
 
+/// By the portfolio that plans are made by.
 static Result<void> solveOne(Instance &instance, const CommonOptions &common) {
   MGPU_TRY_ASSIGN(std::string text, readText(instance.path, mostText));
   Budget budget(common.seconds, UINT64_MAX, common.clock);
-  MGPU_TRY_ASSIGN(planner::rcpsp::Problem problem,
+  MGPU_TRY_ASSIGN(planner::rcpsp::Problem whole,
                   parsePatterson(text, instance.path));
-  instance.solution = solve(problem, budget, common.seed);
+  MGPU_TRY_ASSIGN(const planner::Problem problem, planner::problemOf(whole));
+  planner::Schedule best;
+  planner::search::OverlapSearch search(problem, common.seed,
+                                        [&](const planner::Schedule &schedule) {
+                                          best = schedule;
+                                          return 0.0;
+                                        });
+  search.first(budget);
+  const planner::Certificate bound = planner::makespanBound(problem);
+  search.improve(bound, budget);
   instance.seconds = budget.elapsed();
-  Result<void> checked = problem.check(instance.solution.starts);
-  if (!checked ||
-      problem.makespan(instance.solution.starts) != instance.solution.makespan)
+  Solution &solution = instance.solution;
+  solution.starts.resize(whole.size());
+  for (uint32_t k = 0; k < whole.size(); ++k)
+    solution.starts[whole.topological()[k]] = Time(std::lround(best.starts[k]));
+  solution.makespan = Time(std::lround(best.makespan));
+  solution.lowerBound = Time(std::lround(
+      std::max(std::ceil(bound.boundUs - 1e-6), search.provenUs())));
+  solution.nodes = budget.spentNodes();
+  Result<void> checked = whole.check(solution.starts);
+  if (!checked || whole.makespan(solution.starts) != solution.makespan)
     return fail(ErrorKind::Internal,
                 fmt::format("{}: the schedule is wrong: {}", instance.path,
                             checked ? "makespan" : checked.error().message));

@@ -47,9 +47,23 @@ struct SetArgument {
   double head = 0, tail = 0;
 };
 
+/// A decision of a search: the first of two nodes of one unit stream goes
+/// before the second, and then, when that is done with, the second before the
+/// first. Two equal nodes stand for a leaf.
+struct Branch {
+  uint32_t first = 0, second = 0;
+};
+/// A search found nothing shorter than the bound. Its decisions as it came to
+/// them, depth first: at each leaf, what was decided on the way there leaves no
+/// schedule that is shorter.
+struct SearchArgument {
+  std::vector<Branch> branches;
+};
+inline constexpr uint32_t maxSearchedNodes = 128;
+
 struct Certificate {
   double boundUs = 0;
-  std::variant<NodeArgument, SetArgument> argument;
+  std::variant<NodeArgument, SetArgument, SearchArgument> argument;
   std::vector<Claim> heads, tails; ///< by node
 };
 

@@ -5,7 +5,11 @@
 //   mgpu-certificate 2
 //   phases 1                     those of the plan that have nodes, in order
 //   nodes 2                      of the first
-//   bound 12.5 by node 1         or: by set 0 head 2.5 tail 4
+//   bound 12.5 by node 1         or: by set 0 head 2.5 tail 4; or, of three
+//                                branches: by search 3, and then
+//   order 0 1                    node 0 first, down to the leaf that fits, then
+//   leaf                         node 1 first
+//   leaf
 //   head 0                       of node 0: needs no reason
 //   head 10 after 0              behind node 0
 //   tail 2.5 before 1            of node 0: node 1 follows
@@ -42,6 +46,13 @@ static void write(std::string &out, const Certificate &certificate) {
                      numberText(certificate.boundUs));
   if (auto *node = std::get_if<NodeArgument>(&certificate.argument)) {
     out += fmt::format("node {}\n", node->node);
+  } else if (auto *search =
+                 std::get_if<SearchArgument>(&certificate.argument)) {
+    out += fmt::format("search {}\n", search->branches.size());
+    for (const Branch &branch : search->branches)
+      out += branch.first == branch.second
+                 ? "leaf\n"
+                 : fmt::format("order {} {}\n", branch.first, branch.second);
   } else {
     const auto &set = std::get<SetArgument>(certificate.argument);
     out += fmt::format("set {} head {} tail {}\n", set.resource,
@@ -112,6 +123,13 @@ private:
       certificate.argument = argument;
       return line.expectEnd();
     }
+    if (line.peek() == "search") {
+      (void)line.word();
+      MGPU_TRY_ASSIGN(const uint32_t branches,
+                      line.integer<uint32_t>("number of branches"));
+      MGPU_TRY(line.expectEnd());
+      return parseBranches(branches);
+    }
     SetArgument argument;
     MGPU_TRY(line.keyword("set"));
     MGPU_TRY_ASSIGN(argument.resource, line.integer<uint32_t>("resource"));
@@ -121,6 +139,27 @@ private:
     MGPU_TRY_ASSIGN(argument.tail, line.number("tail"));
     certificate.argument = argument;
     return line.expectEnd();
+  }
+
+  Result<void> parseBranches(uint32_t branches) {
+    SearchArgument search;
+    for (uint32_t k = 0; k < branches; ++k) {
+      LineReader line = lines.next();
+      Branch branch;
+      if (line.peek() == "leaf") {
+        (void)line.word();
+      } else {
+        MGPU_TRY(line.keyword("order"));
+        MGPU_TRY_ASSIGN(branch.first, line.integer<uint32_t>("node number"));
+        MGPU_TRY_ASSIGN(branch.second, line.integer<uint32_t>("node number"));
+        if (branch.first == branch.second)
+          return line.bad("a node has no order with itself");
+      }
+      MGPU_TRY(line.expectEnd());
+      search.branches.push_back(branch);
+    }
+    certificate.argument = std::move(search);
+    return {};
   }
 
   Result<void> parseClaims(uint32_t nodes, std::string_view name,

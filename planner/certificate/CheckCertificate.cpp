@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "planner/certificate/Certificate.h"
+#include "planner/certificate/CheckSearch.h"
 
 #include <algorithm>
 #include <cmath>
@@ -139,6 +139,8 @@ Result<void> check(const Certificate &certificate, const Problem &problem) {
   MGPU_TRY(ClaimCheck(problem, false, certificate.tails).run());
   if (problem.size() == 0)
     return {};
+  if (auto *search = std::get_if<SearchArgument>(&certificate.argument))
+    return checkSearch(*search, certificate.boundUs, problem);
   MGPU_TRY_ASSIGN(const double proven, provenBy(certificate, problem));
   if (!isWithin(certificate.boundUs, proven))
     return fail(ErrorKind::Invalid,

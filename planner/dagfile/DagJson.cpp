@@ -429,8 +429,14 @@ private:
           addBuffer(fmt::format("{}:{}", i, node.name), node.devices.front(),
                     BufferRole::Temporary, node.outBytes);
     }
-    if (output)
+    if (output) {
       use(node, *output, false, true);
+      const auto &call = std::get<OpaqueCall>(node.work);
+      if (call.splittable > 0 && node.outBytes % call.splittable == 0 &&
+          dag.buffer(*output).sizeBytes == node.outBytes)
+        node.uses.back().blockSteps[0] =
+            int64_t(node.outBytes / call.splittable);
+    }
     outputs.push_back(output);
     return {};
   }

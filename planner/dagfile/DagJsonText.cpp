@@ -127,14 +127,15 @@ std::string programJsonText(const Dag &dag, std::span<const double> durations) {
   for (uint32_t i = 0; i < dag.nodes.size(); ++i)
     nodes.push_back(
         programNode(dag, i, durations[i], predecessors.of(NodeId{i})));
-  Json out{{"format", "mgpu-dag/2"},
-           {"name", dag.name},
-           {"devices", dag.numDevices},
-           {"spmd", false},
-           {"resident_bytes", dag.residentBytes},
-           {"loop_trips", dag.loop.trips},
-           {"buffers", std::move(buffers)},
-           {"nodes", std::move(nodes)}};
+  // The format comes first, where isTrace() looks for it.
+  nlohmann::ordered_json out{{"format", "mgpu-dag/2"},
+                             {"name", dag.name},
+                             {"devices", dag.numDevices},
+                             {"spmd", false},
+                             {"resident_bytes", dag.residentBytes},
+                             {"loop_trips", dag.loop.trips},
+                             {"buffers", std::move(buffers)},
+                             {"nodes", std::move(nodes)}};
   return out.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

@@ -25,16 +25,50 @@ static uint64_t aligned(uint64_t bytes) {
 
 namespace {
 
-/// Bytes no live buffer holds, and who held them last.
+/// Bytes no live buffer holds, and who held them last; nobody where all that is
+/// to come follows that.
 struct FreeRange {
   uint64_t size;
   uint32_t owner;
+};
+constexpr uint32_t nobody = UINT32_MAX;
+
+/// By stream: how many of its steps are before all steps from some place of the
+/// plan on.
+class Floors {
+public:
+  Floors(const StreamClocks &clocks, size_t steps)
+      : streams(clocks.streamCount()),
+        floors((steps / apart + 1) * streams, UINT32_MAX) {
+    std::vector<uint32_t> least(streams, UINT32_MAX);
+    for (size_t s = steps; s-- > 0;) {
+      std::span<const uint32_t> clock = clocks.of(s);
+      for (size_t stream = 0; stream < streams; ++stream)
+        // The step itself is not before the step.
+        least[stream] = std::min(
+            least[stream], clock[stream] - (stream == clocks.home(s) ? 1 : 0));
+      if (s % apart == 0)
+        std::copy(least.begin(), least.end(),
+                  floors.begin() + long(s / apart * streams));
+    }
+  }
+  /// From a place on that is not behind `step`.
+  std::span<const uint32_t> at(size_t step) const {
+    return {floors.data() + step / apart * streams, streams};
+  }
+
+  static constexpr size_t apart = 64; ///< steps of which one has a floor
+
+private:
+  size_t streams;
+  std::vector<uint32_t> floors;
 };
 
 struct DeviceArena {
   std::map<uint64_t, FreeRange> freeRanges; ///< by offset, disjoint
   uint64_t top = 0;
   uint64_t live = 0, peak = 0;
+  size_t settledTo = SIZE_MAX; ///< the floor that ranges were joined by
 };
 
 /// Which of the free runs that hold a buffer it takes: the smallest; or the
@@ -48,8 +82,8 @@ class Layouter {
 public:
   Layouter(const Plan &plan, const Dag &dag, Fit fit)
       : plan(plan), dag(dag), fit(fit), clocks(StreamClocks::of(plan, dag)),
-        offsets(dag.buffers.size(), 0), arenas(dag.numDevices),
-        lastUsesOf(dag.buffers.size()) {}
+        floors(clocks, plan.steps.size()), offsets(dag.buffers.size(), 0),
+        arenas(dag.numDevices), lastUsesOf(dag.buffers.size()) {}
 
   ArenaLayout run() {
     collectUses();
@@ -175,11 +209,36 @@ private:
     }
   }
 
-  bool mayFollow(const std::vector<uint32_t> &done, uint32_t owner) const {
+  /// `done` by stream.
+  bool mayFollow(std::span<const uint32_t> done, uint32_t owner) const {
+    if (owner == nobody)
+      return true;
     for (auto [stream, count] : lastUsesOf[owner])
       if (done[stream] < count)
         return false;
     return true;
+  }
+
+  /// Joins free ranges that any buffer may have from a step on.
+  void settle(DeviceArena &arena, uint32_t step) {
+    if (arena.settledTo == step / Floors::apart)
+      return;
+    arena.settledTo = step / Floors::apart;
+    const std::span<const uint32_t> floor = floors.at(step);
+    auto before = arena.freeRanges.end();
+    for (auto it = arena.freeRanges.begin(); it != arena.freeRanges.end();) {
+      auto &[offset, range] = *it;
+      if (mayFollow(floor, range.owner))
+        range.owner = nobody;
+      if (before != arena.freeRanges.end() && range.owner == nobody &&
+          before->second.owner == nobody &&
+          before->first + before->second.size == offset) {
+        before->second.size += range.size;
+        it = arena.freeRanges.erase(it);
+      } else {
+        before = it++;
+      }
+    }
   }
 
   void take(uint32_t id) {
@@ -188,6 +247,7 @@ private:
     std::vector<uint32_t> done = doneBefore(id);
     arena.live += size;
     arena.peak = std::max(arena.peak, arena.live);
+    settle(arena, stepsOf[id].front());
 
     // The smallest sufficient run of adjacent ranges, and the run that ends at
     // the top, which can grow.
@@ -251,6 +311,7 @@ private:
   const Dag &dag;
   const Fit fit;
   StreamClocks clocks;
+  Floors floors;
   std::vector<uint64_t> offsets;
   std::vector<DeviceArena> arenas;
   std::vector<std::vector<uint32_t>> stepsOf; ///< per buffer, ascending

@@ -29,7 +29,7 @@ struct ArenaLayout {
 /// that is above the bound, also by first fit with brief buffers at the ends of
 /// runs; each device has the smaller arena. Needs a plan whose streams and
 /// waits are in range. Time: O(uses * streams), and a look at each free range
-/// per buffer.
+/// per buffer; ranges that any later buffer may have are joined.
 ArenaLayout layoutArena(const Plan &plan, const Dag &dag);
 
 } // namespace mgpu::planner

@@ -53,7 +53,7 @@ enum class BoundArgument : uint8_t {
   CriticalPath, ///< the longest path
   StreamHeads,  ///< one node, and what must run before and after it
   StreamSet,    ///< nodes of one resource that share a head and a tail
-  Search,       ///< an exhaustive search, which leaves no witness
+  Search,       ///< an exhaustive search; its decisions are the witness
 };
 inline constexpr std::array allBoundArguments = {
     BoundArgument::Work, BoundArgument::CriticalPath,

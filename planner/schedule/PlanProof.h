@@ -16,9 +16,19 @@ namespace mgpu::planner {
 /// programs. `dag` is as the plan's transforms leave it.
 Result<std::vector<PhaseProblem>> problemsOf(const Plan &plan, const Dag &dag);
 
+/// The proof of a plan's bound. Where a search found it, that is made again for
+/// some 10^5 branches, from the plan's own times, so that its decisions can be
+/// written down; what takes longer is left without a witness.
+Result<PlanBound> proofOf(const Plan &plan, const Dag &dag);
+
+/// Whether a proof rests on a search.
+bool restsOnSearch(std::span<const Certificate> certificates);
+
 /// Checks, without a search, that the plan's times are a schedule of its
 /// problems that ends when the plan says, and that the certificates prove a
-/// bound of them, which is returned. The plan has passed verify().
+/// bound of them, which is returned. The plan has passed verify(). A plan whose
+/// bound a search found may come with a proof that has no search: then only
+/// what that proves is.
 Result<double> checkProof(const Plan &plan, const Dag &dag,
                           std::span<const Certificate> certificates);
 

@@ -31,7 +31,7 @@ static Result<TargetPlan> planOverlapped(const Dag &dag,
                   search::planOverlap(
                       dag, {options.scaleComm, &machine, options.memoryBytes},
                       options.seed, budget, schedulePolicy));
-  result.plan = result.overlap->plan;
+  result.plan = std::move(result.overlap->plan);
   bool frozen =
       std::all_of(dag.nodes.begin(), dag.nodes.end(), [](const DagNode &node) {
         return node.durationUs.has_value();
@@ -283,8 +283,6 @@ private:
         if (isChanged && best->isScaled[choice.node.value])
           choice.durationFrom = scaledWords;
       recordAlgorithms(best->plan, best->algorithms);
-      if (best->overlap)
-        recordAlgorithms(best->overlap->plan, best->algorithms);
     }
     if (isChanged) {
       if (best->overlap && best->plan.model == search::frozenModelName)

@@ -57,7 +57,8 @@ struct TargetPlan {
   double contendedUs = 0;
   /// The time of all nodes one after the other, where there is no contention.
   double serialUs = 0;
-  /// Problem, schedule and certificate of a DAG that is spmd.
+  /// Problem, schedule and certificate of a DAG that is spmd; its plan is
+  /// `plan`.
   std::optional<search::OverlapOutcome> overlap;
 };
 

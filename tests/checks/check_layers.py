@@ -49,7 +49,7 @@ OURS = {
     "planner/certificate": ["planner/schedule/problem"],
     "planner/schedule/bound": ["planner/plan", "planner/schedule/problem", "planner/certificate"],
     "planner/schedule/list": PLAN + ["planner/cost", "device/api"],
-    "planner/schedule/exact": ["planner/schedule/problem"],
+    "planner/schedule/exact": ["planner/schedule/problem", "planner/certificate"],
     "planner/schedule/search": PLAN + ["planner/certificate", "planner/schedule/problem", "planner/schedule/bound", "planner/schedule/exact"],
     "planner/schedule/transform": PLAN + ["planner/cost", "device/api"],
     "planner/schedule": PLAN + ["planner/cost", "planner/certificate", "planner/schedule/*", "device/api"],

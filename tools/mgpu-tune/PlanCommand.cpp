@@ -47,10 +47,14 @@ json toJson(const planner::AlgorithmChoice &choice) {
 
 /// Adds what --explain says of a node.
 void explainNode(json &out, const planner::PlanStep &step,
-                 const planner::DagNode &node, const std::string &reason) {
+                 const planner::DagNode &node, const std::string &reason,
+                 std::span<const planner::DepEdge> dependencies) {
   out["kind"] = toString(workClass(node));
   out["location"] = node.location;
   out["starts_after"] = reason;
+  out["dependencies"] = json::array();
+  for (const planner::DepEdge &edge : dependencies)
+    out["dependencies"].push_back(edge.from.value);
   out["waits"] = json::array();
   for (planner::NodeId wait : step.waits)
     out["waits"].push_back(wait.value);
@@ -106,6 +110,7 @@ json toJson(const planner::Plan &plan, const planner::Dag &dag,
     choices.emplace(choice.node, &choice);
   const std::vector<std::string> reasons =
       isExplained ? planner::reasonsOf(plan, dag) : std::vector<std::string>();
+  const planner::Predecessors predecessors(dag);
   json &nodes = out["nodes"] = json::array();
   for (const planner::PlanStep &step : plan.steps) {
     json streams = json::array();
@@ -119,7 +124,7 @@ json toJson(const planner::Plan &plan, const planner::Dag &dag,
                      {"end_us", step.startUs + step.durationUs}});
     if (isExplained)
       explainNode(nodes.back(), step, dag.node(step.node),
-                  reasons[nodes.size() - 1]);
+                  reasons[nodes.size() - 1], predecessors.of(step.node));
     if (auto it = choices.find(step.node); it != choices.end())
       nodes.back()["algorithm"] = toJson(*it->second);
     else if (step.algorithm) // a plan that was made elsewhere
@@ -344,8 +349,7 @@ Result<void> proveBound(PlanReport &report, const planner::Dag &dag,
                         const PlanCommandOptions &options) {
   if (options.certificateFile.empty() && !options.explain)
     return {};
-  MGPU_TRY_ASSIGN(const auto phases, planner::problemsOf(report.plan, dag));
-  MGPU_TRY_ASSIGN(report.bound, planner::boundOf(phases));
+  MGPU_TRY_ASSIGN(report.bound, planner::proofOf(report.plan, dag));
   if (options.certificateFile.empty())
     return {};
   return writeFileAtomic(options.certificateFile,

@@ -11,6 +11,7 @@
 #include "pipeline/Target.h"
 #include "pipeline/Trace.h"
 #include "planner/cost/TopologyEstimator.h"
+#include "planner/dagfile/DagJson.h"
 #include "planner/schedule/list/PlanBuilder.h"
 #include "planner/schedule/list/Schedulers.h"
 #include "support/FileIO.h"
@@ -161,13 +162,32 @@ void print(const ProfileFacts &facts, const std::string &path) {
   fmt::print("nodes timed by {}\nstored in {}\n", facts.timedBy, path);
 }
 
+/// Writes the replay timed last, beside the program as a DAG file: with the
+/// times measured and, where nothing was, those of `plan`.
 Result<void> writeTrace(const LoadedProgram &program,
                         const ProfileOptions &options,
-                        const bench::ProfileSamples &samples, bool onGpu) {
+                        const bench::ProfileSamples &samples, bool onGpu,
+                        const planner::Plan &plan) {
+  std::vector<double> durations(program.dag.nodes.size());
+  for (const planner::PlanStep &step : plan.steps)
+    durations[step.node.value] = step.durationUs;
+  for (size_t i = 0; onGpu && i < samples.nodeUs.size(); ++i)
+    if (!samples.nodeUs[i].empty())
+      durations[i] = bench::summarize(samples.nodeUs[i]).median.middle;
+  return writeFileAtomic(
+      options.traceFile,
+      traceText(program.dag, {samples.last}, onGpu,
+                planner::programJsonText(program.dag, durations)));
+}
+Result<void> writeTrace(const LoadedProgram &program,
+                        const ProfileOptions &options,
+                        const bench::ProfileSamples &samples,
+                        const TunedChoice &choice) {
   if (options.traceFile.empty())
     return {};
-  return writeFileAtomic(options.traceFile,
-                         traceText(program.dag, {samples.last}, onGpu));
+  // Its durations are those that `plan` has from now on.
+  MGPU_TRY_ASSIGN(const planner::Plan plan, makePlan(program, choice));
+  return writeTrace(program, options, samples, false, plan);
 }
 
 int printFacts(const ProfileFacts &facts, bool isTuned,
@@ -247,7 +267,8 @@ Result<int> profileGpu(LoadedProgram &program, const ProfileOptions &options,
        false, std::move(identity)});
   MGPU_TRY_ASSIGN(db::TuningStore store, db::TuningStore::open(path));
   MGPU_TRY(tuner::storeProfile(key, facts, MGPU_VERSION, store));
-  MGPU_TRY(writeTrace(program, options, samples, true));
+  if (!options.traceFile.empty())
+    MGPU_TRY(writeTrace(program, options, samples, true, prepared.plan));
   return printFacts(facts, prepared.isTuned, options, path);
 }
 
@@ -346,7 +367,7 @@ Result<int> runProfile(const ProfileOptions &options) {
     facts.program = std::move(about);
   }
   MGPU_TRY(tuner::storeProfile(key, facts, MGPU_VERSION, store));
-  MGPU_TRY(writeTrace(program, options, profile.subjects[best], false));
+  MGPU_TRY(writeTrace(program, options, profile.subjects[best], choice));
   if (!options.json)
     for (size_t k = 0; k < subjects.size(); ++k)
       if (k != best)

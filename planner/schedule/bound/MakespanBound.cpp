@@ -100,6 +100,8 @@ static bool isPath(const std::vector<Claim> &claims, uint32_t node) {
 }
 
 BoundArgument argumentOf(const Certificate &certificate) {
+  if (std::holds_alternative<SearchArgument>(certificate.argument))
+    return BoundArgument::Search;
   if (auto *node = std::get_if<NodeArgument>(&certificate.argument))
     return isPath(certificate.heads, node->node) &&
                    isPath(certificate.tails, node->node)
@@ -110,14 +112,28 @@ BoundArgument argumentOf(const Certificate &certificate) {
                                         : BoundArgument::StreamSet;
 }
 
+/// Which bound it is, where the problem is too large for the better one.
+static std::string coarseness(const Problem &problem) {
+  return problem.size() <= maxStreamHeadNodes
+             ? ""
+             : fmt::format(
+                   "; of more than {} nodes heads and tails are longest "
+                   "paths alone",
+                   maxStreamHeadNodes);
+}
+
 std::string explainBound(const Certificate &certificate,
                          const Problem &problem) {
   if (auto *node = std::get_if<NodeArgument>(&certificate.argument))
     return fmt::format(
         "node {} cannot start before {:.1f} us, takes {:.1f} us, and {:.1f} us "
-        "follow it",
+        "follow it{}",
         node->node, certificate.heads[node->node].us,
-        problem.durations[node->node], certificate.tails[node->node].us);
+        problem.durations[node->node], certificate.tails[node->node].us,
+        coarseness(problem));
+  if (auto *search = std::get_if<SearchArgument>(&certificate.argument))
+    return fmt::format("a search of {} branches finds nothing shorter",
+                       search->branches.size());
   const auto &set = std::get<SetArgument>(certificate.argument);
   uint32_t count = 0;
   double sum = 0;
@@ -129,9 +145,9 @@ std::string explainBound(const Certificate &certificate,
         sum += problem.work(i, use);
       }
   return fmt::format("{} nodes on {}, none before {:.1f} us, are {:.1f} us of "
-                     "work, and {:.1f} us follow each",
+                     "work, and {:.1f} us follow each{}",
                      count, problem.resources[set.resource], set.head, sum,
-                     set.tail);
+                     set.tail, coarseness(problem));
 }
 
 } // namespace mgpu::planner

@@ -232,10 +232,12 @@ bool DisjunctiveSearch::run(uint64_t branches, rcpsp::Budget &budget) {
     budget.spend();
     State state = std::move(open.back());
     open.pop_back();
+    Branch &branch = witness.branches.emplace_back(); // a leaf, so far
     if (!propagate(state))
       continue;
     uint32_t first = 0, second = 0;
     if (pick(state, first, second)) {
+      branch = {first, second};
       open.push_back(state);
       addEdge(open.back(), second, first);
       open.push_back(std::move(state));

@@ -2,6 +2,7 @@
 #ifndef MGPU_PLANNER_SCHEDULE_EXACT_DISJUNCTIVESEARCH_H
 #define MGPU_PLANNER_SCHEDULE_EXACT_DISJUNCTIVESEARCH_H
 
+#include "planner/certificate/Certificate.h"
 #include "planner/schedule/exact/Budget.h"
 #include "planner/schedule/problem/Schedule.h"
 
@@ -19,7 +20,7 @@ namespace mgpu::planner {
 /// Alike nodes go in the order of the problem. Memory is not its business.
 class DisjunctiveSearch {
 public:
-  static constexpr uint32_t maxNodes = 128;
+  static constexpr uint32_t maxNodes = maxSearchedNodes;
   static bool suits(const Problem &problem);
 
   /// What surrounds a problem that is a part of another, by node: times that
@@ -39,6 +40,9 @@ public:
   void adopt(const Schedule &schedule);
 
   const Schedule &best() const { return shortest; }
+  /// The branches so far, which once run() was true prove that best() is
+  /// optimal: what was decided of worse schedules holds of it as well.
+  const SearchArgument &proof() const { return witness; }
 
 private:
   /// Who must precede whom: rows of bits, transitively closed.
@@ -67,6 +71,7 @@ private:
   std::vector<std::vector<uint32_t>> users;         ///< by resource
   std::vector<State> open;
   Schedule shortest;
+  SearchArgument witness;
   // Scratch.
   std::vector<double> heads, tails;
   std::vector<uint32_t> order;

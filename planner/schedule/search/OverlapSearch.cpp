@@ -2,6 +2,7 @@
 #include "planner/schedule/search/OverlapSearch.h"
 
 #include "planner/schedule/bound/StreamHeads.h"
+#include "planner/schedule/exact/WholeProblem.h"
 #include "planner/schedule/search/LowMemoryOrder.h"
 
 #include <algorithm>
@@ -31,8 +32,9 @@ static std::vector<double> prioritiesOf(const Problem &problem,
 }
 
 OverlapSearch::OverlapSearch(const Problem &problem, uint64_t seed, Offer offer)
-    : problem(problem), offer(std::move(offer)), windows(problem, seed),
-      memory(problem, seed), kept(std::numeric_limits<double>::infinity()) {
+    : problem(problem), seed(seed), offer(std::move(offer)),
+      windows(problem, seed), memory(problem, seed),
+      kept(std::numeric_limits<double>::infinity()) {
   for (const ProblemDevice &device : problem.devices)
     isMemoryLimited = isMemoryLimited || device.memoryBytes != UINT64_MAX;
 }
@@ -162,7 +164,20 @@ bool OverlapSearch::searchExactly(uint64_t branches, rcpsp::Budget &budget) {
   return isProven;
 }
 
+/// Leaves the rest of the budget to the solver for whole numbers.
+void OverlapSearch::solveWhole(const rcpsp::Problem &whole,
+                               rcpsp::Budget &budget) {
+  const rcpsp::Solution solution = rcpsp::solve(whole, budget, seed);
+  budget.spend(solution.nodes);
+  windows.adopt(scheduleOf(problem, solution.starts));
+  offerWorking();
+  proven = solution.lowerBound;
+}
+
 void OverlapSearch::improve(const Certificate &bound, rcpsp::Budget &budget) {
+  if (!isMemoryLimited && kept > bound.boundUs * (1 + rounding))
+    if (std::optional<rcpsp::Problem> whole = wholeProblem(problem))
+      return solveWhole(*whole, budget);
   windows.listPasses(prioritiesOf(problem, bound.heads),
                      prioritiesOf(problem, bound.tails));
   // Where memory is short, from what the better priorities gave.

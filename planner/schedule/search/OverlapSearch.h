@@ -4,6 +4,7 @@
 
 #include "planner/certificate/Certificate.h"
 #include "planner/schedule/exact/DisjunctiveSearch.h"
+#include "planner/schedule/exact/Solver.h"
 #include "planner/schedule/search/MemorySearch.h"
 #include "planner/schedule/search/WindowSearch.h"
 
@@ -14,9 +15,10 @@ namespace mgpu::planner::search {
 
 /// Ever shorter schedules of a problem that fit its devices' memory: by
 /// WindowSearch as long as what that finds fits, in turns with
-/// DisjunctiveSearch where the problem is small; then by MemorySearch. One
-/// seed, one sequence of schedules. It is the one portfolio of DAG files and of
-/// programs.
+/// DisjunctiveSearch where the problem is small; then by MemorySearch. A
+/// problem with shares of resources and whole durations goes to rcpsp::solve(),
+/// unless memory is limited. One seed, one sequence of schedules. It is the one
+/// portfolio of programs, DAG files and PSPLIB instances.
 class OverlapSearch {
 public:
   /// Called with schedules that are shorter than all it kept. Returns the
@@ -49,6 +51,7 @@ private:
   }
   double offerWorking();
   bool searchExactly(uint64_t branches, rcpsp::Budget &budget);
+  void solveWhole(const rcpsp::Problem &whole, rcpsp::Budget &budget);
   bool settle(const rcpsp::Budget &budget, bool mayDescend);
   size_t fullestDevice(const std::vector<uint64_t> &bytes) const;
   std::vector<uint64_t> rungBelow(const std::vector<uint64_t> &peaks,
@@ -61,6 +64,7 @@ private:
                Descent descent);
 
   const Problem &problem;
+  const uint64_t seed;
   Offer offer;
   WindowSearch windows;
   MemorySearch memory;

@@ -21,7 +21,9 @@ int64_t aligned(int64_t bytes) {
 
 class Bucketing {
 public:
-  explicit Bucketing(Dag &dag) : dag(dag), lasting(dag.buffers.size(), false) {
+  explicit Bucketing(Rewriting rewriting)
+      : rewriting(rewriting), dag(rewriting.dag),
+        lasting(dag.buffers.size(), false) {
     for (const DagNode &node : dag.nodes)
       for (const BufferUse &use : node.uses)
         if (node.phase != Phase::Replay)
@@ -31,9 +33,19 @@ public:
   uint32_t run() {
     uint32_t changes = 0;
     for (uint32_t seed = 0; seed < dag.nodes.size(); ++seed) {
-      std::vector<uint32_t> bucket = collect(seed);
-      if (bucket.size() < 2)
+      std::string why;
+      if (!candidate(seed, why)) {
+        if (!why.empty())
+          rewriting.left.add(dag, seed, std::move(why));
         continue;
+      }
+      std::vector<uint32_t> bucket = collect(seed);
+      if (bucket.size() < 2) {
+        rewriting.left.add(dag, seed,
+                           "no other small all_reduce is independent of it and "
+                           "alike");
+        continue;
+      }
       merge(bucket, changes);
       ++changes;
       // What took the seed's place may begin a bucket of its own.
@@ -43,28 +55,39 @@ public:
   }
 
 private:
-  const CollectiveCall *candidate(uint32_t node) const {
-    auto *call = std::get_if<CollectiveCall>(&dag.nodes[node].work);
-    if (!call || call->kind != CollectiveKind::AllReduce ||
-        call->members.size() < 2 || dag.nodes[node].phase != Phase::Replay ||
-        dag.nodes[node].durationUs ||
-        uint64_t(bytesOf(call->members[0].sendBox)) > bucketMemberBytes)
-      return nullptr;
-    for (const CollectiveMember &member : call->members)
-      for (auto [id, box] : {std::pair(member.send, &member.sendBox),
-                             std::pair(member.recv, &member.recvBox)}) {
-        const Buffer &buffer = dag.buffer(id);
-        if (buffer.role != BufferRole::Temporary || lasting[id.value] ||
-            !isWhole(*box, buffer) || buffer.sizeBytes == 0 ||
-            buffer.sizeBytes != dag.buffer(call->members[0].send).sizeBytes)
-          return nullptr;
-      }
-    return call;
+  std::optional<ReduceFacts> candidate(uint32_t node, std::string &why) const {
+    std::optional<ReduceFacts> facts = reduceOf(dag, dag.nodes[node], why);
+    if (!facts)
+      return std::nullopt;
+    if (facts->bytes > bucketMemberBytes)
+      why = fmt::format("it has more than {} bytes", bucketMemberBytes);
+    else if (auto *call = std::get_if<CollectiveCall>(&dag.nodes[node].work);
+             call && (dag.nodes[node].phase != Phase::Replay ||
+                      !std::all_of(call->members.begin(), call->members.end(),
+                                   [&](const CollectiveMember &member) {
+                                     return canMove(member.send, member.sendBox,
+                                                    *facts) &&
+                                            canMove(member.recv, member.recvBox,
+                                                    *facts);
+                                   })))
+      why = "its buffers are not its own alone";
+    if (!why.empty())
+      return std::nullopt;
+    return facts;
   }
+  /// Whether a buffer can become a part of another: all of it is sent or
+  /// received, by all ranks alike, and nothing outside a replay looks at it.
+  bool canMove(BufferId id, const Box &box, const ReduceFacts &facts) const {
+    const Buffer &buffer = dag.buffer(id);
+    return buffer.role == BufferRole::Temporary && !lasting[id.value] &&
+           isWhole(box, buffer) && buffer.sizeBytes > 0 &&
+           buffer.sizeBytes == facts.bytes;
+  }
+
   static bool isInPlace(const CollectiveMember &member) {
     return member.send == member.recv;
   }
-  bool alike(const CollectiveCall &a, const CollectiveCall &b) const {
+  static bool alike(const CollectiveCall &a, const CollectiveCall &b) {
     if (a.communicator != b.communicator || a.reduction != b.reduction ||
         a.elementType != b.elementType || a.members.size() != b.members.size())
       return false;
@@ -77,15 +100,24 @@ private:
     }
     return true;
   }
+  bool alike(uint32_t a, uint32_t b) const {
+    const DagNode &x = dag.nodes[a], &y = dag.nodes[b];
+    auto *mine = std::get_if<CollectiveCall>(&x.work),
+         *theirs = std::get_if<CollectiveCall>(&y.work);
+    if (mine && theirs)
+      return alike(*mine, *theirs);
+    return !mine && !theirs && x.devices == y.devices && x.phase == y.phase &&
+           x.durationUs.has_value() == y.durationUs.has_value() &&
+           std::get<OpaqueCall>(x.work).group ==
+               std::get<OpaqueCall>(y.work).group;
+  }
 
   /// The seed and later ones that no path leads to from a member. The order of
   /// a communicator is the new DAG's to choose: its edges count for nothing.
   std::vector<uint32_t> collect(uint32_t seed) const {
-    const CollectiveCall *first = candidate(seed);
-    if (!first)
-      return {};
+    std::string why;
     std::vector<uint32_t> bucket{seed};
-    uint64_t bytes = dag.buffer(first->members[0].send).sizeBytes;
+    uint64_t bytes = candidate(seed, why)->bytes;
     std::vector<bool> reached(dag.nodes.size(), false);
     reached[seed] = true;
     // Edges are sorted by target, so one walk over them reaches everything;
@@ -99,81 +131,119 @@ private:
       reached[i] = reached[i] || hit;
       if (i <= seed || hit)
         continue;
-      const CollectiveCall *call = candidate(i);
-      if (!call)
-        continue;
-      uint64_t more = dag.buffer(call->members[0].send).sizeBytes;
-      if (bytes + more > bucketBytes)
-        continue;
-      bool fits = std::all_of(bucket.begin(), bucket.end(), [&](uint32_t m) {
-        return alike(*std::get_if<CollectiveCall>(&dag.nodes[m].work), *call);
-      });
-      if (!fits)
+      std::optional<ReduceFacts> facts = candidate(i, why);
+      if (!facts || bytes + facts->bytes > bucketBytes ||
+          !std::all_of(bucket.begin(), bucket.end(),
+                       [&](uint32_t m) { return alike(m, i); }))
         continue;
       bucket.push_back(i);
-      bytes += more;
+      bytes += facts->bytes;
       reached[i] = true;
     }
     return bucket;
   }
 
   void merge(const std::vector<uint32_t> &bucket, uint32_t number) {
-    CollectiveCall merged = std::get<CollectiveCall>(dag.nodes[bucket[0]].work);
-    uint32_t width = sizeBytes(merged.elementType);
+    const bool ofProgram =
+        std::holds_alternative<CollectiveCall>(dag.nodes[bucket[0]].work);
     std::map<uint32_t, NewPlace> places;
-    for (size_t rank = 0; rank < merged.members.size(); ++rank) {
-      auto gather = [&](bool sends) {
-        BufferId id{uint32_t(dag.buffers.size())};
-        Buffer buffer;
-        buffer.name =
-            fmt::format("bucket{}.{}{}", number, sends ? "send" : "recv", rank);
-        for (uint32_t n = 0; isTaken(buffer.name); ++n)
-          buffer.name += fmt::format(".{}", n);
-        buffer.device = merged.members[rank].device;
-        buffer.elementType = merged.elementType;
-        int64_t offset = 0;
-        for (uint32_t m : bucket) {
-          const CollectiveMember &member =
-              std::get<CollectiveCall>(dag.nodes[m].work).members[rank];
-          BufferId old = sends ? member.send : member.recv;
-          places[old.value] = {id, offset};
-          buffer.sizeBytes = uint64_t(offset) + dag.buffer(old).sizeBytes;
-          offset = aligned(int64_t(buffer.sizeBytes));
-        }
-        buffer.shape = {int64_t(buffer.sizeBytes / width)};
-        dag.buffers.push_back(std::move(buffer));
-        lasting.push_back(false);
-        return id;
-      };
-      CollectiveMember &member = merged.members[rank];
-      bool inPlace = isInPlace(member);
-      BufferId send = gather(true), recv = inPlace ? send : gather(false);
-      int64_t count = int64_t(dag.buffer(send).sizeBytes) / width;
-      Box box{0, {count}, {int64_t(width)}, width};
-      member = {member.device, send, recv, box, box};
-    }
-    std::vector<DagNode> nodes = reorder(bucket, std::move(merged));
-    for (DagNode &node : nodes)
-      moveBuffers(node, [&](BufferId id) -> std::optional<NewPlace> {
-        auto it = places.find(id.value);
-        return it == places.end() ? std::nullopt
-                                  : std::optional<NewPlace>(it->second);
-      });
+    DagNode merged =
+        ofProgram ? mergeCalls(bucket, number, places) : mergeFile(bucket);
+    std::vector<NewNode> nodes = reorder(bucket, std::move(merged));
+    if (ofProgram)
+      for (NewNode &each : nodes)
+        moveBuffers(each.node, [&](BufferId id) -> std::optional<NewPlace> {
+          auto it = places.find(id.value);
+          return it == places.end() ? std::nullopt
+                                    : std::optional<NewPlace>(it->second);
+        });
     for (const auto &[old, place] : places) {
       dag.buffers[old].sizeBytes = 0;
       dag.buffers[old].shape = {0};
     }
     replaceNodes(dag, std::move(nodes));
   }
-  bool isTaken(const std::string &name) const {
-    return std::any_of(dag.buffers.begin(), dag.buffers.end(),
-                       [&](const Buffer &other) { return other.name == name; });
+
+  /// One call over new buffers, of which those of the members become parts.
+  DagNode mergeCalls(const std::vector<uint32_t> &bucket, uint32_t number,
+                     std::map<uint32_t, NewPlace> &places) {
+    CollectiveCall merged = std::get<CollectiveCall>(dag.nodes[bucket[0]].work);
+    const uint32_t width = sizeBytes(merged.elementType);
+    for (size_t rank = 0; rank < merged.members.size(); ++rank) {
+      auto gather = [&](bool sends) {
+        const BufferId id = addBuffer(
+            dag,
+            fmt::format("bucket{}.{}{}", number, sends ? "send" : "recv", rank),
+            merged.members[rank].device, 0);
+        lasting.push_back(false);
+        int64_t offset = 0;
+        for (uint32_t m : bucket) {
+          const CollectiveMember &member =
+              std::get<CollectiveCall>(dag.nodes[m].work).members[rank];
+          const BufferId old = sends ? member.send : member.recv;
+          places[old.value] = {id, offset};
+          dag.buffers[id.value].sizeBytes =
+              uint64_t(offset) + dag.buffer(old).sizeBytes;
+          offset = aligned(int64_t(dag.buffer(id).sizeBytes));
+        }
+        Buffer &buffer = dag.buffers[id.value];
+        buffer.elementType = merged.elementType;
+        buffer.shape = {int64_t(buffer.sizeBytes / width)};
+        return id;
+      };
+      CollectiveMember &member = merged.members[rank];
+      const bool inPlace = isInPlace(member);
+      const BufferId send = gather(true), recv = inPlace ? send : gather(false);
+      const int64_t count = int64_t(dag.buffer(send).sizeBytes) / width;
+      const Box box{0, {count}, {int64_t(width)}, width};
+      member = {member.device, send, recv, box, box};
+    }
+    DagNode node = mergedNode(bucket);
+    node.uses = usesOf(merged);
+    node.work = std::move(merged);
+    return node;
+  }
+
+  /// A file's all_reduces that start with one launch, each with its buffers.
+  DagNode mergeFile(const std::vector<uint32_t> &bucket) const {
+    DagNode node = mergedNode(bucket);
+    auto &call = std::get<OpaqueCall>(node.work);
+    call.bytes = node.outBytes = 0;
+    node.uses.clear();
+    std::vector<const DagNode *> members;
+    for (uint32_t m : bucket) {
+      const DagNode &member = dag.nodes[m];
+      members.push_back(&member);
+      call.bytes += std::get<OpaqueCall>(member.work).bytes;
+      node.outBytes += member.outBytes;
+      for (const BufferUse &use : member.uses)
+        if (std::find(node.uses.begin(), node.uses.end(), use) ==
+            node.uses.end())
+          node.uses.push_back(use);
+    }
+    node.durationUs = frozenPrice(rewriting, members, node);
+    return node;
+  }
+
+  /// The first member's, but for its name and what-if.
+  DagNode mergedNode(const std::vector<uint32_t> &bucket) const {
+    DagNode node = dag.nodes[bucket[0]];
+    node.name = fmt::format("{}.bucket{}", node.name, bucket.size());
+    double weighted = 0, bytes = 0;
+    for (uint32_t m : bucket) {
+      std::string why;
+      const auto share = double(candidate(m, why)->bytes);
+      weighted += share * dag.nodes[m].timeFactor;
+      bytes += share;
+    }
+    node.timeFactor = weighted / bytes;
+    return node;
   }
 
   /// Program order with the members as one node: each time the first node whose
   /// predecessors are all done.
-  std::vector<DagNode> reorder(const std::vector<uint32_t> &bucket,
-                               CollectiveCall call) {
+  std::vector<NewNode> reorder(const std::vector<uint32_t> &bucket,
+                               DagNode merged) const {
     uint32_t n = uint32_t(dag.nodes.size()), last = bucket.back();
     std::vector<uint32_t> standsFor(n);
     for (uint32_t i = 0; i < n; ++i)
@@ -193,23 +263,14 @@ private:
     for (uint32_t i = 0; i < n; ++i)
       if (standsFor[i] == i && missing[i] == 0)
         ready.push(i);
-    DagNode merged = dag.nodes[bucket[0]];
-    merged.name = fmt::format("{}.bucket{}", merged.name, bucket.size());
-    double weighted = 0, bytes = 0;
-    for (uint32_t m : bucket) {
-      double share = double(bytesOf(
-          std::get<CollectiveCall>(dag.nodes[m].work).members[0].sendBox));
-      weighted += share * dag.nodes[m].timeFactor;
-      bytes += share;
-    }
-    merged.timeFactor = weighted / bytes;
-    merged.work = std::move(call);
-    merged.uses = usesOf(std::get<CollectiveCall>(merged.work));
-    std::vector<DagNode> nodes;
+    std::vector<NewNode> nodes;
     while (!ready.empty()) {
       uint32_t node = ready.top();
       ready.pop();
-      nodes.push_back(node == last ? merged : dag.nodes[node]);
+      if (node == last)
+        nodes.push_back({merged, bucket});
+      else
+        nodes.push_back({dag.nodes[node], {node}});
       for (uint32_t next : after[node])
         if (--missing[next] == 0)
           ready.push(next);
@@ -217,12 +278,15 @@ private:
     return nodes;
   }
 
+  Rewriting rewriting;
   Dag &dag;
   std::vector<bool> lasting; ///< used while loading or fetching
 };
 
 } // namespace
 
-uint32_t bucketReduces(Dag &dag) { return Bucketing(dag).run(); }
+uint32_t bucketReduces(Rewriting rewriting) {
+  return Bucketing(rewriting).run();
+}
 
 } // namespace mgpu::planner

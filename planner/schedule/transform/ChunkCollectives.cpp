@@ -22,10 +22,11 @@ bool covers(const Box &outer, const Box &inner) {
 class Chunking {
 public:
   /// `countOf(collective)`: into how many parts; 1 leaves it.
-  Chunking(Dag &dag, std::function<uint32_t(uint32_t)> countOf)
-      : dag(dag), countOf(std::move(countOf)), touches(dag.buffers.size()),
-        axes(dag.nodes.size()), pieces(dag.nodes.size()),
-        cutIn(dag.nodes.size(), 1), leader(dag.nodes.size()) {
+  Chunking(Rewriting rewriting, std::function<uint32_t(uint32_t)> countOf)
+      : rewriting(rewriting), dag(rewriting.dag), countOf(std::move(countOf)),
+        touches(dag.buffers.size()), axes(dag.nodes.size()),
+        pieces(dag.nodes.size()), cutIn(dag.nodes.size(), 1),
+        leader(dag.nodes.size()) {
     for (uint32_t i = 0; i < dag.nodes.size(); ++i) {
       leader[i] = i;
       for (const BufferUse &use : dag.nodes[i].uses)
@@ -50,17 +51,19 @@ public:
     uint32_t changes = decide();
     if (changes == 0)
       return 0;
-    std::vector<DagNode> nodes;
+    std::vector<NewNode> nodes;
     for (uint32_t i = 0; i < dag.nodes.size(); ++i) {
       const DagNode &node = dag.nodes[i];
       if (!axes[i] && pieces[i].empty())
-        nodes.push_back(node);
+        nodes.push_back({node, {i}});
       else
         for (uint32_t k = 0; k < cutIn[i]; ++k) {
-          nodes.push_back(axes[i]
-                              ? kernelPart(node, *axes[i], k, cutIn[i])
-                              : collectivePart(node, pieces[i][k], cutIn[i]));
-          nodes.back().name += fmt::format(".chunk{}", k);
+          DagNode part = axes[i] ? kernelPart(node, *axes[i], k, cutIn[i])
+                                 : collectivePart(node, pieces[i][k], cutIn[i]);
+          part.name += fmt::format(".chunk{}", k);
+          const DagNode *const was[] = {&node};
+          part.durationUs = frozenPrice(rewriting, was, part);
+          nodes.push_back({std::move(part), {i}});
         }
     }
     replaceNodes(dag, std::move(nodes));
@@ -125,7 +128,7 @@ private:
               ? *axes[touch.node] != axis || cutIn[touch.node] != count
               : !canPart(node, axis, count))
         continue;
-      Dim3 grid = std::get<KernelCall>(node.work).grid;
+      Dim3 grid = *gridOf(node);
       auto [low, high] = whole.byteRange();
       std::vector<int64_t> way{0};
       for (uint32_t k = 0; k < count; ++k) {
@@ -181,7 +184,7 @@ private:
   /// says, each only its own of the `targets`.
   bool keepsTo(const DagNode &node, unsigned axis, BufferId buffer, bool writes,
                const std::vector<Box> &targets) const {
-    Dim3 grid = std::get<KernelCall>(node.work).grid;
+    Dim3 grid = *gridOf(node);
     for (const BufferUse &use : node.uses) {
       if (use.buffer != buffer || !(writes ? use.writes : use.reads))
         continue;
@@ -212,7 +215,7 @@ private:
   }
 
   std::vector<Box> boxesOfParts(uint32_t id, const BufferUse &use) const {
-    Dim3 grid = std::get<KernelCall>(dag.nodes[id].work).grid;
+    Dim3 grid = *gridOf(dag.nodes[id]);
     std::vector<Box> boxes;
     for (uint32_t k = 0; k < count; ++k)
       boxes.push_back(
@@ -259,13 +262,39 @@ private:
     join(kernel, with);
   }
 
+  /// The call of a collective that may be cut, or nothing and why.
+  std::optional<CollectiveCall> candidate(uint32_t id, std::string &why) const {
+    const DagNode &node = dag.nodes[id];
+    if (workClass(node) != WorkClass::Collective)
+      return std::nullopt;
+    std::optional<CollectiveCall> call = callOf(node);
+    if (std::holds_alternative<OpaqueCall>(node.work)) {
+      if (!reduceOf(dag, node, why))
+        call.reset();
+      if (!call && why.empty())
+        why = "only of an all_reduce of one buffer to another are the parts in "
+              "a file";
+    } else if (call->members.size() < 2) {
+      why = "it has one member";
+    } else if (node.durationUs) {
+      why = "its duration is given, and it is not known of what it would "
+            "become";
+    }
+    return why.empty() ? call : std::nullopt;
+  }
   bool chunk(uint32_t id) {
-    auto *call = std::get_if<CollectiveCall>(&dag.nodes[id].work);
-    if (!call || dag.nodes[id].durationUs || call->members.size() < 2)
-      return false;
-    for (const std::vector<int64_t> &way : waysToCut(id, *call))
-      if (chunk(id, *call, way))
-        return true;
+    std::string why;
+    if (std::optional<CollectiveCall> call = candidate(id, why)) {
+      const std::vector<std::vector<int64_t>> ways = waysToCut(id, *call);
+      for (const std::vector<int64_t> &way : ways)
+        if (chunk(id, *call, way))
+          return true;
+      why = ways.empty() ? fmt::format("it does not divide by {}", count)
+                         : "no kernel that makes or uses it can be cut with it "
+                           "(one of a file says along what: \"splittable\")";
+    }
+    if (!why.empty())
+      rewriting.left.add(dag, id, std::move(why));
     return false;
   }
   bool chunk(uint32_t id, const CollectiveCall &whole,
@@ -324,6 +353,7 @@ private:
     return true;
   }
 
+  Rewriting rewriting;
   Dag &dag;
   std::function<uint32_t(uint32_t)> countOf;
   uint32_t count = 1;                        ///< how many parts are made
@@ -336,24 +366,26 @@ private:
 
 } // namespace
 
-uint32_t chunkCollectives(Dag &dag, uint32_t count) {
-  return Chunking(dag, [&](uint32_t) { return count; }).run();
+uint32_t chunkCollectives(Rewriting rewriting, uint32_t count) {
+  return Chunking(rewriting, [&](uint32_t) { return count; }).run();
 }
 
-std::vector<std::vector<NodeId>> programChunkGroups(const Dag &dag) {
+std::vector<std::vector<NodeId>> chunkGroups(const Dag &dag) {
   Dag copy = dag;
-  Chunking chunking(copy, [](uint32_t) { return 2u; });
+  SkippedCandidates left;
+  Chunking chunking({copy, nullptr, left}, [](uint32_t) { return 2u; });
   chunking.decide();
   return chunking.groups();
 }
 
-uint32_t chunkCollectives(Dag &dag, const std::vector<uint32_t> &counts) {
-  std::vector<std::vector<NodeId>> groups = programChunkGroups(dag);
+uint32_t chunkCollectives(Rewriting rewriting,
+                          const std::vector<uint32_t> &counts) {
+  std::vector<std::vector<NodeId>> groups = chunkGroups(rewriting.dag);
   std::map<uint32_t, uint32_t> byNode;
   for (size_t g = 0; g < groups.size(); ++g)
     for (NodeId node : groups[g])
       byNode[node.value] = counts[g];
-  return Chunking(dag,
+  return Chunking(rewriting,
                   [&](uint32_t node) {
                     auto it = byNode.find(node);
                     return it == byNode.end() ? 1u : it->second;

@@ -7,6 +7,30 @@
 
 namespace mgpu::planner {
 
+std::optional<CollectiveCall> callOf(const DagNode &node) {
+  if (auto *call = std::get_if<CollectiveCall>(&node.work))
+    return *call;
+  auto *opaque = std::get_if<OpaqueCall>(&node.work);
+  if (!opaque || !opaque->isCollective ||
+      opaque->kind != CollectiveKind::AllReduce ||
+      node.outBytes != opaque->bytes)
+    return std::nullopt;
+  const BufferUse *from = nullptr, *to = nullptr;
+  for (const BufferUse &use : node.uses) {
+    if ((use.reads && from) || (use.writes && to))
+      return std::nullopt;
+    from = use.reads ? &use : from;
+    to = use.writes ? &use : to;
+  }
+  const Box all = Box::flat(0, int64_t(opaque->bytes));
+  if (!from || !to || !(from->box == all) || !(to->box == all))
+    return std::nullopt;
+  CollectiveCall call;
+  call.elementType = ElementType::I8;
+  call.members = {{node.devices.front(), from->buffer, to->buffer, all, all}};
+  return call;
+}
+
 bool sends(const CollectiveCall &call, size_t rank) {
   return sidesOf(call, rank).sends;
 }
@@ -142,7 +166,14 @@ DagNode collectivePart(const DagNode &node, const CollectiveCall &call,
   part.bytesRead /= of;
   part.bytesWritten /= of;
   part.flops /= of; // parts are nearly equal
-  part.work = call;
+  auto *opaque = std::get_if<OpaqueCall>(&part.work);
+  if (!opaque) {
+    part.work = call;
+    return part;
+  }
+  const Box &box = call.members.front().recvBox;
+  opaque->bytes = part.outBytes =
+      uint64_t(box.numElements()) * box.elementBytes;
   return part;
 }
 

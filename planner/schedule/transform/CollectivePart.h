@@ -10,6 +10,11 @@
 
 namespace mgpu::planner {
 
+/// The call of a collective that can be cut. An all_reduce of a file is a call
+/// of one member, between the one buffer that it reads and the one that it
+/// writes; nothing of a file's other collectives, nor of other nodes.
+std::optional<CollectiveCall> callOf(const DagNode &node);
+
 /// Whether a member's send (or recv) box says something; as Program::check().
 bool sends(const CollectiveCall &call, size_t rank);
 bool receives(const CollectiveCall &call, size_t rank);
@@ -29,7 +34,8 @@ int64_t sliceElements(const CollectiveCall &call);
 std::vector<CollectiveCall> cutCollective(const CollectiveCall &call,
                                           const std::vector<int64_t> &way);
 
-/// A node that does `call`, one of the `of` calls that `node` was cut into.
+/// A node that does `call`, one of the `of` calls that `node` was cut into. The
+/// caller prices what is of a file.
 DagNode collectivePart(const DagNode &node, const CollectiveCall &call,
                        uint32_t of);
 

@@ -20,6 +20,9 @@ public:
   bool dropOne() {
     usesOf.assign(dag.buffers.size(), {});
     lasting.assign(dag.buffers.size(), false);
+    isGiven.assign(dag.nodes.size(), false);
+    for (const DepEdge &edge : givenEdges(dag))
+      isGiven[edge.from.value] = isGiven[edge.to.value] = true;
     for (uint32_t i = 0; i < dag.nodes.size(); ++i)
       for (const BufferUse &use : dag.nodes[i].uses) {
         usesOf[use.buffer.value].push_back({i, &use});
@@ -28,7 +31,7 @@ public:
       }
     for (uint32_t i = 0; i < dag.nodes.size(); ++i) {
       auto *copy = std::get_if<CopyCall>(&dag.nodes[i].work);
-      if (!copy || dag.nodes[i].phase != Phase::Replay)
+      if (!copy || dag.nodes[i].phase != Phase::Replay || isGiven[i])
         continue;
       if (isDead(*copy) || isRepeated(i, *copy))
         return erase(i, std::nullopt), true;
@@ -106,11 +109,13 @@ private:
   }
 
   void erase(uint32_t i, std::optional<CopyCall> forwarded) {
-    std::vector<DagNode> nodes = dag.nodes;
-    nodes.erase(nodes.begin() + i);
+    std::vector<NewNode> nodes;
+    for (uint32_t k = 0; k < dag.nodes.size(); ++k)
+      if (k != i)
+        nodes.push_back({dag.nodes[k], {k}});
     if (forwarded) {
-      for (DagNode &node : nodes)
-        moveBuffers(node, [&](BufferId id) -> std::optional<NewPlace> {
+      for (NewNode &each : nodes)
+        moveBuffers(each.node, [&](BufferId id) -> std::optional<NewPlace> {
           if (id != forwarded->destination)
             return std::nullopt;
           return NewPlace{forwarded->source, 0};
@@ -124,6 +129,7 @@ private:
   Dag &dag;
   std::vector<std::vector<Use>> usesOf; ///< by buffer, by node
   std::vector<bool> lasting;            ///< used while loading or fetching
+  std::vector<bool> isGiven; ///< by node: only a file explains an edge of it
 };
 
 } // namespace

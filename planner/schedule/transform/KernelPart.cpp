@@ -9,6 +9,19 @@ static uint32_t along(Dim3 dims, unsigned axis) {
   return axis == 0 ? dims.x : axis == 1 ? dims.y : dims.z;
 }
 
+std::optional<Dim3> gridOf(const DagNode &node) {
+  if (auto *opaque = std::get_if<OpaqueCall>(&node.work)) {
+    if (opaque->isCollective || opaque->splittable == 0 ||
+        opaque->splittable > UINT32_MAX)
+      return std::nullopt;
+    return Dim3{uint32_t(opaque->splittable), 1, 1};
+  }
+  auto *call = std::get_if<KernelCall>(&node.work);
+  if (!call || call->part || node.durationUs)
+    return std::nullopt;
+  return call->grid;
+}
+
 GridPart partAlong(Dim3 grid, unsigned axis, uint32_t index, uint32_t count) {
   GridPart part = GridPart::whole(grid);
   uint64_t size = along(grid, axis);
@@ -69,8 +82,8 @@ Box boxOfPart(const BufferUse &use, Dim3 grid, const GridPart &part) {
 }
 
 bool canPart(const DagNode &node, unsigned axis, uint32_t count) {
-  auto *call = std::get_if<KernelCall>(&node.work);
-  if (!call || call->part || node.durationUs || along(call->grid, axis) < count)
+  const std::optional<Dim3> grid = gridOf(node);
+  if (!grid || along(*grid, axis) < count)
     return false;
   for (const BufferUse &one : node.uses) {
     if (!one.writes)
@@ -83,10 +96,9 @@ bool canPart(const DagNode &node, unsigned axis, uint32_t count) {
       for (uint32_t i = 0; i < count; ++i)
         for (uint32_t j = 0; j < count; ++j)
           if (i != j &&
-              overlap(boxOfPart(one, call->grid,
-                                partAlong(call->grid, axis, i, count)),
-                      boxOfPart(other, call->grid,
-                                partAlong(call->grid, axis, j, count))) !=
+              overlap(
+                  boxOfPart(one, *grid, partAlong(*grid, axis, i, count)),
+                  boxOfPart(other, *grid, partAlong(*grid, axis, j, count))) !=
                   Overlap::None)
             return false;
     }
@@ -94,16 +106,36 @@ bool canPart(const DagNode &node, unsigned axis, uint32_t count) {
   return true;
 }
 
+/// What a part of a kernel reads is not in a file: maybe all of it.
+static DagNode partOfFile(DagNode node, Dim3 grid, const GridPart &part) {
+  const double share = double(part.count.volume()) / double(grid.volume());
+  std::get<OpaqueCall>(node.work).splittable = 0;
+  node.flops *= share;
+  node.bytesWritten = uint64_t(double(node.bytesWritten) * share);
+  node.outBytes = 0;
+  for (BufferUse &use : node.uses) {
+    if (use.writes) {
+      use.box = boxOfPart(use, grid, part);
+      node.outBytes += uint64_t(use.box.numElements()) * use.box.elementBytes;
+    }
+    use.blockSteps = {};
+  }
+  return node;
+}
+
 DagNode kernelPart(const DagNode &node, unsigned axis, uint32_t index,
                    uint32_t count) {
+  const Dim3 grid = *gridOf(node);
+  const GridPart piece = partAlong(grid, axis, index, count);
+  if (std::holds_alternative<OpaqueCall>(node.work))
+    return partOfFile(node, grid, piece);
   DagNode part = node;
-  auto &call = std::get<KernelCall>(part.work);
-  call.part = partAlong(call.grid, axis, index, count);
-  part.flops *= double(call.part->count.volume()) /
-                double(std::max<uint64_t>(call.grid.volume(), 1));
+  std::get<KernelCall>(part.work).part = piece;
+  part.flops *= double(piece.count.volume()) /
+                double(std::max<uint64_t>(grid.volume(), 1));
   part.bytesRead = part.bytesWritten = 0;
   for (BufferUse &use : part.uses) {
-    use.box = boxOfPart(use, call.grid, *call.part);
+    use.box = boxOfPart(use, grid, piece);
     use.blockSteps = {}; // they hold for the whole grid, not for a part
     uint64_t bytes = uint64_t(use.box.numElements()) * use.box.elementBytes;
     part.bytesRead += use.reads ? bytes : 0;

@@ -6,7 +6,14 @@
 
 #include "planner/dag/Dag.h"
 
+#include <optional>
+
 namespace mgpu::planner {
+
+/// The blocks of a launch of which all run; of a kernel of a file that says
+/// that it can be cut, one along x for each element of the axis. Nothing of
+/// other nodes, nor of a launch whose duration is given.
+std::optional<Dim3> gridOf(const DagNode &node);
 
 /// Part `index` of `count` along axis 0 (x) to 2 (z), equal but for a block
 /// where the grid's size along it is not a multiple of `count`; it is not less.
@@ -21,7 +28,8 @@ Box boxOfPart(const BufferUse &use, Dim3 grid, const GridPart &part);
 /// `axis`, whatever their order: no two of them write the same bytes.
 bool canPart(const DagNode &node, unsigned axis, uint32_t count);
 
-/// Part `index` of `count` of a launch for which canPart() holds.
+/// Part `index` of `count` of a launch for which canPart() holds. A part of a
+/// file's kernel is not cut again, and the caller prices it.
 DagNode kernelPart(const DagNode &node, unsigned axis, uint32_t index,
                    uint32_t count);
 

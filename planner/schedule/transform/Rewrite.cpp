@@ -3,15 +3,93 @@
 
 #include "planner/dag/DagBuilder.h"
 
+#include <algorithm>
+#include <fmt/format.h>
+
 namespace mgpu::planner {
 
-void replaceNodes(Dag &dag, std::vector<DagNode> nodes) {
+void SkippedCandidates::add(const Dag &dag, uint32_t node, std::string why) {
+  Left &left = byReason[std::move(why)];
+  if (left.count++ == 0)
+    left.first = fmt::format("{} \"{}\"", node, dag.nodes[node].name);
+}
+
+std::vector<std::string> SkippedCandidates::lines() const {
+  std::vector<std::pair<uint32_t, std::string>> found;
+  for (const auto &[why, left] : byReason)
+    found.emplace_back(left.count, fmt::format("{} left, the first node {}: {}",
+                                               left.count, left.first, why));
+  std::sort(found.begin(), found.end(), [](const auto &a, const auto &b) {
+    return std::pair(b.first, a.second) < std::pair(a.first, b.second);
+  });
+  std::vector<std::string> lines;
+  for (auto &[count, line] : found)
+    lines.push_back(std::move(line));
+  return lines;
+}
+
+static bool isOfFile(const DagNode &node) {
+  return std::holds_alternative<OpaqueCall>(node.work);
+}
+
+/// Whether what two nodes touch says that one must follow the other.
+static bool conflict(const DagNode &a, const DagNode &b) {
+  for (const BufferUse &one : a.uses)
+    for (const BufferUse &other : b.uses)
+      if (one.buffer == other.buffer && (one.writes || other.writes) &&
+          overlap(one.box, other.box) != Overlap::None)
+        return true;
+  return false;
+}
+
+std::vector<DepEdge> givenEdges(const Dag &dag) {
+  std::vector<DepEdge> given;
+  if (std::none_of(dag.nodes.begin(), dag.nodes.end(), isOfFile))
+    return given;
+  for (const DepEdge &edge : dag.edges)
+    if (edge.kind != DepKind::Collective &&
+        !conflict(dag.node(edge.from), dag.node(edge.to)))
+      given.push_back(edge);
+  return given;
+}
+
+/// Shrinks what was of use before and is not now.
+static void dropUnused(Dag &dag) {
+  std::vector<bool> isUsed(dag.buffers.size(), false);
+  for (const DagNode &node : dag.nodes)
+    for (const BufferUse &use : node.uses)
+      isUsed[use.buffer.value] = true;
+  for (size_t b = 0; b < isUsed.size(); ++b)
+    if (!isUsed[b]) {
+      dag.buffers[b].sizeBytes = 0;
+      dag.buffers[b].shape = {0};
+    }
+}
+
+void replaceNodes(Dag &dag, std::vector<NewNode> nodes) {
+  const std::vector<DepEdge> given = givenEdges(dag);
+  const size_t old = dag.nodes.size();
+  const bool ofFile = std::any_of(dag.nodes.begin(), dag.nodes.end(), isOfFile);
+  std::vector<std::vector<uint32_t>> before(old); // by node: given edges
+  for (const DepEdge &edge : given)
+    before[edge.to.value].push_back(edge.from.value);
   dag.nodes.clear();
   dag.edges.clear();
   dag.nodes.reserve(nodes.size());
   DependencyTracker tracker(dag);
-  for (DagNode &node : nodes)
-    tracker.append(std::move(node));
+  std::vector<std::vector<NodeId>> made(old); // by old node
+  std::vector<NodeId> follows;
+  for (NewNode &next : nodes) {
+    follows.clear();
+    for (uint32_t of : next.madeOf)
+      for (uint32_t from : before[of])
+        follows.insert(follows.end(), made[from].begin(), made[from].end());
+    const NodeId id = tracker.append(std::move(next.node), follows);
+    for (uint32_t of : next.madeOf)
+      made[of].push_back(id);
+  }
+  if (ofFile)
+    dropUnused(dag);
 }
 
 void moveBuffers(
@@ -41,6 +119,23 @@ void moveBuffers(
       move(member.recv, member.recvBox);
     }
   }
+}
+
+BufferId addBuffer(Dag &dag, std::string name, DeviceId device,
+                   uint64_t bytes) {
+  Buffer buffer;
+  buffer.name = std::move(name);
+  auto isTaken = [&](const std::string &text) {
+    return std::any_of(dag.buffers.begin(), dag.buffers.end(),
+                       [&](const Buffer &other) { return other.name == text; });
+  };
+  while (isTaken(buffer.name))
+    buffer.name += '\'';
+  buffer.device = device;
+  buffer.sizeBytes = bytes;
+  buffer.shape = {int64_t(bytes)};
+  dag.buffers.push_back(std::move(buffer));
+  return BufferId{uint32_t(dag.buffers.size() - 1)};
 }
 
 std::vector<BufferUse> usesOf(const CollectiveCall &call) {
@@ -74,6 +169,74 @@ std::optional<Box> partOf(const Box &box, size_t index, size_t count) {
 bool isWhole(const Box &box, const Buffer &buffer) {
   return box.isContiguous() && box.byteRange().first == 0 &&
          uint64_t(bytesOf(box)) == buffer.sizeBytes;
+}
+
+std::optional<BufferId> outputOf(const DagNode &node) {
+  std::optional<BufferId> found;
+  for (const BufferUse &use : node.uses)
+    if (use.writes) {
+      if (found)
+        return std::nullopt;
+      found = use.buffer;
+    }
+  return found;
+}
+
+static std::optional<ReduceFacts> reduceOf(const Dag &dag, const DagNode &node,
+                                           const OpaqueCall &call,
+                                           std::string &why) {
+  const uint32_t ranks =
+      dag.spmd && call.group == 0 ? dag.numDevices : call.group;
+  if (!dag.spmd && node.devices.size() != ranks)
+    why = "it is one member's part; what the other ranks do is not in the file";
+  else if (ranks < 2)
+    why = "it has one member";
+  else if (call.bytes == 0)
+    why = "its bytes are not in the file";
+  else
+    return ReduceFacts{call.bytes, ranks};
+  return std::nullopt;
+}
+
+std::optional<ReduceFacts> reduceOf(const Dag &dag, const DagNode &node,
+                                    std::string &why) {
+  why.clear();
+  if (auto *opaque = std::get_if<OpaqueCall>(&node.work))
+    return opaque->isCollective && opaque->kind == CollectiveKind::AllReduce
+               ? reduceOf(dag, node, *opaque, why)
+               : std::nullopt;
+  auto *call = std::get_if<CollectiveCall>(&node.work);
+  if (!call || call->kind != CollectiveKind::AllReduce)
+    return std::nullopt;
+  if (call->members.size() < 2)
+    why = "it has one member";
+  else if (node.durationUs)
+    why = "its duration is given, and it is not known of what it would become";
+  else
+    return ReduceFacts{uint64_t(bytesOf(call->members[0].sendBox)),
+                       uint32_t(call->members.size())};
+  return std::nullopt;
+}
+
+std::optional<double> frozenPrice(const Rewriting &rewriting,
+                                  std::span<const DagNode *const> was,
+                                  const DagNode &is) {
+  double frozen = 0, estimated = 0;
+  auto estimate = [&](DagNode node) {
+    Dag alone;
+    alone.numDevices = rewriting.dag.numDevices;
+    alone.spmd = rewriting.dag.spmd;
+    node.durationUs.reset();
+    alone.nodes.push_back(std::move(node));
+    return rewriting.prices->durationUs(alone, NodeId{0});
+  };
+  for (const DagNode *node : was) {
+    if (!node->durationUs || !rewriting.prices)
+      return std::nullopt;
+    frozen += *node->durationUs;
+    estimated += estimate(*node);
+  }
+  return estimated > 0 ? frozen * estimate(is) / estimated : frozen;
 }
 
 } // namespace mgpu::planner

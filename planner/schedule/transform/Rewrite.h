@@ -2,17 +2,52 @@
 #ifndef MGPU_PLANNER_SCHEDULE_TRANSFORM_REWRITE_H
 #define MGPU_PLANNER_SCHEDULE_TRANSFORM_REWRITE_H
 
-// What the transforms share.
+// What the transforms share. Nodes known only by their cost (mgpu-dag/2 files)
+// are nodes like others here: what such a node touches is its output, whole,
+// and the outputs it depends on.
 
 #include "planner/schedule/transform/Transform.h"
 
 #include <functional>
+#include <map>
 
 namespace mgpu::planner {
 
+/// Counts why candidates were left, for people.
+class SkippedCandidates {
+public:
+  void add(const Dag &dag, uint32_t node, std::string why);
+  /// One line per reason, the most frequent first: how many, and the first.
+  std::vector<std::string> lines() const;
+
+private:
+  struct Left {
+    uint32_t count = 0;
+    std::string first;
+  };
+  std::map<std::string, Left> byReason;
+};
+
+/// A DAG being changed, what durations rest on, and why the rest stays.
+struct Rewriting {
+  Dag &dag;
+  const LatencyEstimator *prices = nullptr;
+  SkippedCandidates &left;
+};
+
+/// Edges that no buffer explains, but the words of a file.
+std::vector<DepEdge> givenEdges(const Dag &dag);
+
+/// A node, and the numbers of the old ones it was made of.
+struct NewNode {
+  DagNode node;
+  std::vector<uint32_t> madeOf;
+};
 /// Replaces the nodes by `nodes`, in program order, and finds the dependences
-/// again.
-void replaceNodes(Dag &dag, std::vector<DagNode> nodes);
+/// through buffers again. A dependence of a file that no buffer explains leads
+/// from all that was made of its one end to all that was made of the other.
+/// Buffers of files that nobody uses any more shrink to nothing.
+void replaceNodes(Dag &dag, std::vector<NewNode> nodes);
 
 /// Where a buffer's bytes are now: `offset` bytes into `buffer`.
 struct NewPlace {
@@ -22,6 +57,9 @@ struct NewPlace {
 /// Sends every mention of the buffers that `moved` knows elsewhere.
 void moveBuffers(DagNode &node,
                  const std::function<std::optional<NewPlace>(BufferId)> &moved);
+
+/// A new device buffer of bytes; its name gets marks until it is the only one.
+BufferId addBuffer(Dag &dag, std::string name, DeviceId device, uint64_t bytes);
 
 /// The bytes a collective's members touch.
 std::vector<BufferUse> usesOf(const CollectiveCall &call);
@@ -33,16 +71,36 @@ std::optional<Box> partOf(const Box &box, size_t index, size_t count);
 int64_t bytesOf(const Box &box);
 /// Whether `box` is all of the buffer.
 bool isWhole(const Box &box, const Buffer &buffer);
+/// The one buffer a node writes; nothing where there are several or none.
+std::optional<BufferId> outputOf(const DagNode &node);
+
+/// An all_reduce that transforms may change: bytes of each rank.
+struct ReduceFacts {
+  uint64_t bytes = 0;
+  uint32_t ranks = 0;
+};
+/// Nothing of other nodes; and, with the reason in `why`, of those that must
+/// stay: of a program because its duration is frozen, of a file because not all
+/// ranks are known to take part.
+std::optional<ReduceFacts> reduceOf(const Dag &dag, const DagNode &node,
+                                    std::string &why);
+
+/// What frozen work becomes: `was` took as long as the file says, `is` takes
+/// that times the ratio of the estimates of both. Nothing without frozen
+/// durations, or without estimates to take the ratio of.
+std::optional<double> frozenPrice(const Rewriting &rewriting,
+                                  std::span<const DagNode *const> was,
+                                  const DagNode &is);
 
 // One .cpp each; the number of changes.
 uint32_t dropCopies(Dag &dag);
-uint32_t scatterReduces(Dag &dag);
-uint32_t bucketReduces(Dag &dag);
-uint32_t splitReduces(Dag &dag);
-uint32_t chunkCollectives(Dag &dag, uint32_t count);
+uint32_t scatterReduces(Rewriting rewriting);
+uint32_t bucketReduces(Rewriting rewriting);
+uint32_t splitReduces(Rewriting rewriting);
+uint32_t chunkCollectives(Rewriting rewriting, uint32_t count);
 /// `counts`: one per group.
-uint32_t chunkCollectives(Dag &dag, const std::vector<uint32_t> &counts);
-std::vector<std::vector<NodeId>> programChunkGroups(const Dag &dag);
+uint32_t chunkCollectives(Rewriting rewriting,
+                          const std::vector<uint32_t> &counts);
 
 } // namespace mgpu::planner
 

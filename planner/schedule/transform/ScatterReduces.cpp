@@ -7,68 +7,214 @@ namespace mgpu::planner {
 
 namespace {
 
-struct Reader {
-  uint32_t node;
-  const BufferUse *use;
-};
+/// all_reduces of which every rank reads its own part alone. A program says so
+/// by what its nodes read; a file by slices, as XLA's partitioner writes them,
+/// at offsets that are looked up in a table of one entry per rank.
+class Scattering {
+public:
+  explicit Scattering(Rewriting rewriting)
+      : rewriting(rewriting), dag(rewriting.dag), users(dag.buffers.size()),
+        lasting(dag.buffers.size(), false), before(dag.nodes.size()),
+        after(dag.nodes.size()), madeOf(dag.nodes.size()) {
+    for (uint32_t i = 0; i < dag.nodes.size(); ++i) {
+      madeOf[i] = {i};
+      for (const BufferUse &use : dag.nodes[i].uses) {
+        users[use.buffer.value].push_back({i, &use});
+        if (dag.nodes[i].phase != Phase::Replay)
+          lasting[use.buffer.value] = true;
+      }
+    }
+    for (const DepEdge &edge : dag.edges) {
+      before[edge.to.value].push_back(edge.from.value);
+      after[edge.from.value].push_back(edge.to.value);
+    }
+    nodes = dag.nodes;
+  }
 
-/// Whether no node after `at` reads of `whole` what is outside `part`. Bytes
-/// that only some other node writes may then keep any value.
-bool readsOnlyPart(const std::vector<Reader> &readers, uint32_t at,
-                   const Box &whole, const Box &part) {
-  auto [low, high] = part.byteRange();
-  return std::all_of(readers.begin(), readers.end(), [&](const Reader &reader) {
-    if (reader.node <= at || overlap(reader.use->box, whole) == Overlap::None)
-      return true;
-    auto [begin, end] = reader.use->box.byteRange();
-    return low <= begin && end <= high;
-  });
-}
+  uint32_t run() {
+    uint32_t changes = 0;
+    for (uint32_t i = 0; i < nodes.size(); ++i) {
+      std::string why;
+      if (auto facts = reduceOf(dag, dag.nodes[i], why))
+        changes += std::holds_alternative<CollectiveCall>(nodes[i].work)
+                       ? changeCall(i, why)
+                       : changeSliced(i, *facts, why);
+      if (!why.empty())
+        rewriting.left.add(dag, i, std::move(why));
+    }
+    if (changes > 0) {
+      std::vector<NewNode> made;
+      for (uint32_t i = 0; i < nodes.size(); ++i)
+        if (!madeOf[i].empty())
+          made.push_back({std::move(nodes[i]), std::move(madeOf[i])});
+      replaceNodes(dag, std::move(made));
+    }
+    return changes;
+  }
+
+private:
+  struct User {
+    uint32_t node;
+    const BufferUse *use; ///< of the DAG as it was
+  };
+
+  /// Whether no node after `at` reads of `whole` what is outside `part`. Bytes
+  /// that only some other node writes may then keep any value.
+  bool readsOnlyPart(BufferId buffer, uint32_t at, const Box &whole,
+                     const Box &part) const {
+    auto [low, high] = part.byteRange();
+    for (const User &user : users[buffer.value]) {
+      if (!user.use->reads || user.node <= at ||
+          overlap(user.use->box, whole) == Overlap::None)
+        continue;
+      auto [begin, end] = user.use->box.byteRange();
+      if (begin < low || high < end)
+        return false;
+    }
+    return true;
+  }
+
+  bool changeCall(uint32_t i, std::string &why) {
+    auto &call = std::get<CollectiveCall>(nodes[i].work);
+    const size_t ranks = call.members.size();
+    std::vector<Box> parts;
+    for (size_t rank = 0; rank < ranks; ++rank) {
+      const CollectiveMember &member = call.members[rank];
+      std::optional<Box> part = partOf(member.recvBox, rank, ranks);
+      // What another replay, or the fetch, may read must be whole.
+      const bool isOurs =
+          dag.buffer(member.recv).role == BufferRole::Temporary &&
+          !lasting[member.recv.value];
+      if (!part || !isOurs || !member.sendBox.isContiguous() ||
+          !readsOnlyPart(member.recv, i, member.recvBox, *part)) {
+        why = "more than a rank's own part of it is read, or may be";
+        return false;
+      }
+      parts.push_back(std::move(*part));
+    }
+    for (size_t rank = 0; rank < ranks; ++rank)
+      call.members[rank].recvBox = parts[rank];
+    call.kind = CollectiveKind::ReduceScatter;
+    nodes[i].uses = usesOf(call);
+    nodes[i].name += ".scatter";
+    return true;
+  }
+
+  /// A scalar that is read from a table of `ranks` like it, by a kernel that
+  /// depends on nothing: on the rank alone.
+  bool isRankOffset(uint32_t node, uint32_t ranks) const {
+    const DagNode &offset = dag.nodes[node];
+    auto *call = std::get_if<OpaqueCall>(&offset.work);
+    return call && call->isSlice && before[node].empty() &&
+           (offset.outBytes == 4 || offset.outBytes == 8) &&
+           offset.bytesRead == offset.outBytes * ranks;
+  }
+
+  /// Why a node that reads an all_reduce is not the slice that its rank takes,
+  /// or "". `offsets` are those of the slices before it.
+  std::string faultOfSlice(uint32_t s, uint32_t i, const ReduceFacts &facts,
+                           std::vector<uint32_t> &offsets) const {
+    const DagNode &slice = dag.nodes[s];
+    auto *call = std::get_if<OpaqueCall>(&slice.work);
+    std::optional<BufferId> part = outputOf(slice);
+    std::vector<uint32_t> others = before[s];
+    std::erase(others, i);
+    std::sort(others.begin(), others.end());
+    // More work than an operation per byte is more than a slice.
+    if (!call || call->isCollective || !call->isSlice ||
+        slice.flops > double(slice.outBytes))
+      return "a node that reads it is not a slice";
+    if (slice.outBytes * facts.ranks != facts.bytes)
+      return "a slice of it is not one part per rank";
+    if (!part || part == outputOf(dag.nodes[i]) ||
+        users[part->value].front().node != s)
+      return "a slice of it writes where others do";
+    if (others.empty() ||
+        !std::all_of(others.begin(), others.end(),
+                     [&](uint32_t o) { return isRankOffset(o, facts.ranks); }))
+      return "that each rank takes another part is not in the file: no table "
+             "of one offset per rank";
+    if (!offsets.empty() && offsets != others)
+      return "its slices have several offsets";
+    offsets = std::move(others);
+    return "";
+  }
+
+  bool isSliced(uint32_t i, const ReduceFacts &facts, std::string &why) const {
+    std::optional<BufferId> whole = outputOf(dag.nodes[i]);
+    if (!dag.spmd)
+      why = "the file is not spmd: which part each device takes is not in it";
+    else if (dag.nodes[i].outBytes != facts.bytes || !whole)
+      why = "its output is not what it reduces";
+    else if (after[i].empty())
+      why = "its output is a result";
+    else if (facts.bytes % facts.ranks != 0)
+      why = "its bytes do not divide by its ranks";
+    std::vector<uint32_t> offsets;
+    for (uint32_t s : after[i])
+      if (why.empty())
+        why = faultOfSlice(s, i, facts, offsets);
+    if (!why.empty())
+      return false;
+    // Nobody else may look at the whole.
+    for (const User &user : users[whole->value])
+      if (user.node != i && std::find(after[i].begin(), after[i].end(),
+                                      user.node) == after[i].end()) {
+        why = "its buffer is used by others";
+        return false;
+      }
+    return true;
+  }
+
+  /// The slices go: what they would copy is what each rank receives.
+  bool changeSliced(uint32_t i, const ReduceFacts &facts, std::string &why) {
+    if (!isSliced(i, facts, why))
+      return false;
+    const uint32_t first = after[i].front();
+    const BufferId whole = *outputOf(dag.nodes[i]),
+                   part = *outputOf(dag.nodes[first]);
+    DagNode &scatter = nodes[i];
+    std::get<OpaqueCall>(scatter.work).kind = CollectiveKind::ReduceScatter;
+    scatter.name += ".scatter";
+    scatter.outBytes = dag.nodes[first].outBytes;
+    std::erase_if(scatter.uses, [&](const BufferUse &use) {
+      return use.buffer == whole && use.writes && !use.reads;
+    });
+    for (BufferUse &use : scatter.uses)
+      use.writes = false;
+    scatter.uses.push_back(
+        {part, Box::flat(0, int64_t(scatter.outBytes)), false, true});
+    const DagNode *const was[] = {&dag.nodes[i]};
+    scatter.durationUs = frozenPrice(rewriting, was, scatter);
+    for (uint32_t s : after[i]) {
+      const BufferId copy = *outputOf(dag.nodes[s]);
+      if (copy != part) {
+        if (dag.buffer(copy).role == BufferRole::Resident)
+          dag.buffers[part.value].role = BufferRole::Resident;
+        for (const User &user : users[copy.value])
+          for (BufferUse &use : nodes[user.node].uses)
+            if (use.buffer == copy)
+              use.buffer = part;
+      }
+      madeOf[i].push_back(s);
+      madeOf[s].clear();
+    }
+    return true;
+  }
+
+  Rewriting rewriting;
+  Dag &dag;
+  std::vector<std::vector<User>> users; ///< by buffer, ascending
+  std::vector<bool> lasting;            ///< used while loading or fetching
+  std::vector<std::vector<uint32_t>> before, after; ///< by node
+  std::vector<DagNode> nodes;                       ///< as they become
+  std::vector<std::vector<uint32_t>> madeOf;        ///< empty: it goes
+};
 
 } // namespace
 
-uint32_t scatterReduces(Dag &dag) {
-  std::vector<std::vector<Reader>> readers(dag.buffers.size());
-  std::vector<bool> lasting(dag.buffers.size(), false);
-  for (uint32_t i = 0; i < dag.nodes.size(); ++i)
-    for (const BufferUse &use : dag.nodes[i].uses) {
-      if (use.reads)
-        readers[use.buffer.value].push_back({i, &use});
-      if (dag.nodes[i].phase != Phase::Replay)
-        lasting[use.buffer.value] = true;
-    }
-  uint32_t changes = 0;
-  std::vector<DagNode> nodes = dag.nodes;
-  for (uint32_t i = 0; i < nodes.size(); ++i) {
-    auto *call = std::get_if<CollectiveCall>(&nodes[i].work);
-    if (!call || call->kind != CollectiveKind::AllReduce ||
-        nodes[i].durationUs || call->members.size() < 2)
-      continue;
-    size_t ranks = call->members.size();
-    std::vector<Box> parts;
-    for (size_t rank = 0; rank < ranks; ++rank) {
-      const CollectiveMember &member = call->members[rank];
-      std::optional<Box> part = partOf(member.recvBox, rank, ranks);
-      // What another replay, or the fetch, may read must be whole.
-      bool isOurs = dag.buffer(member.recv).role == BufferRole::Temporary &&
-                    !lasting[member.recv.value];
-      if (!part || !isOurs || !member.sendBox.isContiguous() ||
-          !readsOnlyPart(readers[member.recv.value], i, member.recvBox, *part))
-        break;
-      parts.push_back(std::move(*part));
-    }
-    if (parts.size() < ranks)
-      continue;
-    for (size_t rank = 0; rank < ranks; ++rank)
-      call->members[rank].recvBox = parts[rank];
-    call->kind = CollectiveKind::ReduceScatter;
-    nodes[i].uses = usesOf(*call);
-    nodes[i].name += ".scatter";
-    ++changes;
-  }
-  if (changes > 0)
-    replaceNodes(dag, std::move(nodes));
-  return changes;
+uint32_t scatterReduces(Rewriting rewriting) {
+  return Scattering(rewriting).run();
 }
 
 } // namespace mgpu::planner

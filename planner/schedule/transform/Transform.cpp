@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/schedule/transform/Transform.h"
 
-#include "planner/schedule/transform/FileRewrite.h"
 #include "planner/schedule/transform/Rewrite.h"
 #include "support/Number.h"
 #include "support/Spelling.h"
@@ -177,82 +176,29 @@ uint32_t numChunks(TransformKind kind) {
   }
 }
 
-/// Transforms a DAG some of whose nodes are known only by their cost.
-static Result<uint32_t> transformFile(Dag &dag, const Transform &transform,
-                                      const TransformContext &context) {
-  SkippedCandidates left;
-  Result<uint32_t> changes = 0;
+static uint32_t change(Rewriting rewriting, const Transform &transform) {
   switch (transform.kind) {
-  case TransformKind::Chunk:
-    changes = chunkFileReduces(dag, transform.counts, context, left);
-    break;
-  case TransformKind::Algorithm:
-  case TransformKind::Copies:
-  case TransformKind::Order:
-  case TransformKind::Early:
-  case TransformKind::NoFork:
-    break;
-  case TransformKind::Scatter:
-    changes = scatterFileReduces(dag, context, left);
-    break;
-  case TransformKind::Bucket:
-    changes = bucketFileReduces(dag, context, left);
-    break;
-  case TransformKind::Chunk2:
-  case TransformKind::Chunk4:
-  case TransformKind::Chunk8:
-    changes = chunkFileReduces(dag, numChunks(transform.kind), context, left);
-    break;
-  case TransformKind::Split:
-    changes = splitFileReduces(dag, context, left);
-    break;
-  }
-  if (context.left)
-    *context.left = left.lines();
-  return changes;
-}
-
-static uint32_t transformProgram(Dag &dag, const Transform &transform) {
-  uint32_t changes = 0;
-  switch (transform.kind) {
-  case TransformKind::Chunk:
-    changes = chunkCollectives(dag, transform.counts);
-    break;
   case TransformKind::Algorithm:
   case TransformKind::Order:
   case TransformKind::Early:
   case TransformKind::NoFork:
-    break;
+    return 0;
   case TransformKind::Copies:
-    changes = dropCopies(dag);
-    break;
+    return dropCopies(rewriting.dag);
   case TransformKind::Scatter:
-    changes = scatterReduces(dag);
-    break;
+    return scatterReduces(rewriting);
   case TransformKind::Bucket:
-    changes = bucketReduces(dag);
-    break;
+    return bucketReduces(rewriting);
+  case TransformKind::Chunk:
+    return chunkCollectives(rewriting, transform.counts);
   case TransformKind::Chunk2:
   case TransformKind::Chunk4:
   case TransformKind::Chunk8:
-    changes = chunkCollectives(dag, numChunks(transform.kind));
-    break;
+    return chunkCollectives(rewriting, numChunks(transform.kind));
   case TransformKind::Split:
-    changes = splitReduces(dag);
-    break;
+    return splitReduces(rewriting);
   }
-  return changes;
-}
-
-static bool isProgram(const Dag &dag) {
-  return std::none_of(dag.nodes.begin(), dag.nodes.end(),
-                      [](const DagNode &node) {
-                        return std::holds_alternative<OpaqueCall>(node.work);
-                      });
-}
-
-std::vector<std::vector<NodeId>> chunkGroups(const Dag &dag) {
-  return isProgram(dag) ? programChunkGroups(dag) : fileChunkGroups(dag);
+  return 0;
 }
 
 /// By factor: the nodes it names.
@@ -296,13 +242,11 @@ Result<uint32_t> applyTransform(Dag &dag, const Transform &transform,
                               toString(transform), transform.counts.size(),
                               groups));
   }
-  uint32_t changes = 0;
   std::vector<std::set<std::string>> named = namesOf(dag, context.ops);
-  if (isProgram(dag)) {
-    changes = transformProgram(dag, transform);
-  } else {
-    MGPU_TRY_ASSIGN(changes, transformFile(dag, transform, context));
-  }
+  SkippedCandidates left;
+  const uint32_t changes = change({dag, context.prices, left}, transform);
+  if (context.left)
+    *context.left = left.lines();
   if (changes > 0)
     scaleNew(dag, context.ops, named);
   if (changes > 0)

@@ -11,12 +11,12 @@
 // 0; new ones follow the old. Collectives of a program with a frozen duration
 // come back as they are: it is not known of what they would become.
 //
-// A DAG with nodes known only by their cost (mgpu-dag/2 files) proves less
-// (FileRewrite.h): a slice must say that it is one, a kernel that can be cut
-// must say so, and only the producer of a collective is cut with it. A bucket
-// there is a group of all_reduces that start with one launch, each with buffers
-// of its own (ncclGroupStart, ncclGroupEnd): types and reductions need not be
-// alike, and a file does not say them.
+// Nodes known only by their cost (mgpu-dag/2 files) are nodes with given costs,
+// which say less of themselves: a slice must say that it is one, a kernel that
+// can be cut must say so, and what it reads counts as read by each of its
+// parts. A bucket of them is a group of all_reduces that start with one launch,
+// each with buffers of its own (ncclGroupStart, ncclGroupEnd): types and
+// reductions need not be alike, and a file does not say them.
 
 #include "planner/cost/LatencyEstimator.h"
 #include "planner/plan/SchedulePolicy.h"

@@ -144,6 +144,8 @@ TEST(Bound, IsOfPathsAndWorkWhereAncestorsAreTooMany) {
   EXPECT_EQ(certificate.boundUs, nodes - 1);
   EXPECT_TRUE(check(certificate, problem));
   EXPECT_EQ(argumentOf(certificate), BoundArgument::CriticalPath);
+  EXPECT_NE(explainBound(certificate, problem).find("longest paths alone"),
+            std::string::npos);
 }
 
 TEST(Bound, ProblemsThatMakeNoSenseAreRefused) {

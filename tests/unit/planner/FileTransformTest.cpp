@@ -252,11 +252,46 @@ TEST(FileTransform, AProducerThatCanBeCutIsCutWithItsReduce) {
       EXPECT_EQ(from.back(), to.back());
   }
   Outcome odd = apply(read(text(",\"splittable\":6")), TransformKind::Chunk4);
-  EXPECT_EQ(odd.changes, 0u);
-  EXPECT_NE(odd.left.find("does not divide by 4"), std::string::npos);
+  EXPECT_EQ(odd.changes, 0u) << "six rows are not 64 bytes";
+  EXPECT_NE(odd.left.find("can be cut with it"), std::string::npos);
   Outcome unknown = apply(read(text("")), TransformKind::Chunk2);
   EXPECT_EQ(unknown.changes, 0u);
   EXPECT_NE(unknown.left.find("\"splittable\""), std::string::npos);
+}
+
+TEST(FileTransform, PartsOfAnAxisThatDoesNotDivideAreOfItsRows) {
+  Outcome made =
+      apply(read(R"({"id":0,"kind":"kernel","name":"a","out_bytes":96,
+                     "deps":[],"duration_us":60,"splittable":6},
+                    {"id":1,"kind":"all_reduce","name":"x","bytes":96,
+                     "group":8,"out_bytes":96,"deps":[0],"duration_us":36})"),
+            TransformKind::Chunk4);
+  EXPECT_EQ(made.changes, 1u) << made.left;
+  ASSERT_EQ(made.dag.nodes.size(), 8u);
+  uint64_t kernels = 0, reduces = 0;
+  for (const DagNode &node : made.dag.nodes) {
+    EXPECT_EQ(node.outBytes % 16, 0u);
+    (node.name.starts_with("a") ? kernels : reduces) += node.outBytes;
+  }
+  EXPECT_EQ(kernels, 96u);
+  EXPECT_EQ(reduces, 96u);
+  // Each reduction has the part of one kernel.
+  EXPECT_EQ(made.dag.edges.size(), 4u);
+}
+
+TEST(FileTransform, CopiesOfAFileThatNothingReadsGo) {
+  const std::string kernel =
+      R"({"id":0,"kind":"kernel","name":"a","device":0,"out_bytes":64,
+          "deps":[]},)";
+  const std::string copy =
+      R"({"id":1,"kind":"copy","name":"c","from":0,"to":0,"bytes":64,
+          "deps":[0]},
+         {"id":2,"kind":"kernel","name":"b","device":0,"out_bytes":4,)";
+  Outcome forwarded = apply(read(kernel + copy + R"("deps":[1]})", false),
+                            TransformKind::Copies);
+  EXPECT_EQ(forwarded.changes, 1u) << "b reads what a made";
+  EXPECT_EQ(forwarded.dag.nodes.size(), 2u);
+  ASSERT_EQ(forwarded.dag.edges.size(), 1u);
 }
 
 /// A random step of training: kernels, reductions, slices of them.

@@ -7,6 +7,8 @@
 #include "planner/schedule/MakePlan.h"
 #include "planner/schedule/PlanProof.h"
 #include "planner/schedule/TargetPlan.h"
+#include "planner/schedule/exact/WholeProblem.h"
+#include "planner/schedule/search/OverlapSearch.h"
 #include "planner/schedule/search/WindowSearch.h"
 #include "tests/unit/planner/Machines.h"
 #include "tests/unit/planner/RandomDag.h"
@@ -41,7 +43,40 @@ TEST(DisjunctiveSearch, FindsTheLeastMakespanAndProvesIt) {
       EXPECT_NEAR(search.best().makespan, leastMakespan(problem), 1e-9) << seed;
       Result<void> verdict = check(problem, search.best());
       EXPECT_TRUE(verdict) << verdict.error().message;
+      // Its branches are the witness, of this bound and of none above it.
+      Certificate proof = makespanBound(problem);
+      proof.boundUs = search.best().makespan;
+      proof.argument = search.proof();
+      verdict = check(proof, problem);
+      ASSERT_TRUE(verdict) << seed << ": " << verdict.error().message;
+      proof.boundUs *= 1 + 1e-6;
+      EXPECT_FALSE(check(proof, problem)) << seed;
+      proof.boundUs = search.best().makespan;
+      SearchArgument cut = search.proof();
+      cut.branches.pop_back();
+      proof.argument = cut;
+      EXPECT_FALSE(check(proof, problem)) << seed;
     }
+}
+
+// Nodes that may run side by side have no order to decide on.
+TEST(DisjunctiveSearch, DecidesOnStreamsAlone) {
+  Problem problem = *Problem::create(
+      {{2, 3}, {"a", "b"}, {{0, {0, 1}}, {1, {1, 1}}}, {}, {}, {}, {}});
+  Certificate proof = makespanBound(problem);
+  proof.boundUs = 5;
+  proof.argument = SearchArgument{{{0, 1}, {}, {}}};
+  Result<void> verdict = check(proof, problem);
+  ASSERT_FALSE(verdict);
+  EXPECT_NE(verdict.error().message.find("side by side"), std::string::npos);
+  proof.argument = SearchArgument{{{}}};
+  EXPECT_FALSE(check(proof, problem)) << "nothing refutes 5 us";
+  proof.boundUs = 3;
+  EXPECT_TRUE(check(proof, problem));
+  proof.argument = SearchArgument{{{}, {}}};
+  EXPECT_FALSE(check(proof, problem)) << "a leaf too many";
+  proof.argument = SearchArgument{{{0, 7}, {}, {}}};
+  EXPECT_FALSE(check(proof, problem)) << "there is no node 7";
 }
 
 // Twelve alike nodes, of which no two can run at once, before one that needs
@@ -95,6 +130,44 @@ TEST(WindowRepair, ShortensWhatListPassesLeft) {
   EXPECT_GE(shorter, 8);
 }
 
+// Kernels that share a device: the portfolio proves what the solver for whole
+// numbers does.
+TEST(OverlapSearch, SharesOfResourcesAreSolvedInWholeNumbers) {
+  int solved = 0;
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    Problem problem = randomProblem(seed, {7, 3, 2, true, 4});
+    std::optional<rcpsp::Problem> whole = wholeProblem(problem);
+    ASSERT_EQ(whole.has_value(),
+              std::find(problem.isUnit.begin(), problem.isUnit.end(), false) !=
+                  problem.isUnit.end());
+    if (!whole)
+      continue;
+    // There and back it is the same.
+    Result<Problem> back = problemOf(*whole);
+    ASSERT_TRUE(back) << back.error().message;
+    EXPECT_EQ(leastMakespan(*back), leastMakespan(problem)) << seed;
+    Schedule best;
+    search::OverlapSearch search(problem, seed, [&](const Schedule &schedule) {
+      best = schedule;
+      return 0.0;
+    });
+    rcpsp::Budget budget(1e9, 20'000);
+    ASSERT_TRUE(search.first(budget));
+    const Certificate bound = makespanBound(problem);
+    search.improve(bound, budget);
+    Result<void> verdict = check(problem, best);
+    ASSERT_TRUE(verdict) << verdict.error().message;
+    EXPECT_EQ(best.makespan, leastMakespan(problem)) << seed;
+    EXPECT_LE(search.provenUs(), best.makespan);
+    solved += std::max(search.provenUs(), bound.boundUs) > best.makespan - 1e-9;
+  }
+  EXPECT_GT(solved, 40);
+  // Half a microsecond is no whole number.
+  Problem odd = *Problem::create(
+      {{2.5, 3}, {"a"}, {{0, {0, 0.5}}, {1, {0, 0.75}}}, {}, {}, {}, {}});
+  EXPECT_FALSE(wholeProblem(odd));
+}
+
 static RandomDagOptions smallPrograms() {
   RandomDagOptions options;
   options.maxDevices = 4;
@@ -104,7 +177,7 @@ static RandomDagOptions smallPrograms() {
 
 TEST(ProgramSearch, PlansOfSmallProgramsAreProvenOptimal) {
   RooflineEstimator model = hostModel();
-  int optimal = 0, listOptimal = 0;
+  int optimal = 0, listOptimal = 0, bySearch = 0;
   constexpr int programs = 200;
   for (uint64_t seed = 0; seed < programs; ++seed) {
     Dag dag = randomDag(seed, smallPrograms());
@@ -115,6 +188,22 @@ TEST(ProgramSearch, PlansOfSmallProgramsAreProvenOptimal) {
     ASSERT_LE(plan->lowerBoundUs, plan->makespanUs) << seed;
     optimal += plan->boundVerdict() == "optimal" || plan->makespanUs == 0;
     listOptimal += list.makespanUs <= plan->lowerBoundUs * (1 + 1e-9);
+    if (plan->boundBy == BoundArgument::Search) {
+      // The whole bound has a witness, which comes back from its text.
+      Result<PlanBound> proof = proofOf(*plan, dag);
+      ASSERT_TRUE(proof) << seed << ": " << proof.error().message;
+      const std::string text = toText(proof->certificates);
+      Result<std::vector<Certificate>> back = parseCertificates(text);
+      ASSERT_TRUE(back) << back.error().message;
+      EXPECT_EQ(toText(*back), text);
+      Result<double> proven = checkProof(*plan, dag, *back);
+      ASSERT_TRUE(proven) << seed << ": " << proven.error().message;
+      EXPECT_NEAR(*proven, plan->lowerBoundUs, 1e-8 * plan->lowerBoundUs);
+      Plan bad = *plan;
+      bad.lowerBoundUs = bad.makespanUs = plan->makespanUs * (1 + 1e-6);
+      EXPECT_FALSE(checkProof(bad, dag, *back));
+      ++bySearch;
+    }
     if (seed % 10 == 0) {
       ASSERT_EQ(bruteForceFault(*plan, dag), "") << seed;
       ASSERT_EQ(toText(*plan, dag), toText(*makePlan(dag, {}, &model), dag));
@@ -122,6 +211,8 @@ TEST(ProgramSearch, PlansOfSmallProgramsAreProvenOptimal) {
   }
   RecordProperty("optimal", optimal);
   RecordProperty("list_optimal", listOptimal);
+  RecordProperty("by_search", bySearch);
+  EXPECT_GT(bySearch, 3);
   EXPECT_GE(optimal, programs * 9 / 10);
   EXPECT_GT(optimal, listOptimal + 5);
 }
