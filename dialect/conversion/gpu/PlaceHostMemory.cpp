@@ -307,7 +307,7 @@ LogicalResult Placement::addTwins(ir::LaunchOp launch) {
     bool writes = false;
     memref.replaceUsesWithIf(view, [&](OpOperand &operand) {
       Operation *user = operand.getOwner();
-      if (!launch->isProperAncestor(user))
+      if (!launch->isAncestor(user))
         return false;
       writes |=
           mayWrite(user, memref) ||
