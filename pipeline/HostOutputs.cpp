@@ -56,19 +56,14 @@ std::string valueText(const HostOutput &output, const Array &array) {
                 {"( ", " )", ", ", [](size_t) { return ", "; }});
 }
 
-std::string shapeText(const HostOutput &output, const Array &array,
-                      const void *address) {
-  return fmt::format("{}Memref base@ = {} rank = {} offset = {} sizes = [{}] "
-                     "strides = [{}]",
-                     output.text, address, array.shape.size(), output.offset,
-                     fmt::join(array.shape, ", "),
-                     fmt::join(output.strides, ", "));
-}
-
 std::string memrefText(const HostOutput &output, const Array &array,
                        const void *address) {
   const size_t rank = array.shape.size();
-  std::string text = shapeText(output, array, address) + " data = \n";
+  std::string text = fmt::format(
+      "{}Memref base@ = {} rank = {} offset = {} sizes = [{}] "
+      "strides = [{}] data = \n",
+      output.text, address, rank, output.offset, fmt::join(array.shape, ", "),
+      fmt::join(output.strides, ", "));
   int64_t next = 0;
   const Brackets brackets{
       "[", "]", "," + std::string(rank + 1, ' '),
@@ -96,12 +91,6 @@ giveOutputs(const planner::Program &program, capture::Runner &runner,
       break;
     case HostOutput::Kind::Memref:
       print(memrefText(each, array, bytes.data()));
-      break;
-    case HostOutput::Kind::Shape:
-      print(shapeText(each, array, bytes.data()) + "\n");
-      break;
-    case HostOutput::Kind::Rate:
-      fmt::print(stderr, "{:f} GFLOPS\n", loadNumber(array, 0) / 1e9);
       break;
     case HostOutput::Kind::Value:
       print(valueText(each, array) + each.text);

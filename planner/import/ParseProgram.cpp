@@ -11,6 +11,7 @@
 #include "planner/import/UnknownWords.h"
 
 #include "dialect/conversion/Passes.h"
+#include "dialect/conversion/Schedule.h"
 #include "dialect/mgpu/Diagnostics.h"
 #include "support/FileIO.h"
 
@@ -154,6 +155,9 @@ static Result<ParsedProgram> lower(OwningOpRef<ModuleOp> module,
     return failure(); // on to handlers made before it
   });
   PassManager passes(&context);
+  if (conversion::hasSchedule(*program.module) &&
+      failed(conversion::applySchedule(*program.module)))
+    return fail(std::move(error));
   if (entry && conversion::isTensorProgram(entry)) {
     foldScalars(entry, options.scalars, options.roles);
     conversion::SpmdPipelineOptions spmd;

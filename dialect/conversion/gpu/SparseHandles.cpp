@@ -200,7 +200,7 @@ LogicalResult SparseHandles::make(gpu::CreateBsrOp op, SparseLaunches &) {
   return add(op, op.getSpmat(), matrix);
 }
 
-/// Of each four values side by side the two of the largest sizes stay, the
+/// Keeps two of each four values side by side, those of the largest sizes, the
 /// first ones where sizes are equal.
 static void prune(SparseLaunches &launches, const SparseMatrix &matrix) {
   OpBuilder &b = launches.builder();
