@@ -7,8 +7,6 @@ def Mgpu_OutputKind : I32EnumAttr<"OutputKind",
       I32EnumAttrCase<"Memref", 1, "memref">,
       I32EnumAttrCase<"Value", 2, "value">,
       I32EnumAttrCase<"Check", 3, "check">,
-      I32EnumAttrCase<"Shape", 4, "shape">,
-      I32EnumAttrCase<"Rate", 5, "rate">,
     ]> {
   let cppNamespace = "::mgpu::ir";
   let genSpecializedAttr = 0;
@@ -29,9 +27,6 @@ def Mgpu_OutputOp : Mgpu_CommandOp<"output"> {
       strides, and its elements, as MLIR's `printMemref` functions do;
     - `value`: prints the elements as `vector.print` does, then `text`; without
       dimensions that is one number;
-    - `shape`: the same as `memref`, without the elements;
-    - `rate`: prints the source, one number, as billions of operations a second,
-      on the standard error, as MLIR's `printFlops` does;
     - `check`: stops the program with the message `text` if the source, one
       `i1`, is false.
 

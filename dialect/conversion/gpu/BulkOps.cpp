@@ -281,4 +281,8 @@ LogicalResult BulkExpander::run(ir::LaunchOp launch) {
 
 } // namespace
 
+LogicalResult expandBulkOps(ir::LaunchOp launch) {
+  return BulkExpander().run(launch);
+}
+
 } // namespace mgpu::conversion

@@ -3,6 +3,7 @@
 // Devices, tokens and memory of the gpu dialect's host code.
 #include "dialect/conversion/gpu/GpuHost.h"
 
+#include "dialect/conversion/gpu/HostAccess.h"
 #include "dialect/mgpu/Diagnostics.h"
 #include "dialect/mgpu/HostCode.h"
 
@@ -78,7 +79,7 @@ LogicalResult convert(gpu::AllocOp op, Value device) {
   auto sizes = op.getDynamicSizes().begin();
   for (int64_t &size : shape)
     if (ShapedType::isDynamic(size)) {
-      std::optional<int64_t> known = getConstantIntValue(*sizes++);
+      std::optional<int64_t> known = knownSize(*sizes++);
       if (!known)
         return ir::emitUnsupported(op)
                << "allocates memory of a size that is not a constant";

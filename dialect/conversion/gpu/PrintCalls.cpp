@@ -28,10 +28,6 @@ bool isElementName(StringRef name) {
 }
 
 std::optional<Printer> printerOf(StringRef name) {
-  if (name.consume_front("printMemrefShape"))
-    return isElementName(name)
-               ? std::optional<Printer>({ir::OutputKind::Shape, "Unranked "})
-               : std::nullopt;
   if (name.consume_front("printMemref")) {
     if (name.size() > 2 && name[0] >= '0' && name[0] <= '4' && name[1] == 'd')
       return isElementName(name.drop_front(2))
@@ -49,7 +45,6 @@ std::optional<Printer> printerOf(StringRef name) {
       .Case("printOpen", Printer{ir::OutputKind::Text, "( "})
       .Case("printClose", Printer{ir::OutputKind::Text, " )"})
       .Case("printComma", Printer{ir::OutputKind::Text, ", "})
-      .Case("printFlops", Printer{ir::OutputKind::Rate, ""})
       .Default(std::nullopt);
 }
 
@@ -89,8 +84,7 @@ std::optional<Printer> printerOf(func::CallOp call) {
     return std::nullopt;
   const bool isMemref =
       takesOne && isa<BaseMemRefType>(call.getOperand(0).getType());
-  if (isMemref != (printer->kind == ir::OutputKind::Memref ||
-                   printer->kind == ir::OutputKind::Shape))
+  if (isMemref != (printer->kind == ir::OutputKind::Memref))
     return std::nullopt;
   return printer;
 }
@@ -174,7 +168,6 @@ void convertPrint(Operation *op) {
     Location loc = op->getLoc();
     switch (printer.kind) {
     case ir::OutputKind::Value:
-    case ir::OutputKind::Rate:
       printValue(b, loc, call.getOperand(0), printer,
                  call.getCallee() == "printU64");
       break;
