@@ -88,6 +88,31 @@ Error errorAt(const std::string &location, Error error) {
   return error;
 }
 
+using Objects = std::map<std::string, std::string>;
+
+/// The object for `arch`: its own, else PTX for the nearest architecture before
+/// it, which the driver compiles.
+static Objects::const_iterator objectFor(const Objects &objects,
+                                         const std::string &arch) {
+  auto numberOf = [](const std::string &name) {
+    return std::atoi(name.c_str() + std::min<size_t>(name.size(), 3));
+  };
+  if (auto own = objects.find(arch); own != objects.end())
+    return own;
+  auto best = objects.end();
+  for (auto at = objects.begin(); at != objects.end(); ++at) {
+    // Names that end in a letter are of that architecture alone.
+    const bool isPortable = std::isdigit(uint8_t(at->first.back())) != 0 &&
+                            at->second.find(".version") != std::string::npos &&
+                            !at->second.starts_with("\x7f"
+                                                    "ELF");
+    if (isPortable && numberOf(at->first) <= numberOf(arch) &&
+        (best == objects.end() || numberOf(best->first) < numberOf(at->first)))
+      best = at;
+  }
+  return best;
+}
+
 Result<std::optional<std::vector<std::byte>>>
 givenCubin(const planner::KernelSpec &kernel, const kernels::CudaText &text,
            const std::string &arch) {
@@ -95,7 +120,7 @@ givenCubin(const planner::KernelSpec &kernel, const kernels::CudaText &text,
   const planner::CudaFile *file = kernel.cudaFile();
   if (!file || file->cubins.empty())
     return Cubin();
-  auto at = file->cubins.find(arch);
+  auto at = objectFor(file->cubins, arch);
   if (at != file->cubins.end()) {
     const auto bytes = std::as_bytes(std::span(at->second));
     std::vector<std::byte> cubin(bytes.begin(), bytes.end());

@@ -66,7 +66,8 @@ Result<void> addHostKernels(const LoadedProgram &program,
     auto objects =
         choice ? compileConfig(program, choice->context, choice->config, level)
                : program.compiler().compileKernels(program.dag, level);
-    if (!objects && objects.error().kind == ErrorKind::Unsupported) {
+    if (!objects && (objects.error().kind == ErrorKind::Unsupported ||
+                     objects.error().kind == ErrorKind::Absent)) {
       notes.push_back(fmt::format("no kernels for {}: {}",
                                   forGpusAlone ? "the host" : level,
                                   objects.error().message));

@@ -37,6 +37,25 @@ def ConvertGpuLaunchToMgpu
     "::mlir::ub::UBDialect", "::mlir::vector::VectorDialect"];
 }
 
+def ConvertGpuSparseToLaunches
+    : Pass<"convert-gpu-sparse-to-launches", "::mlir::ModuleOp"> {
+  let summary = "Convert sparse operations of the gpu dialect into launches";
+  let description = [{
+    A handle stands for memory and sizes. Products of sparse matrices (spmv,
+    spmm, sddmm, spgemm) become gpu.launch operations in the order of their
+    tokens, of which each thread computes a row or an element, and adds the
+    terms in the order of memory. Sizes of buffers become 1, as launches need
+    none. Calls that open and close MLIR's sparse libraries are erased.
+
+    An error names handles that loops, branches or calls hand on, and memory
+    with gaps.
+  }];
+  let options = [EntryOption];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+    "::mlir::gpu::GPUDialect", "::mlir::math::MathDialect",
+    "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"];
+}
+
 def PlaceHostMemory : Pass<"mgpu-place-host-memory", "::mlir::ModuleOp"> {
   let summary = "Give host memory that devices use a buffer of device 0";
   let description = [{

@@ -73,6 +73,9 @@ def Mgpu_LaunchOp : Mgpu_Op<"launch", [
     The host target runs it, and the tuner takes from it how far rounding may
     lead results apart.
 
+    With `objects`, a dictionary from architectures to cubins or PTX, the kernel
+    is compiled already, and `source` only says where it comes from.
+
     Constraints, by the label that ends the message about each:
     - (launch_c1) the grid has one to three sizes, and so has the block;
     - (launch_c2) sizes that are constants are at least 1;
@@ -81,8 +84,8 @@ def Mgpu_LaunchOp : Mgpu_Op<"launch", [
     - (launch_c5) the body takes 0, 3, 6, 9 or 12 arguments of type `index`;
     - (launch_c6) workgroup buffers are memrefs of static shape and identity
       layout in the workgroup address space;
-    - (launch_c7) `entry`, `reference`, `tunables`, `reads` and `writes` come
-      with `source` only;
+    - (launch_c7) `entry`, `reference`, `tunables`, `reads`, `writes` and
+      `objects` come with `source` only;
     - (launch_c8) `source` is a string that is not empty;
     - (launch_c9) `entry` is the name of a function in `source`;
     - (launch_c10) `reference` is a symbol;
@@ -98,7 +101,8 @@ def Mgpu_LaunchOp : Mgpu_Op<"launch", [
       least one;
     - (launch_c20) a tunable has at most 64 values;
     - (launch_c21) the tunables have at most 2^20 combinations;
-    - (launch_c22) the values of a tunable are all different.
+    - (launch_c22) the values of a tunable are all different;
+    - (launch_c23) `objects` is a dictionary of strings that is not empty.
   }];
   let arguments = (ins Mgpu_Device:$device, Variadic<AnyType>:$args,
       Variadic<Index>:$grid, Variadic<Index>:$block,

@@ -128,7 +128,8 @@ static LogicalResult verifyTunables(LaunchOp op) {
 
 static LogicalResult verifySource(LaunchOp op) {
   if (!op.hasSource()) {
-    for (StringRef name : {"entry", "reference", "tunables", "reads", "writes"})
+    for (StringRef name :
+         {"entry", "reference", "tunables", "reads", "writes", "objects"})
       if (op->hasAttr(name))
         return op.emitOpError("has '")
                << name << "', which belongs to a kernel given by 'source'"
@@ -144,6 +145,14 @@ static LogicalResult verifySource(LaunchOp op) {
     return op.emitOpError("needs 'entry', the name of an extern \"C\" "
                           "__global__ function in ")
            << source << rule(op, 9);
+  if (Attribute objects = op->getAttr("objects")) {
+    auto all = dyn_cast<DictionaryAttr>(objects);
+    if (!all || all.empty() || !llvm::all_of(all, [](NamedAttribute each) {
+          return isa<StringAttr>(each.getValue());
+        }))
+      return op.emitOpError("'objects' must be like {sm_90 = \"...\"}")
+             << rule(op, 23);
+  }
   if (Attribute reference = op->getAttr("reference");
       reference && !isa<FlatSymbolRefAttr>(reference))
     return op.emitOpError("'reference' must name a function, as in @name")

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "kernels/lower/ExpandNvidia.h"
 
+#include "kernels/lower/ExpandProducts.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -17,65 +20,6 @@ namespace {
 
 Value constant(OpBuilder &b, Location loc, int64_t value) {
   return arith::ConstantIndexOp::create(b, loc, value);
-}
-
-/// A matrix of the subgroup, of which this lane has the elements of `vector`,
-/// in PTX's order.
-Value matrixOf(OpBuilder &b, Location loc, Value vector,
-               gpu::MMAMatrixType type) {
-  auto shape = cast<VectorType>(vector.getType());
-  Value zero =
-      arith::ConstantOp::create(b, loc, b.getZeroAttr(type.getElementType()));
-  Value matrix = gpu::SubgroupMmaConstantMatrixOp::create(b, loc, type, zero);
-  for (int64_t k = 0; k < shape.getNumElements(); ++k) {
-    const int64_t columns = shape.getDimSize(1);
-    Value element = vector::ExtractOp::create(
-        b, loc, vector, ArrayRef<int64_t>{k / columns, k % columns});
-    matrix = gpu::SubgroupMmaInsertThreadLocalOp::create(
-        b, loc, type, element, matrix, constant(b, loc, k));
-  }
-  return matrix;
-}
-
-/// Whether a product of this shape and type is one of a subgroup's matrices.
-bool hasMatrices(nvgpu::MmaSyncOp op) {
-  auto shape = op.getMmaShapeAsArray();
-  Type factor = op.getMatrixA().getType().getElementType();
-  auto is = [&](int64_t m, int64_t n, int64_t k) {
-    return shape[0] == m && shape[1] == n && shape[2] == k;
-  };
-  return (factor.isF16() && is(16, 8, 16)) ||
-         (factor.isF32() && op.getTf32Enabled() && is(16, 8, 8)) ||
-         (factor.isF64() && is(8, 8, 4));
-}
-
-bool expand(nvgpu::MmaSyncOp op) {
-  if (!hasMatrices(op))
-    return false;
-  OpBuilder b(op);
-  Location loc = op.getLoc();
-  auto [m, n, k] = op.getMmaShapeAsArray();
-  auto typeOf = [&](Value vector, int64_t rows, int64_t columns,
-                    StringRef operand) {
-    return gpu::MMAMatrixType::get(
-        {rows, columns}, cast<VectorType>(vector.getType()).getElementType(),
-        operand);
-  };
-  auto sum = typeOf(op.getMatrixC(), m, n, "COp");
-  Value product = gpu::SubgroupMmaComputeOp::create(
-      b, loc, sum,
-      matrixOf(b, loc, op.getMatrixA(), typeOf(op.getMatrixA(), m, k, "AOp")),
-      matrixOf(b, loc, op.getMatrixB(), typeOf(op.getMatrixB(), k, n, "BOp")),
-      matrixOf(b, loc, op.getMatrixC(), sum), UnitAttr(), UnitAttr());
-  auto type = cast<VectorType>(op.getRes().getType());
-  SmallVector<Value> elements;
-  for (int64_t element = 0; element < type.getNumElements(); ++element)
-    elements.push_back(gpu::SubgroupMmaExtractThreadLocalOp::create(
-        b, loc, type.getElementType(), product, constant(b, loc, element)));
-  op.getRes().replaceAllUsesWith(
-      vector::FromElementsOp::create(b, loc, type, elements).getResult());
-  op.erase();
-  return true;
 }
 
 /// The value that lane `lane` has.
@@ -146,11 +90,61 @@ void expand(nvgpu::DeviceAsyncCopyOp op) {
   vector::StoreOp::create(b, loc, value, op.getDst(), op.getDstIndices());
 }
 
-/// An id or size of PTX's registers, which have 32 bits.
-template <typename Asked>
-void answer(Operation *op, gpu::Dimension axis) {
+/// A shuffle of whole subgroups, or within segments of one lane, where each
+/// lane keeps its value. Others stay.
+void expand(NVVM::ShflOp op) {
+  std::optional<int64_t> limits = getConstantIntValue(op.getMaskAndClamp());
+  if (!limits || op.getReturnValueAndIsValid())
+    return;
+  const int64_t segment = *limits >> 8 & 31, clamp = *limits & 31;
+  const bool isUp = op.getKind() == NVVM::ShflKind::up;
   OpBuilder b(op);
-  Value index = Asked::create(b, op->getLoc(), axis);
+  Value result = op.getVal();
+  if (segment == 0 && clamp == (isUp ? 0 : 31)) {
+    const gpu::ShuffleMode mode =
+        isUp                                   ? gpu::ShuffleMode::UP
+        : op.getKind() == NVVM::ShflKind::down ? gpu::ShuffleMode::DOWN
+        : op.getKind() == NVVM::ShflKind::bfly ? gpu::ShuffleMode::XOR
+                                               : gpu::ShuffleMode::IDX;
+    Value width = arith::ConstantIntOp::create(b, op.getLoc(), 32, 32);
+    result = gpu::ShuffleOp::create(b, op.getLoc(), result, op.getOffset(),
+                                    width, mode)
+                 .getShuffleResult();
+  } else if (segment != 31) {
+    return;
+  }
+  op.getRes().replaceAllUsesWith(result);
+  op.erase();
+}
+
+/// All lanes of a subgroup are there, so the first one is elected.
+void expand(NVVM::ElectSyncOp op) {
+  OpBuilder b(op);
+  Location loc = op.getLoc();
+  Value lane = gpu::LaneIdOp::create(b, loc, nullptr);
+  Value is = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, lane,
+                                   constant(b, loc, 0));
+  op.getPred().replaceAllUsesWith(is);
+  op.erase();
+}
+
+/// 1 / x, which is what an approximation may be.
+void expand(nvgpu::RcpOp op) {
+  OpBuilder b(op);
+  auto type = cast<VectorType>(op.getOut().getType());
+  Value one = arith::ConstantOp::create(
+      b, op.getLoc(),
+      DenseElementsAttr::get(type, b.getF32FloatAttr(1).getValue()));
+  op.getOut().replaceAllUsesWith(
+      arith::DivFOp::create(b, op.getLoc(), one, op.getIn()).getResult());
+  op.erase();
+}
+
+/// An id or size of PTX's registers, which have 32 bits.
+template <typename Asked, typename... Axis>
+void answer(Operation *op, Axis... axis) {
+  OpBuilder b(op);
+  Value index = Asked::create(b, op->getLoc(), axis...);
   op->getResult(0).replaceAllUsesWith(
       arith::IndexCastOp::create(b, op->getLoc(), b.getI32Type(), index)
           .getResult());
@@ -178,6 +172,9 @@ void expandRegister(Operation *op) {
       .Case([&](NVVM::GridDimXOp) { answer<gpu::GridDimOp>(op, Dimension::x); })
       .Case([&](NVVM::GridDimYOp) { answer<gpu::GridDimOp>(op, Dimension::y); })
       .Case([&](NVVM::GridDimZOp) { answer<gpu::GridDimOp>(op, Dimension::z); })
+      .Case([&](NVVM::LaneIdOp) { answer<gpu::LaneIdOp>(op, nullptr); })
+      .Case([&](NVVM::WarpSizeOp) { answer<gpu::SubgroupSizeOp>(op, nullptr); })
+      .Case<NVVM::ShflOp, NVVM::ElectSyncOp>([](auto each) { expand(each); })
       .Case<NVVM::BarrierOp, NVVM::Barrier0Op>([&](Operation *) {
         if (op->getNumOperands() > 0 || op->getNumResults() > 0)
           return;
@@ -207,9 +204,13 @@ void expandNvidia(ModuleOp module) {
       op->erase();
   for (Operation *op : found) {
     if (auto product = dyn_cast<nvgpu::MmaSyncOp>(op))
-      expand(product);
+      expandProduct(product);
+    else if (auto sparse = dyn_cast<nvgpu::MmaSparseSyncOp>(op))
+      expandProduct(sparse);
     else if (auto load = dyn_cast<nvgpu::LdMatrixOp>(op))
       expand(load);
+    else if (auto inverse = dyn_cast<nvgpu::RcpOp>(op))
+      expand(inverse);
     else
       expandRegister(op);
   }

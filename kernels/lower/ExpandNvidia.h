@@ -9,8 +9,8 @@ namespace mgpu::kernels {
 /// Writes operations of the nvgpu and nvvm dialects by those of the gpu dialect
 /// that mean the same, so that every target runs them: mma.sync as a product of
 /// a subgroup's matrices, ldmatrix as shuffles of addresses and loads,
-/// asynchronous copies as copies, ids and barriers. The others stay, and are
-/// refused by name.
+/// asynchronous copies as copies, ids, barriers and shuffles. The others stay,
+/// and are refused by name.
 void expandNvidia(mlir::ModuleOp module);
 
 } // namespace mgpu::kernels

@@ -11,6 +11,7 @@
 
 #include "mlir/Conversion/AffineToStandard/AffineToStandard.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/Affine/Transforms/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -104,6 +105,7 @@ LogicalResult normaliseKernel(ModuleOp module, Dim3 block) {
     return failure();
   expandNvidia(module);
   PassManager lowering(module.getContext());
+  lowering.addPass(affine::createAffineExpandIndexOpsPass());
   lowering.addPass(createLowerAffinePass());
   if (failed(lowering.run(module)))
     return failure();

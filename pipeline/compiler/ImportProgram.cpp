@@ -2,6 +2,7 @@
 #include "pipeline/compiler/MlirCompiler.h"
 
 #include "dialect/conversion/Passes.h"
+#include "dialect/conversion/Schedule.h"
 #include "dialect/mgpu/Diagnostics.h"
 #include "dialect/mgpu/MgpuDialect.h"
 #include "kernels/lower/KernelDialects.h"
@@ -31,6 +32,7 @@ DialectRegistry programDialects() {
   registry.insert<ir::MgpuDialect>();
   kernels::registerHostEmitDialects(registry);
   conversion::registerTensorDialects(registry);
+  conversion::registerScheduleDialects(registry);
   return registry;
 }
 

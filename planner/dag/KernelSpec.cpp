@@ -35,6 +35,12 @@ Result<const std::string *> KernelSpec::hostText() const {
     return fail(ErrorKind::Invalid, "kernel " + name + " has no source");
   if (!file->reference.empty())
     return &file->reference;
+  if (file->text.empty() && !file->cubins.empty())
+    return fail(ErrorKind::Absent,
+                "'" + file->entry + "' of " + file->file +
+                    " is compiled for NVIDIA GPUs, and the host target is "
+                    "none; use --target cuda, or give the kernel as a "
+                    "gpu.module, which every target compiles");
   return fail(ErrorKind::Unsupported,
               "'" + file->entry + "' is CUDA C++ in '" + file->file +
                   "', which the host target cannot run; use --target cuda, "

@@ -23,6 +23,7 @@ Result<void> HostMemory::visit(Operation *op) {
       .Case([&](memref::ReinterpretCastOp) { return visitReinterpretCast(op); })
       .Case<memref::CollapseShapeOp, memref::ExpandShapeOp>(
           [&](Operation *reshape) { return visitReshape(reshape); })
+      .Case([&](memref::TransposeOp) { return visitTranspose(op); })
       .Case([&](memref::GetGlobalOp) { return visitGetGlobal(op); })
       .Case([&](memref::DimOp) { return visitDim(op); })
       .Case([&](memref::CopyOp) { return visitCopy(op); })
@@ -169,6 +170,19 @@ Result<void> HostMemory::visitReinterpretCast(Operation *op) {
     return reported(op->emitOpError("reaches outside buffer '")
                     << host.recorder.dag().buffer(view.buffer).name << "'");
   host.set(reinterpret.getResult(), std::move(view));
+  return {};
+}
+
+Result<void> HostMemory::visitTranspose(Operation *op) {
+  auto transpose = cast<memref::TransposeOp>(op);
+  MGPU_TRY_ASSIGN(auto source, host.memrefOf(op, transpose.getIn()));
+  View view{source.buffer, source.offset, {}, {}};
+  for (AffineExpr from : transpose.getPermutation().getResults()) {
+    const unsigned dim = cast<AffineDimExpr>(from).getPosition();
+    view.sizes.push_back(source.sizes[dim]);
+    view.strides.push_back(source.strides[dim]);
+  }
+  host.set(transpose.getResult(), std::move(view));
   return {};
 }
 

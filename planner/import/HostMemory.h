@@ -24,6 +24,7 @@ private:
   Result<void> visitCast(mlir::Operation *op);
   Result<void> visitSubview(mlir::Operation *op);
   Result<void> visitReinterpretCast(mlir::Operation *op);
+  Result<void> visitTranspose(mlir::Operation *op);
   Result<void> visitReshape(mlir::Operation *op);
   Result<void> visitGetGlobal(mlir::Operation *op);
   Result<void> visitDim(mlir::Operation *op);

@@ -10,6 +10,7 @@
 #include "planner/import/SourceNames.h"
 #include "planner/import/UnknownWords.h"
 
+#include "dialect/conversion/Schedule.h"
 #include "dialect/conversion/SpmdPhases.h"
 #include "dialect/mgpu/Diagnostics.h"
 #include "support/FileIO.h"
@@ -176,8 +177,10 @@ static Result<ParsedProgram> lower(OwningOpRef<ModuleOp> module,
   });
   PassManager passes(&context);
   LogicalResult result = success();
+  if (conversion::hasSchedule(*program.module))
+    result = conversion::applySchedule(*program.module);
   const bool isGpu = conversion::isGpuProgram(*program.module, options.entry);
-  if (entry && conversion::isTensorProgram(entry)) {
+  if (succeeded(result) && entry && conversion::isTensorProgram(entry)) {
     foldScalars(entry, options.scalars, options.roles);
     conversion::SpmdPipelineOptions spmd;
     spmd.entry = options.entry;

@@ -123,6 +123,16 @@ std::string pathOf(ir::LaunchOp launch) {
   return path.str().str();
 }
 
+/// Kernels that are compiled already, by architecture.
+std::map<std::string, std::string> objectsOf(ir::LaunchOp launch) {
+  std::map<std::string, std::string> objects;
+  if (auto all = launch->getAttrOfType<DictionaryAttr>("objects"))
+    for (NamedAttribute each : all)
+      objects.emplace(each.getName().str(),
+                      cast<StringAttr>(each.getValue()).getValue().str());
+  return objects;
+}
+
 /// The text of the launch's file, with the entry it names.
 FailureOr<StringRef> readSource(ir::LaunchOp launch,
                                 llvm::StringMap<std::string> &files,
@@ -267,7 +277,10 @@ KernelTable::outlineSource(ir::LaunchOp launch, Dim3 block,
     result.kernel = made->second;
     return result;
   }
-  auto text = readSource(launch, files, pathOf(launch));
+  file.cubins = objectsOf(launch);
+  FailureOr<StringRef> text = StringRef();
+  if (file.cubins.empty())
+    text = readSource(launch, files, pathOf(launch));
   if (failed(text))
     return failure();
   file.file = cast<StringAttr>(launch->getAttr("source")).str();
@@ -278,6 +291,8 @@ KernelTable::outlineSource(ir::LaunchOp launch, Dim3 block,
   Sha256 hash;
   hash.addField("mgpu CUDA file 1").addField(JsonFields::text(file));
   hash.addField(text->str());
+  for (const auto &[arch, object] : file.cubins)
+    hash.addField(arch).addField(object);
   if (*reference) {
     auto module = referenceModule(launch, *reference, dynamicSharedBytes);
     if (failed(module))

@@ -3,6 +3,7 @@
 // Runs our passes and upstream's over programs in the mgpu dialect and every
 // upstream one.
 #include "dialect/conversion/Passes.h"
+#include "dialect/conversion/Schedule.h"
 #include "dialect/mgpu/MgpuDialect.h"
 
 #include "mlir/IR/DialectRegistry.h"
@@ -17,6 +18,7 @@ int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   registry.insert<mgpu::ir::MgpuDialect>();
   mgpu::conversion::registerTensorDialects(registry);
+  mgpu::conversion::registerScheduleDialects(registry);
   mlir::registerAllDialects(registry);
   mlir::registerAllExtensions(registry);
   return mlir::asMainReturnCode(

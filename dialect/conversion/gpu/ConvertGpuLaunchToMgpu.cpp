@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/conversion/Passes.h"
+#include "dialect/conversion/gpu/BulkOps.h"
 #include "dialect/conversion/gpu/GpuHost.h"
 #include "dialect/mgpu/Diagnostics.h"
 #include "dialect/mgpu/HostCode.h"
@@ -7,6 +8,8 @@
 #include "mlir/Conversion/ControlFlowToSCF/ControlFlowToSCF.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/Dominance.h"
 #include "mlir/IR/IRMapping.h"
@@ -193,6 +196,7 @@ void hoistGlobals(ir::LaunchOp launch) {
 LogicalResult launch(gpu::AsyncOpInterface op, const DefaultDevice &now,
                      const Shape &shape, StringRef name, Region &body,
                      ValueRange known, const Attributions &memory) {
+  nameMemorySpaces(body.getParentOp());
   if (failed(liftBranches(body)) || failed(checkKernel(op, memory)))
     return failure();
   FailureOr<Value> device = deviceFor(op, now);
@@ -224,8 +228,9 @@ LogicalResult launch(gpu::AsyncOpInterface op, const DefaultDevice &now,
                 .getResult());
   for (Operation &each : from.without_terminator())
     b.clone(each, map);
+  placeWorkgroupGlobals(made);
   hoistGlobals(made);
-  if (failed(answerClusters(op, shape, made)))
+  if (failed(answerClusters(op, shape, made)) || failed(expandBulkOps(made)))
     return failure();
   return verify(made);
 }
@@ -257,17 +262,93 @@ LogicalResult checkKnown(gpu::LaunchFuncOp op,
   return success();
 }
 
+/// What an object for NVIDIA GPUs is compiled for and, as the launch passes it,
+/// what is compiled.
+std::optional<NamedAttribute> objectFrom(Attribute attribute) {
+  auto object = dyn_cast<gpu::ObjectAttr>(attribute);
+  auto target =
+      object ? dyn_cast<NVVM::NVVMTargetAttr>(object.getTarget()) : nullptr;
+  if (!target || object.getFormat() == gpu::CompilationTarget::Offload)
+    return std::nullopt;
+  std::string bytes = object.getObject().str();
+  if (object.getFormat() == gpu::CompilationTarget::Assembly &&
+      (bytes.empty() || bytes.back() != '\0'))
+    bytes += '\0'; // as the driver wants it
+  MLIRContext *context = attribute.getContext();
+  return NamedAttribute(StringAttr::get(context, target.getChip()),
+                        StringAttr::get(context, bytes));
+}
+
+/// MLIR's kernels take a memref as its memory, twice, its offset, sizes and
+/// strides.
+LogicalResult addDescriptor(OpBuilder &b, Operation *op, Value memref,
+                            SmallVectorImpl<Value> &args) {
+  auto type = dyn_cast<MemRefType>(memref.getType());
+  SmallVector<int64_t> strides;
+  int64_t offset = 0;
+  if (!type || failed(type.getStridesAndOffset(strides, offset)) ||
+      llvm::is_contained(ArrayRef(strides), ShapedType::kDynamic) ||
+      offset != 0)
+    return ir::emitUnsupported(op)
+           << "passes memory of type " << memref.getType()
+           << " to a kernel that is compiled already: its strides are not "
+              "constants, or it has an offset";
+  auto constant = [&](int64_t value) -> Value {
+    return arith::ConstantIndexOp::create(b, op->getLoc(), value);
+  };
+  args.append({memref, memref, constant(0)});
+  for (int64_t dim = 0; dim < type.getRank(); ++dim)
+    args.push_back(
+        b.createOrFold<memref::DimOp>(op->getLoc(), memref, constant(dim)));
+  for (int64_t stride : strides)
+    args.push_back(constant(stride));
+  return success();
+}
+
+/// A launch of a kernel that is compiled already.
+LogicalResult launchBinary(gpu::LaunchFuncOp op, gpu::BinaryOp binary,
+                           const DefaultDevice &now) {
+  const Shape shape = shapeOf(op);
+  SmallVector<NamedAttribute> objects;
+  for (Attribute each : binary.getObjects())
+    if (auto object = objectFrom(each))
+      objects.push_back(*object);
+  if (objects.empty() || !shape.cluster.empty())
+    return ir::emitUnsupported(op)
+           << (objects.empty() ? "names a gpu.binary without an object for "
+                                 "NVIDIA GPUs (#nvvm.target)"
+                               : "gives clusters to a kernel that is compiled "
+                                 "already");
+  FailureOr<Value> device = deviceFor(op, now);
+  if (failed(device))
+    return failure();
+  OpBuilder b(op);
+  SmallVector<Value> args;
+  for (Value operand : op.getKernelOperands()) {
+    if (!isa<BaseMemRefType>(operand.getType()))
+      args.push_back(operand);
+    else if (failed(addDescriptor(b, op, operand, args)))
+      return failure();
+  }
+  Value stream = streamOf(b, op, *device);
+  auto made =
+      ir::LaunchOp::create(b, op->getLoc(), *device, shape.grid, shape.block,
+                           stream, args, TypeRange(), shape.dynamicSharedBytes);
+  made->setAttr("source",
+                b.getStringAttr("gpu.binary @" + binary.getSymName()));
+  made->setAttr("entry", b.getStringAttr(op.getKernelName().getValue()));
+  made->setAttr("objects", b.getDictionaryAttr(objects));
+  return verify(made);
+}
+
 LogicalResult launchFunc(gpu::LaunchFuncOp op, const DefaultDevice &now) {
   if (op.getAsyncObject())
     return ir::emitUnsupported(op)
            << "names a stream of another dialect: leave "
               "it out, or write an mgpu.launch";
-  if (isa_and_nonnull<gpu::BinaryOp>(
+  if (auto binary = dyn_cast_or_null<gpu::BinaryOp>(
           SymbolTable::lookupNearestSymbolFrom(op, op.getKernelModuleName())))
-    return ir::emitAbsent(op)
-           << "names a kernel compiled for GPUs (gpu.binary), and nothing here "
-              "loads it; give the kernel as a gpu.module, which every target "
-              "compiles";
+    return launchBinary(op, binary, now);
   Operation *found =
       SymbolTable::lookupNearestSymbolFrom(op, op.getKernelAttr());
   if (!found) // MLIR looks only at launches that no loop is around
@@ -294,7 +375,9 @@ LogicalResult launchFunc(gpu::LaunchFuncOp op, const DefaultDevice &now) {
 }
 
 LogicalResult launchBody(gpu::LaunchOp op, const DefaultDevice &now) {
-  return launch(op, now, shapeOf(op), "launch", op.getBody(), {},
+  auto name = op->getAttrOfType<StringAttr>("mgpu.name");
+  return launch(op, now, shapeOf(op), name ? name.getValue() : "launch",
+                op.getBody(), {},
                 {op.getWorkgroupAttributions(), op.getPrivateAttributions()});
 }
 
@@ -454,6 +537,11 @@ struct ConvertGpuLaunchToMgpu
       if (failed(retypeTokens(function)) ||
           failed(Converter().visit(function.getBody(), now)))
         return signalPassFailure();
+      // Launches have what these describe.
+      function.walk([](nvgpu::TmaCreateDescriptorOp map) {
+        if (map->use_empty())
+          map.erase();
+      });
     }
     for (auto inner :
          llvm::make_early_inc_range(getOperation().getOps<gpu::GPUModuleOp>()))

@@ -3,6 +3,7 @@
 // Devices, tokens and memory of the gpu dialect's host code.
 #include "dialect/conversion/gpu/GpuHost.h"
 
+#include "dialect/conversion/gpu/HostAccess.h"
 #include "dialect/mgpu/Diagnostics.h"
 #include "dialect/mgpu/HostCode.h"
 
@@ -10,6 +11,7 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/Interfaces/ViewLikeInterface.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 #include <numeric>
@@ -77,7 +79,7 @@ LogicalResult convert(gpu::AllocOp op, Value device) {
   auto sizes = op.getDynamicSizes().begin();
   for (int64_t &size : shape)
     if (ShapedType::isDynamic(size)) {
-      std::optional<int64_t> known = getConstantIntValue(*sizes++);
+      std::optional<int64_t> known = knownSize(*sizes++);
       if (!known)
         return ir::emitUnsupported(op)
                << "allocates memory of a size that is not a constant";
@@ -100,14 +102,38 @@ LogicalResult convert(gpu::AllocOp op, Value device) {
   return success();
 }
 
+/// An operation behind `op` that uses the memory, or a view of it; null where
+/// there is none.
+Operation *useBehind(Operation *op, Value memref) {
+  SmallVector<Value> todo{ir::rootOf(memref)};
+  while (!todo.empty())
+    for (Operation *user : todo.pop_back_val().getUsers()) {
+      if (isa<ViewLikeOpInterface>(user)) {
+        todo.append(user->result_begin(), user->result_end());
+        continue;
+      }
+      Operation *there = op->getBlock()->findAncestorOpInBlock(*user);
+      if (there && op->isBeforeInBlock(there))
+        return user;
+    }
+  return nullptr;
+}
+
 /// Memory that is freed in the order of tokens lives to the program's end: only
-/// the host frees.
-void convert(gpu::DeallocOp op, Value device) {
+/// the host frees. What follows here may not use it.
+LogicalResult convert(gpu::DeallocOp op, Value device) {
+  if (Operation *user = useBehind(op, op.getMemref())) {
+    InFlightDiagnostic diagnostic = ir::emitProgramError(user)
+                                    << "uses memory that is freed before it";
+    diagnostic.attachNote(op.getLoc()) << "freed here";
+    return diagnostic;
+  }
   OpBuilder b(op);
   if (streamOf(b, op, device))
-    return;
+    return success();
   Value owner = ownerOf(op, op.getMemref());
   ir::FreeOp::create(b, op.getLoc(), op.getMemref(), owner);
+  return success();
 }
 
 void convert(gpu::MemcpyOp op, Value device) {
@@ -176,10 +202,10 @@ bool isMemoryOp(Operation *op) {
 LogicalResult convertMemoryOp(Operation *op, Value device) {
   LogicalResult result =
       llvm::TypeSwitch<Operation *, LogicalResult>(op)
-          .Case<gpu::AllocOp, gpu::MemsetOp>(
+          .Case<gpu::AllocOp, gpu::DeallocOp, gpu::MemsetOp>(
               [&](auto each) { return convert(each, device); })
-          .Case<gpu::DeallocOp, gpu::MemcpyOp>([&](auto each) {
-            convert(each, device);
+          .Case([&](gpu::MemcpyOp copy) {
+            convert(copy, device);
             return success();
           })
           .Case([&](gpu::WaitOp wait) {

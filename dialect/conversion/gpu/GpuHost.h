@@ -43,6 +43,9 @@ mlir::Value streamOf(mlir::OpBuilder &b, mlir::gpu::AsyncOpInterface op,
 mlir::LogicalResult convertMemoryOp(mlir::Operation *op, mlir::Value device);
 bool isMemoryOp(mlir::Operation *op);
 
+/// Whether `op` works with handles of sparse matrices or dense tensors.
+bool isSparse(mlir::Operation *op);
+
 /// Makes an mgpu.output of a call of a printing function of MLIR's runner, or
 /// of a vector.print, and erases it. Nothing where `op` is neither.
 void convertPrint(mlir::Operation *op);

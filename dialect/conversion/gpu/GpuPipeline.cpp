@@ -16,7 +16,7 @@ bool isGpuProgram(ModuleOp module, StringRef entry) {
   ir::walkHostCode(module, entry, [&](Operation *op) {
     touches |= touchesMemory(op);
     usesMgpu |= isa_and_nonnull<ir::MgpuDialect>(op->getDialect());
-    isGpu |= isPrint(op) || isa<gpu::SetDefaultDeviceOp>(op) ||
+    isGpu |= isPrint(op) || isSparse(op) || isa<gpu::SetDefaultDeviceOp>(op) ||
              (isMemoryOp(op) && !isa<gpu::WaitOp>(op));
     if (!isa<gpu::LaunchOp, gpu::LaunchFuncOp>(op))
       return;
@@ -33,6 +33,7 @@ void buildGpuPipeline(OpPassManager &passes,
   const std::string &entry = options.entry;
   // Without MLIR's own clean-up between, which would move operations.
   passes.addPass(createInlinerPass({}, [](OpPassManager &) {}));
+  passes.addPass(createConvertGpuSparseToLaunches({entry}));
   passes.addPass(createConvertGpuLaunchToMgpu({entry}));
   passes.addPass(createPlaceHostMemory({entry, options.devices}));
   passes.addPass(createOutlineHostCode({entry}));

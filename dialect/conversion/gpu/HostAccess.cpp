@@ -7,6 +7,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/Interfaces/ControlFlowInterfaces.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -42,6 +43,27 @@ bool mayWrite(Operation *op, Value memref) {
     return isa<MemoryEffects::Write>(each.getEffect()) &&
            (!each.getValue() || each.getValue() == memref);
   });
+}
+
+std::optional<int64_t> knownSize(Value size) {
+  if (std::optional<int64_t> constant = getConstantIntValue(size))
+    return constant;
+  auto dim = size.getDefiningOp<memref::DimOp>();
+  std::optional<int64_t> index =
+      dim ? getConstantIntValue(dim.getIndex()) : std::nullopt;
+  if (!index)
+    return std::nullopt;
+  Value memref = dim.getSource();
+  while (true) {
+    auto type = dyn_cast<MemRefType>(memref.getType());
+    if (type && *index >= 0 && *index < type.getRank() &&
+        !type.isDynamicDim(unsigned(*index)))
+      return type.getDimSize(unsigned(*index));
+    auto cast = memref.getDefiningOp<memref::CastOp>();
+    if (!cast)
+      return std::nullopt;
+    memref = cast.getSource();
+  }
 }
 
 /// What may flow into a memref that is not a view.

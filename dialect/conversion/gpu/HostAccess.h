@@ -16,6 +16,10 @@ bool touchesMemory(mlir::Operation *op);
 /// Whether `op` may write to the memref that it takes.
 bool mayWrite(mlir::Operation *op, mlir::Value memref);
 
+/// A size of memory, where the text shows it: a constant, or a dimension of a
+/// memref that has a static one.
+std::optional<int64_t> knownSize(mlir::Value size);
+
 /// The memrefs that `memref` may be, or be a view of: through views, and
 /// through what loops and branches carry.
 llvm::SetVector<mlir::Value> rootsOf(mlir::Value memref);

@@ -129,7 +129,7 @@ LogicalResult Placement::placeAllocation(Operation *op) {
   auto sizes = op->getOperands().begin();
   for (int64_t &size : shape)
     if (ShapedType::isDynamic(size)) {
-      std::optional<int64_t> known = getConstantIntValue(*sizes++);
+      std::optional<int64_t> known = knownSize(*sizes++);
       if (!known || *known < 0)
         return ir::emitUnsupported(op) << "is memory that devices use, of a "
                                           "size that is not a constant";
@@ -307,7 +307,7 @@ LogicalResult Placement::addTwins(ir::LaunchOp launch) {
     bool writes = false;
     memref.replaceUsesWithIf(view, [&](OpOperand &operand) {
       Operation *user = operand.getOwner();
-      if (!launch->isProperAncestor(user))
+      if (!launch->isAncestor(user))
         return false;
       writes |=
           mayWrite(user, memref) ||

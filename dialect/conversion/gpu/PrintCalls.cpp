@@ -3,6 +3,8 @@
 // What MLIR's runner prints: calls of mlir_runner_utils and vector.print.
 #include "dialect/conversion/gpu/GpuHost.h"
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -46,11 +48,36 @@ std::optional<Printer> printerOf(StringRef name) {
       .Default(std::nullopt);
 }
 
+/// What a pointer to the start of a constant of the module points to, as text
+/// that ends at a zero.
+std::optional<StringRef> textAt(Value pointer) {
+  if (auto start = pointer.getDefiningOp<LLVM::GEPOp>())
+    if (start.getDynamicIndices().empty() &&
+        llvm::all_of(start.getRawConstantIndices(),
+                     [](int32_t index) { return index == 0; }))
+      pointer = start.getBase();
+  auto address = pointer.getDefiningOp<LLVM::AddressOfOp>();
+  if (!address)
+    return std::nullopt;
+  auto global = SymbolTable::lookupNearestSymbolFrom<LLVM::GlobalOp>(
+      address, address.getGlobalNameAttr());
+  auto text = global ? dyn_cast_or_null<StringAttr>(global.getValueOrNull())
+                     : StringAttr();
+  if (!text || !text.getValue().contains('\0'))
+    return std::nullopt;
+  return text.getValue().split('\0').first;
+}
+
 std::optional<Printer> printerOf(func::CallOp call) {
   auto callee = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(
       call, call.getCalleeAttr());
   if (!callee || !callee.isExternal() || call.getNumResults() > 0)
     return std::nullopt;
+  if (call.getCallee() == "printString" && call.getNumOperands() == 1) {
+    std::optional<StringRef> text = textAt(call.getOperand(0));
+    return text ? std::optional<Printer>({ir::OutputKind::Text, *text})
+                : std::nullopt;
+  }
   auto printer = printerOf(call.getCallee());
   const bool takesOne = printer && printer->kind != ir::OutputKind::Text;
   if (!printer || call.getNumOperands() != (takesOne ? 1 : 0))
@@ -63,7 +90,7 @@ std::optional<Printer> printerOf(func::CallOp call) {
 }
 
 /// Prints a value by way of memory.
-void printValue(OpBuilder &b, Location loc, Value value, StringRef after,
+void printValue(OpBuilder &b, Location loc, Value value, Printer printer,
                 bool isUnsigned) {
   auto vector = dyn_cast<VectorType>(value.getType());
   Type element = vector ? vector.getElementType() : value.getType();
@@ -86,8 +113,7 @@ void printValue(OpBuilder &b, Location loc, Value value, StringRef after,
   } else {
     memref::StoreOp::create(b, loc, value, memory, ValueRange());
   }
-  ir::OutputOp::create(b, loc, ir::OutputKind::Value, after, memory,
-                       isUnsigned);
+  ir::OutputOp::create(b, loc, printer.kind, printer.text, memory, isUnsigned);
 }
 
 void convert(vector::PrintOp op) {
@@ -110,7 +136,8 @@ void convert(vector::PrintOp op) {
     break;
   }
   if (op.getSource())
-    return printValue(b, op.getLoc(), op.getSource(), after, false);
+    return printValue(b, op.getLoc(), op.getSource(),
+                      {ir::OutputKind::Value, after}, false);
   // The punctuation follows a value; a text stands for itself.
   StringRef text = after;
   if (std::optional<StringAttr> literal = op.getStringLiteral())
@@ -138,15 +165,32 @@ void convertPrint(Operation *op) {
   } else {
     auto call = cast<func::CallOp>(op);
     const Printer printer = *printerOf(call);
-    if (printer.kind == ir::OutputKind::Value)
-      printValue(b, op->getLoc(), call.getOperand(0), printer.text,
+    Location loc = op->getLoc();
+    switch (printer.kind) {
+    case ir::OutputKind::Value:
+      printValue(b, loc, call.getOperand(0), printer,
                  call.getCallee() == "printU64");
-    else
-      ir::OutputOp::create(
-          b, op->getLoc(), printer.kind, printer.text,
-          call.getNumOperands() > 0 ? call.getOperand(0) : Value(), false);
+      break;
+    case ir::OutputKind::Text:
+      ir::OutputOp::create(b, loc, printer.kind, printer.text, Value(), false);
+      break;
+    default:
+      ir::OutputOp::create(b, loc, printer.kind, printer.text,
+                           call.getOperand(0), false);
+    }
   }
+  SmallVector<Value> operands(op->getOperands());
   op->erase();
+  // The address of a text that was printed is of no other use.
+  for (Value operand : operands)
+    while (Operation *from = operand.getDefiningOp()) {
+      if (!isa<LLVM::GEPOp, LLVM::AddressOfOp>(from) || !from->use_empty())
+        break;
+      operand = from->getNumOperands() > 0 ? from->getOperand(0) : Value();
+      from->erase();
+      if (!operand)
+        break;
+    }
 }
 
 } // namespace mgpu::conversion

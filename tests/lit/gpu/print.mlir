@@ -22,6 +22,7 @@
 // CHECK-NEXT:0.123457
 // CHECK-NEXT:( 1.5, 0.25 )
 // CHECK-NEXT:hello
+// CHECK-NEXT:there
 // CHECK-NEXT:prepare {{.*}}
 
 func.func @main() {
@@ -64,6 +65,8 @@ func.func @main() {
   vector.print %y : f64 punctuation <close>
   call @printNewline() : () -> ()
   vector.print str "hello\n"
+  %p = llvm.mlir.addressof @there : !llvm.ptr
+  call @printString(%p) : (!llvm.ptr) -> ()
   return
 }
 func.func private @printMemrefF32(memref<*xf32>)
@@ -72,3 +75,5 @@ func.func private @printMemrefI32(memref<*xi32>)
 func.func private @printF32(f32)
 func.func private @printComma()
 func.func private @printNewline()
+func.func private @printString(!llvm.ptr)
+llvm.mlir.global internal constant @there("there\0A\00")

@@ -155,3 +155,11 @@ func.func @tunables(%d: !mgpu.device, %n: index) {
   mgpu.launch %d grid(%n) block(%n) attributes {source = "k.cu", entry = "k", tunables = [1]}
   return
 }
+
+// -----
+
+func.func @objects(%d: !mgpu.device, %n: index) {
+  // expected-error @below {{'objects' must be like {sm_90 = "..."} [launch_c23]}}
+  mgpu.launch %d grid(%n) block(%n) attributes {source = "gpu.binary @k", entry = "k", objects = {sm_90 = 3 : i32}}
+  return
+}
