@@ -45,6 +45,13 @@ std::optional<Unit> unitOf(mpmd::FragmentOp op) {
   return Unit{op, kind, int64_t(counter.getValue().getZExtValue()), 0};
 }
 
+/// The direction in which data goes. Both parts of backward work take what
+/// comes to it.
+PipelineWork::Kind wayOf(PipelineWork::Kind kind) {
+  return kind == PipelineWork::Kind::Weights ? PipelineWork::Kind::Backward
+                                             : kind;
+}
+
 /// All units, with their levels.
 std::vector<Unit> findUnits(Block &body) {
   std::vector<Unit> units;
@@ -63,7 +70,7 @@ std::vector<Unit> findUnits(Block &body) {
       reached[&op] = std::move(before);
       continue;
     }
-    const std::pair key(unit->kind, unit->microbatch);
+    const std::pair key(wayOf(unit->kind), unit->microbatch);
     if (auto at = before.find(key); at != before.end())
       unit->level =
           at->second.level + (at->second.mesh != fragment.getMeshName());
@@ -73,8 +80,8 @@ std::vector<Unit> findUnits(Block &body) {
   return units;
 }
 
-/// By mesh and kind of work: the levels at which it works.
-using Levels = llvm::MapVector<StringRef, std::array<std::set<int64_t>, 3>>;
+/// By mesh and direction: the levels at which it works.
+using Levels = llvm::MapVector<StringRef, std::array<std::set<int64_t>, 2>>;
 
 /// Where data goes through the meshes and back, so that two stages follow each
 /// other on the last one: the name of the first of these. Else empty.
@@ -138,7 +145,7 @@ Pipeline findPipeline(func::FuncOp function) {
   for (const Unit &unit : units) {
     counters.insert(unit.microbatch);
     mpmd::FragmentOp op = unit.op;
-    levels[op.getMeshName()][size_t(unit.kind)].insert(unit.level);
+    levels[op.getMeshName()][size_t(wayOf(unit.kind))].insert(unit.level);
   }
   Pipeline pipeline;
   pipeline.size.microbatches = int64_t(counters.size());
@@ -164,7 +171,8 @@ Pipeline findPipeline(func::FuncOp function) {
     });
     if (mesh == pipeline.meshes.end())
       continue;
-    const std::set<int64_t> &mine = levels[mesh->name][size_t(unit.kind)];
+    const std::set<int64_t> &mine =
+        levels[mesh->name][size_t(wayOf(unit.kind))];
     int64_t stage = positionIn(mine, unit.level);
     if (unit.kind !=
         PipelineWork::Kind::Forward) // they come back to the last stage first
