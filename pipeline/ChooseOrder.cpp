@@ -5,8 +5,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <optional>
+#include <tuple>
 
 namespace mgpu::pipeline {
 
@@ -78,6 +80,49 @@ Result<OrderChoice> chooseOrder(LoadedProgram &program, PlanOptions options) {
   MGPU_TRY_ASSIGN(OrderChoice choice, chooseOrder(program, planOf, [] {}));
   fmt::print(stderr, "mgpu-tune: {}", toText(choice));
   return choice;
+}
+
+/// What no other point beats in memory and time, by falling memory.
+static std::vector<FrontPoint> paretoOf(std::vector<FrontPoint> points) {
+  std::ranges::sort(points, {}, [](const FrontPoint &point) {
+    return std::tuple(point.memory, point.chosenUs, point.order);
+  });
+  std::vector<FrontPoint> kept;
+  for (FrontPoint &point : points)
+    if (kept.empty() || point.chosenUs < kept.back().chosenUs)
+      kept.push_back(std::move(point));
+  std::ranges::reverse(kept);
+  return kept;
+}
+
+Result<Front> makeFrontOfOrders(const LoadedProgram &program,
+                                const MachineRequest &request) {
+  auto own = makeFront(program.dag, request);
+  if (program.schedules.empty())
+    return own;
+  Front all;
+  auto add = [&](const std::string &name, Result<Front> front) {
+    if (!front)
+      return;
+    for (FrontPoint &point : front->points) {
+      point.order = name;
+      all.points.push_back(std::move(point));
+    }
+    all.stopped = std::move(front->stopped);
+  };
+  for (const std::string &name : program.schedules) {
+    const Result<LoadedProgram> ordered = loadOrder(program, name);
+    if (ordered)
+      add(name, makeFront(ordered->dag, request));
+    else if (ordered.error().kind == ErrorKind::Internal)
+      return fail(ordered.error());
+  }
+  const Error ownError = own ? Error{} : own.error();
+  add(ownOrder, std::move(own));
+  if (all.points.empty())
+    return fail(ownError);
+  all.points = paretoOf(std::move(all.points));
+  return all;
 }
 
 } // namespace mgpu::pipeline

@@ -5,6 +5,7 @@
 // `--schedule auto`: a pipeline is planned in the planner's own order and in
 // that of each named schedule it can take, and the shortest plan wins.
 
+#include "pipeline/MachinePlan.h"
 #include "pipeline/MakePlan.h"
 
 #include <functional>
@@ -43,6 +44,11 @@ Result<OrderChoice> chooseOrder(LoadedProgram &program, const PlanOf &planOf,
 /// The same by plans for the host, to which nothing of the program is changed
 /// but its order. Nothing is planned where there is nothing to choose.
 Result<OrderChoice> chooseOrder(LoadedProgram &program, PlanOptions options);
+
+/// makeFront() of the planner's own order, and for a pipeline that was loaded
+/// with the schedule "auto" of all orders: what no other point beats in both.
+Result<Front> makeFrontOfOrders(const LoadedProgram &program,
+                                const MachineRequest &request);
 
 } // namespace mgpu::pipeline
 

@@ -13,6 +13,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iostream>
+#include <iterator>
 
 namespace mgpu::pipeline {
 
@@ -57,8 +59,8 @@ Result<void> checkMadeFor(const LoadedProgram &program,
                 fmt::format("--no-fusion: the kernels of a bundle are made: "
                             "make it again from {}",
                             origin.source));
-  for (const char *option :
-       {"--node-limit", "--roll-from", "--devices", "--assign", "--schedule"})
+  for (const char *option : {"--node-limit", "--roll-from", "--devices",
+                             "--assign", "--schedule", "--remat"})
     if (options.given.count(option))
       return fail(ErrorKind::Usage,
                   fmt::format("{}: the nodes of a bundle are made: make it "
@@ -196,6 +198,7 @@ const Format formats[] = {
       {"--devices", holdsNodes},
       {"--assign", holdsNodes},
       {"--schedule", holdsNodes},
+      {"--remat", holdsNodes},
       {"--roll-from", holdsNodes},
       {"--no-fusion", holdsNodes},
       {"--tensor-cores", holdsNodes}},
@@ -214,9 +217,6 @@ static void findNeeded(LoadedProgram &program) {
 
 Result<LoadedProgram> loadOrder(const LoadedProgram &program,
                                 const std::string &schedule) {
-  if (program.from.file == "-")
-    return fail(ErrorKind::Usage, "the standard input is read once; give a "
-                                  "file");
   LoadOptions options = program.from;
   options.schedule = schedule;
   ImportOptions import = options;
@@ -230,10 +230,15 @@ Result<LoadedProgram> loadOrder(const LoadedProgram &program,
   return ordered;
 }
 
-Result<LoadedProgram> loadProgram(const LoadOptions &options,
+Result<LoadedProgram> loadProgram(const LoadOptions &given,
                                   std::vector<Message> *messages) {
+  LoadOptions options = given;
   if (options.file != "-")
     MGPU_TRY(checkReadable(options.file));
+  else if (options.schedule == "auto") // it is read once for each order
+    options.text = std::make_shared<const std::string>(
+        std::istreambuf_iterator<char>(std::cin),
+        std::istreambuf_iterator<char>());
   const Format &format =
       *std::find_if(std::begin(formats), std::end(formats),
                     [&](const Format &f) { return f.accepts(options.file); });

@@ -16,8 +16,7 @@ Result<LoadedProgram> loadProgram(const LoadOptions &options,
                                   std::vector<Message> *messages = nullptr);
 
 /// The same .mlir program in the order of a named schedule. It says nothing on
-/// stderr that it has said before. A program from the standard input cannot be
-/// read again: Usage.
+/// stderr that it has said before.
 Result<LoadedProgram> loadOrder(const LoadedProgram &program,
                                 const std::string &schedule);
 

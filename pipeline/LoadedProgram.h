@@ -26,6 +26,8 @@ const Compiler &noCompiler();
 /// What an .mlir program is specialised by.
 struct ImportOptions {
   std::string file;
+  /// What the file has, where it is the standard input and was read.
+  std::shared_ptr<const std::string> text = nullptr;
   std::string entry = "main";
   /// Values and roles by an argument's name or number, as the user wrote them.
   std::map<std::string, std::string> arguments, roles;
@@ -37,6 +39,8 @@ struct ImportOptions {
   /// The order of an mpmd program's fragments (docs/schedules.md); empty is the
   /// planner's own, and "auto" what chooseOrder() finds best.
   std::string schedule;
+  /// Backward work computes forward work again, rather than keep its results.
+  bool remat = false;
   bool isQuiet = false;           ///< diagnostics are not printed
   bool reportSharding = false;    ///< fill LoadedProgram::sharding
   uint64_t nodeLimit = 4'000'000; ///< most nodes of the unrolled program

@@ -40,6 +40,7 @@ struct FrontPoint {
   double makespanUs = 0, contendedUs = 0, lowerBoundUs = 0;
   double chosenUs = 0; ///< the one of both times that plans are chosen by
   std::vector<std::string> transforms;
+  std::string order = {}; ///< of --schedule auto: the one of this plan
 };
 struct Front {
   std::vector<FrontPoint> points; ///< by falling memory

@@ -100,6 +100,10 @@ struct SpmdPipelineOptions : mlir::PassPipelineOptions<SpmdPipelineOptions> {
       llvm::cl::desc("The order of mpmd's fragments: a name that mpmd-schedule "
                      "knows, or auto"),
       llvm::cl::init("auto")};
+  Option<bool> remat{*this, "remat",
+                     llvm::cl::desc("Backward work of mpmd computes forward "
+                                    "work again"),
+                     llvm::cl::init(false)};
   Option<bool> tosa{*this, "tosa", llvm::cl::desc("Convert operations of tosa"),
                     llvm::cl::init(true)};
 };

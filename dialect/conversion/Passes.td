@@ -298,7 +298,8 @@ def ExpandMpmd : Pass<"mpmd-expand", "::mlir::ModuleOp"> {
   let description = [{
     Of the entry function, into which what it calls with mpmd.call has been
     inlined. The rounds of an mpmd.for follow each other, and an
-    mpmd.fragment_call becomes an mpmd.fragment with the callee's body.
+    mpmd.fragment_call becomes an mpmd.fragment with the callee's body. A named
+    computation within another one, or within a fragment, becomes a part of it.
   }];
   let options = [EntryOption];
   let dependentDialects = ["::mgpu::mpmd::MpmdDialect",
@@ -310,17 +311,43 @@ def AssignMeshes : Pass<"mpmd-assign-meshes", "::mlir::ModuleOp"> {
   let description = [{
     Makes fragments and transfers of an entry function with a `topology`. Named
     computations and named tensors get the mesh that `assign` has for their
-    name. Other operations run where their operands are, if that is one mesh,
-    else on each mesh that uses their result; an mpmd.reduce combines its
-    operands in their order. An argument is on the first mesh that uses it, and
-    a result where it was made.
+    name, else the one of the function's attribute `mpmd.assignment`. Named
+    computations without a mesh, and other operations, run where their operands
+    are, if that is one mesh, else on the first mesh that uses their result; an
+    mpmd.reduce combines its operands in their order. An argument is on the
+    first mesh that uses it, and a result where it was made; both are in the
+    memory that `mhlo.memory_kind` says.
 
-    An error names a computation without a mesh, and operations that do more
-    than give tensors.
+    An error names a computation of which nothing says the mesh, operations that
+    do more than give tensors, and values that would be in two memories.
   }];
   let options = [EntryOption,
     Option<"assign", "assign", "std::string", [{""}],
            "The meshes of named computations and tensors: f1=m1,f2=m2">];
+  let dependentDialects = ["::mgpu::mpmd::MpmdDialect",
+                           "::mgpu::stablehlo::StablehloDialect"];
+}
+
+def SimplifyFragments : Pass<"mpmd-simplify", "::mlir::ModuleOp"> {
+  let summary = "Drop and merge what fragments have too much";
+  let description = [{
+    Of an entry function of fragments and transfers. Fragments, results,
+    operands and transfers that nobody uses go, and those that are there twice
+    are there once. A fragment without an origin becomes a part of the last
+    fragment on its mesh that it takes something of, if it takes nothing from
+    other meshes, else of the one that uses it.
+  }];
+  let options = [EntryOption];
+  let dependentDialects = ["::mgpu::mpmd::MpmdDialect"];
+}
+
+def FlattenMpmd : Pass<"mpmd-flatten", "::mlir::ModuleOp"> {
+  let summary = "Make a program over several meshes one of plain tensors";
+  let description = [{
+    Of an entry function after mpmd-expand: what it means on one device, with
+    neither meshes nor shardings.
+  }];
+  let options = [EntryOption];
   let dependentDialects = ["::mgpu::mpmd::MpmdDialect",
                            "::mgpu::stablehlo::StablehloDialect"];
 }
@@ -332,9 +359,12 @@ def SplitBackward : Pass<"mpmd-split-backward", "::mlir::ModuleOp"> {
     results are transferred becomes two: one with `split_keep_transferred` that
     computes these and what they need, and one with `split_drop_transferred`
     that computes the rest, which is the gradients of weights. The first gives
-    the second what both need.
+    the second what both need. A result that backward work of the microbatch
+    with another name takes counts as one that is transferred.
   }];
-  let options = [EntryOption];
+  let options = [EntryOption,
+    Option<"schedule", "schedule", "std::string", [{"zb-h1"}],
+           "The schedule; nothing is split for one that does not need it">];
   let dependentDialects = ["::mgpu::mpmd::MpmdDialect"];
 }
 
@@ -356,7 +386,19 @@ def ScheduleFragments : Pass<"mpmd-schedule", "::mlir::ModuleOp"> {
   let options = [EntryOption,
     Option<"name", "schedule", "std::string", [{""}],
            "gpipe, 1f1b, eager-1f1b, interleaved, circular, zb-h1, zb-h2, "
-           "or auto">];
+           "dualpipev, or auto">];
+  let dependentDialects = ["::mgpu::mpmd::MpmdDialect"];
+}
+
+def RematFragments : Pass<"mpmd-remat", "::mlir::ModuleOp"> {
+  let summary = "Compute forward work again for backward work";
+  let description = [{
+    A backward fragment that takes results of the forward fragments of its
+    microbatch, stage and mesh takes them of copies of these, which stand before
+    it and have the attribute `remat`. What it takes of a fragment right before
+    it stays.
+  }];
+  let options = [EntryOption];
   let dependentDialects = ["::mgpu::mpmd::MpmdDialect"];
 }
 
@@ -367,10 +409,15 @@ def ConvertMpmdToSpmd : Pass<"convert-mpmd-to-spmd", "::mlir::ModuleOp"> {
     A fragment becomes a function that an spmd.call runs on the devices of its
     mesh; how they share its arguments and results is what their types say. A
     transfer becomes an spmd.move. Arguments and results are whole tensors, with
-    the layouts of their types.
+    the layouts of their types. The function gets the attribute
+    `spmd.device_order` where a mesh lists its devices.
 
-    An error names tensors in the hosts' memory, shardings with a part of an
-    axis, and meshes that list their devices in another order.
+    A tensor in the hosts' memory is there once. A transfer to it, or a fragment
+    that gives it, is followed by an spmd.collect, and one of it begins with an
+    spmd.distribute.
+
+    Operations of a fragment that is work of a pipeline have that work in their
+    location, as `#mpmd.work`.
   }];
   let options = [EntryOption];
   let dependentDialects = ["::mgpu::mpmd::MpmdDialect",

@@ -54,9 +54,11 @@ void addSpmdFrontEnds(OpPassManager &passes,
   passes.addPass(createSymbolDCEPass());
   passes.addPass(createExpandMpmd({entry}));
   passes.addPass(createAssignMeshes({entry, options.assign}));
-  if (StringRef(options.schedule).starts_with("zb-"))
-    passes.addPass(createSplitBackward({entry}));
+  passes.addPass(createSimplifyFragments({entry}));
+  passes.addPass(createSplitBackward({entry, options.schedule}));
   passes.addPass(createScheduleFragments({entry, options.schedule}));
+  if (options.remat)
+    passes.addPass(createRematFragments({entry}));
   passes.addPass(createConvertMpmdToSpmd({entry}));
   passes.addPass(createConvertSdyToSpmd({entry}));
   passes.addPass(createConvertStablehloToLinalg({entry}));

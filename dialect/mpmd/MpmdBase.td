@@ -150,6 +150,38 @@ def Mpmd_ReductionAttr : AttrDef<Mpmd_Dialect, "Reduction"> {
 }
 
 //===----------------------------------------------------------------------===//
+// Work of a pipeline
+//===----------------------------------------------------------------------===//
+
+def Mpmd_WorkKind
+    : I32EnumAttr<"WorkKind", "What is done with a microbatch",
+        [I32EnumAttrCase<"kForward", 0, "forward">,
+         I32EnumAttrCase<"kBackward", 1, "backward">,
+         I32EnumAttrCase<"kWeights", 2, "weights">]> {
+  let cppNamespace = "::mgpu::mpmd";
+  let genSpecializedAttr = 0;
+}
+
+def Mpmd_WorkAttr : AttrDef<Mpmd_Dialect, "Work"> {
+  let mnemonic = "work";
+  let summary = "Which work of a pipeline an operation belongs to";
+  let description = [{
+    Locations of operations have it after fragments were converted. Stages are
+    counted from 0 among those of the mesh.
+
+    Example:
+    ```mlir
+    #mpmd.work<forward, microbatch = 3, stage = 0>
+    ```
+  }];
+  let parameters = (ins EnumParameter<Mpmd_WorkKind>:$kind,
+                        "int64_t":$microbatch, "int64_t":$stage);
+  let assemblyFormat = [{
+    `<` $kind `,` `microbatch` `=` $microbatch `,` `stage` `=` $stage `>`
+  }];
+}
+
+//===----------------------------------------------------------------------===//
 // Tensors on a mesh
 //===----------------------------------------------------------------------===//
 

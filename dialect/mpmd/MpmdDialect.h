@@ -19,6 +19,11 @@ inline constexpr llvm::StringLiteral topologyName = "topology";
 inline constexpr llvm::StringLiteral meshShapeName = "mesh_shape";
 /// The number of a call, which fragments of its body keep: a microbatch.
 inline constexpr llvm::StringLiteral callCounterName = "call_counter";
+/// The attribute of an argument or result that says in which memory it is.
+inline constexpr llvm::StringLiteral memoryKindName = "mhlo.memory_kind";
+/// The attribute of a function that says which mesh runs which named
+/// computations and has which named tensors: {f1 = "m1"}.
+inline constexpr llvm::StringLiteral assignmentName = "mpmd.assignment";
 /// What `memory_kind` may be.
 inline constexpr llvm::StringLiteral deviceMemory = "device";
 inline constexpr llvm::StringLiteral hostMemory = "pinned_host";

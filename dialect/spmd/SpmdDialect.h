@@ -50,6 +50,10 @@ inline constexpr llvm::StringLiteral layoutName = "spmd.layout";
 /// state of: both share the argument's memory (donation).
 inline constexpr llvm::StringLiteral aliasName = "spmd.alias";
 
+/// The attribute of the entry function that has the number which the program
+/// gives to each device, where that is another one.
+inline constexpr llvm::StringLiteral deviceOrderName = "spmd.device_order";
+
 /// The layout of an argument, or of result `index`; null where it has none,
 /// which means that each device holds all of it.
 LayoutAttr layoutOf(mlir::FunctionOpInterface function,

@@ -166,9 +166,9 @@ MlirCompiler::importProgram(const ImportOptions &options,
   };
   auto parsed = planner::parseProgram(
       options.file, context, record,
-      {options.entry, options.fuse, productsToFuse(options),
+      {options.text.get(), options.entry, options.fuse, productsToFuse(options),
        int64_t(options.devices), options.meshes, options.arguments,
-       options.roles, options.reportSharding, options.schedule,
+       options.roles, options.reportSharding, options.schedule, options.remat,
        options.isQuiet});
   if (!parsed && (numErrors == 0 || parsed.error().kind != ErrorKind::Invalid))
     return countErrors(std::move(parsed.error()));

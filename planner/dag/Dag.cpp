@@ -51,6 +51,18 @@ std::string_view toString(Phase phase) {
   return "unknown";
 }
 
+std::string_view toString(PipelinePart::Kind kind) {
+  switch (kind) {
+  case PipelinePart::Kind::Forward:
+    return "forward";
+  case PipelinePart::Kind::Backward:
+    return "backward";
+  case PipelinePart::Kind::Weights:
+    return "weights";
+  }
+  return "unknown";
+}
+
 std::vector<Dim3> largestGrids(const Dag &dag) {
   std::vector<Dim3> grids(dag.kernels.size());
   for (const DagNode &node : dag.nodes)

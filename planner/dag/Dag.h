@@ -11,6 +11,7 @@
 #include "support/Result.h"
 
 #include <array>
+#include <optional>
 #include <span>
 #include <string>
 #include <variant>
@@ -142,9 +143,21 @@ inline constexpr std::array allPhases = {
     Phase::Load, Phase::Prologue, Phase::Replay, Phase::Epilogue, Phase::Fetch};
 std::string_view toString(Phase phase);
 
+/// The part of a pipeline that a node belongs to: what is done with one
+/// microbatch at one stage.
+struct PipelinePart {
+  /// Weights is the part of backward work that no other stage waits for.
+  enum class Kind : uint8_t { Forward, Backward, Weights };
+  Kind kind = Kind::Forward;
+  uint32_t microbatch = 0, stage = 0; ///< the stage among those of its mesh
+  bool operator==(const PipelinePart &) const = default;
+};
+std::string_view toString(PipelinePart::Kind kind);
+
 struct DagNode {
   std::string name;
   std::string location; ///< "file:line:column" in the source, or empty
+  std::optional<PipelinePart> part = std::nullopt;
   Phase phase = Phase::Replay;
   std::vector<DeviceId> devices; ///< ascending; several only for collectives;
                                  ///< a copy lists its device ends

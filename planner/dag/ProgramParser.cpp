@@ -216,6 +216,16 @@ Result<void> Parser::parseNode(LineReader &line) {
        {&node.bytesRead, &node.bytesWritten, &node.outBytes}) {
     MGPU_TRY_ASSIGN(*bytes, line.integer<uint64_t>("byte count"));
   }
+  if (!line.atEnd() && line.peek() == "in") {
+    line.word();
+    PipelinePart &part = node.part.emplace();
+    MGPU_TRY_ASSIGN(part.kind,
+                    readChoice(line, "part of a pipeline",
+                               PipelinePart::Kind::Weights,
+                               [](auto kind) { return toString(kind); }));
+    MGPU_TRY_ASSIGN(part.microbatch, line.integer<uint32_t>("microbatch"));
+    MGPU_TRY_ASSIGN(part.stage, line.integer<uint32_t>("stage"));
+  }
   if (!line.atEnd() && line.peek() == "matmul") {
     line.word();
     node.isMatmul = true;

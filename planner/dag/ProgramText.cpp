@@ -139,6 +139,9 @@ private:
     add(" at {} cost {} {} {} {}", quoteText(node.location),
         numberText(node.flops), node.bytesRead, node.bytesWritten,
         node.outBytes);
+    if (node.part)
+      add(" in {} {} {}", toString(node.part->kind), node.part->microbatch,
+          node.part->stage);
     if (node.isMatmul)
       out += " matmul";
     if (node.durationUs)

@@ -52,6 +52,8 @@ Result<ImportedProgram> buildDag(mlir::ModuleOp module,
 using conversion::FuseProducts;
 
 struct ParseOptions {
+  /// The program, where the caller has read it; else null.
+  const std::string *text = nullptr;
   /// The function whose host code, with what it calls, is lowered.
   std::string entry = "main";
   /// linalg operations and parallel loops share launches where they can.
@@ -67,6 +69,7 @@ struct ParseOptions {
   bool reportSharding = false; ///< fill ParsedProgram::sharding
   /// As in ImportOptions of the pipeline.
   std::string schedule = "";
+  bool remat = false;
   bool isQuiet = false;
 };
 

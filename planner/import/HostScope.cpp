@@ -2,6 +2,7 @@
 #include "planner/import/HostScope.h"
 
 #include "dialect/mgpu/Diagnostics.h"
+#include "dialect/mpmd/MpmdDialect.h"
 
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 
@@ -26,10 +27,27 @@ HostScope::HostScope(RecorderOptions options)
         return std::move(options);
       }()) {}
 
+/// The work of a pipeline that a location names.
+static std::optional<PipelinePart> partOf(Location location) {
+  std::optional<PipelinePart> part;
+  location->walk([&](Location inner) {
+    auto fused = dyn_cast<FusedLoc>(inner);
+    auto work = fused ? dyn_cast_or_null<mpmd::WorkAttr>(fused.getMetadata())
+                      : mpmd::WorkAttr();
+    if (!work)
+      return WalkResult::advance();
+    part = {PipelinePart::Kind(work.getKind()), uint32_t(work.getMicrobatch()),
+            uint32_t(work.getStage())};
+    return WalkResult::interrupt();
+  });
+  return part;
+}
+
 Place HostScope::placeOf(Location location) {
   auto [at, isNew] = places.try_emplace(location);
   if (isNew) {
-    at->second = recorder.place(ir::describeLocation(location));
+    at->second =
+        recorder.place(ir::describeLocation(location), partOf(location));
     locations.push_back(location);
   }
   return at->second;

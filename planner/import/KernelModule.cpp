@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/import/KernelModule.h"
 
+#include "dialect/mpmd/MpmdDialect.h"
+
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/IR/AttrTypeSubElements.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/SymbolTable.h"
@@ -113,6 +116,21 @@ void cloneCallees(Operation *root, ModuleOp from, ModuleOp into) {
   });
 }
 
+/// Leaves out of locations which work of a pipeline they belong to: one kernel
+/// does it for all microbatches, and is read without that dialect.
+static void dropWorks(ModuleOp module) {
+  AttrTypeReplacer replacer;
+  replacer.addReplacement([](FusedLoc fused) -> std::optional<Attribute> {
+    if (!isa_and_nonnull<mpmd::WorkAttr>(fused.getMetadata()))
+      return std::nullopt;
+    ArrayRef<Location> all = fused.getLocations();
+    return all.size() == 1 ? Attribute(LocationAttr(all.front()))
+                           : Attribute(FusedLoc::get(fused.getContext(), all));
+  });
+  replacer.recursivelyReplaceElementsIn(module, /*replaceAttrs=*/false,
+                                        /*replaceLocs=*/true);
+}
+
 OwningOpRef<ModuleOp> buildKernelModule(const KernelParts &kernel) {
   ir::LaunchOp launch = kernel.launch;
   Location location = launch.getLoc();
@@ -169,6 +187,7 @@ OwningOpRef<ModuleOp> buildKernelModule(const KernelParts &kernel) {
                    builder.getDenseI64ArrayAttr(productPositions(kernel)));
   if (Attribute turned = launch->getAttr("mgpu.b_turned"))
     entry->setAttr("mgpu.b_turned", turned);
+  dropWorks(*module);
   return module;
 }
 

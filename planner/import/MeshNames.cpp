@@ -59,13 +59,18 @@ Result<void> checkMeshNames(ModuleOp module, Operation *entry,
   return {};
 }
 
-Result<void> checkSchedule(Operation *entry, const std::string &name) {
+Result<void> checkSchedule(Operation *entry, const std::string &name,
+                           bool remat) {
   const std::vector<std::string> names = {
       "auto",     "gpipe", "1f1b",  "eager-1f1b", "interleaved",
       "circular", "zb-h1", "zb-h2", "dualpipev"};
   auto refuse = [&](std::string why) {
     return fail(ErrorKind::Usage, fmt::format("--schedule {}: {}", name, why));
   };
+  if (name.empty() && remat)
+    return fail(ErrorKind::Usage,
+                "--remat: the planner's own order may run at once what is to "
+                "be computed later: give --schedule");
   if (name.empty())
     return {};
   if (!llvm::is_contained(names, name))

@@ -20,8 +20,10 @@ Result<void> checkMeshNames(mlir::ModuleOp module, mlir::Operation *entry,
                             const std::map<std::string, std::string> &meshes);
 
 /// Checks the name of `--schedule NAME`, and that the entry has meshes if it
-/// is neither "auto" nor empty. Fails with Usage.
-Result<void> checkSchedule(mlir::Operation *entry, const std::string &name);
+/// is neither "auto" nor empty. There must be one for `remat`. Fails with
+/// Usage.
+Result<void> checkSchedule(mlir::Operation *entry, const std::string &name,
+                           bool remat);
 
 /// The meshes of the entry's topology, which get devices one after the other.
 std::vector<MeshDevices> meshesOf(mlir::Operation *entry);

@@ -151,7 +151,7 @@ static Result<ParsedProgram> lower(OwningOpRef<ModuleOp> module,
     return fail(ErrorKind::Invalid, "it does not parse");
   auto entry = module->lookupSymbol<func::FuncOp>(options.entry);
   MGPU_TRY(checkMeshNames(*module, entry, options.meshes));
-  MGPU_TRY(checkSchedule(entry, options.schedule));
+  MGPU_TRY(checkSchedule(entry, options.schedule, options.remat));
   ParsedProgram program{std::move(module), {}};
   program.meshes = meshesOf(entry);
   MLIRContext &context = *program.module->getContext();
@@ -188,6 +188,7 @@ static Result<ParsedProgram> lower(OwningOpRef<ModuleOp> module,
     for (const auto &[name, mesh] : options.meshes)
       spmd.assign += name + "=" + mesh + ",";
     spmd.schedule = options.schedule;
+    spmd.remat = options.remat;
     spmd.tosa = conversion::hasTosa(*program.module);
     result = lowerTensors(*program.module, spmd);
   }
@@ -298,7 +299,9 @@ Result<ParsedProgram> parseProgram(const std::string &path,
     return success();
   });
   std::string error;
-  std::unique_ptr<llvm::MemoryBuffer> file = openProgram(path, &error);
+  std::unique_ptr<llvm::MemoryBuffer> file =
+      options.text ? llvm::MemoryBuffer::getMemBufferCopy(*options.text, path)
+                   : openProgram(path, &error);
   if (!file)
     return fail(ErrorKind::Invalid, error);
   text = file->getBuffer();

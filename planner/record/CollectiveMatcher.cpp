@@ -85,6 +85,7 @@ RecordedNode CollectiveMatcher::nodeOf(const Pending &calls) const {
   DagNode &node = entry.node;
   node.name = fmt::format("{}_{}", toString(first.kind), dag.nodes.size());
   node.location = findings.textOf(first.place);
+  node.part = findings.partOf(first.place);
   const uint32_t width = sizeBytes(first.elementType);
   CollectiveCall work;
   work.kind = first.kind;

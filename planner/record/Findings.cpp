@@ -3,8 +3,8 @@
 
 namespace mgpu::planner {
 
-Place Findings::place(std::string text) {
-  places.push_back(std::move(text));
+Place Findings::place(std::string text, std::optional<PipelinePart> part) {
+  places.push_back({std::move(text), part});
   return {uint32_t(places.size() - 1)};
 }
 

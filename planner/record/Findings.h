@@ -5,6 +5,7 @@
 // What the recorder has to say about a program, and the places in the user's
 // source that it says it of. A place is a text; nothing here reads that text.
 
+#include "planner/dag/Dag.h"
 #include "support/Result.h"
 
 #include <cstdint>
@@ -43,8 +44,14 @@ public:
 
   /// A new place for `text`, such as "model.py:12:3". A client that has many
   /// calls at one place asks once.
-  Place place(std::string text);
-  const std::string &textOf(Place place) const { return places[place.value]; }
+  Place place(std::string text, std::optional<PipelinePart> part);
+  const std::string &textOf(Place place) const {
+    return places[place.value].text;
+  }
+  /// The part of a pipeline to which calls at the place belong.
+  std::optional<PipelinePart> partOf(Place place) const {
+    return places[place.value].part;
+  }
 
   /// Reports the finding; the result is its error, which names all places.
   tl::unexpected<Error> error(Finding finding);
@@ -57,7 +64,11 @@ public:
 
 private:
   Sink sink;
-  std::vector<std::string> places{""};
+  struct Where {
+    std::string text;
+    std::optional<PipelinePart> part;
+  };
+  std::vector<Where> places = std::vector<Where>(1);
 };
 
 /// Makes `result` the failure `next`, unless it is one already.

@@ -28,6 +28,7 @@ Result<void> Recorder::enqueue(RecordedNode entry, uint32_t chain,
   VectorClock before = order.clockAt(chain);
   SourcePoint point = order.enqueue(chain);
   entry.node.location = findings.textOf(site.place);
+  entry.node.part = findings.partOf(site.place);
   for (const BufferUse &use : entry.node.uses)
     buffers.noteUse(use.buffer, point);
   entry.calls.push_back({point, std::move(before), site.place});

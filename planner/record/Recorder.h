@@ -110,8 +110,12 @@ public:
   Recorder(const Recorder &) = delete;
   Recorder &operator=(const Recorder &) = delete;
 
-  /// A place for calls at `text`, such as "model.py:12:3".
-  Place place(std::string text) { return findings.place(std::move(text)); }
+  /// A place for calls at `text`, such as "model.py:12:3"; of a pipeline, those
+  /// of one part.
+  Place place(std::string text,
+              std::optional<PipelinePart> part = std::nullopt) {
+    return findings.place(std::move(text), part);
+  }
   const Dag &dag() const { return program.dag; }
   const Program &soFar() const { return program; }
   uint32_t numRaces() const { return nodes.numRaces(); }

@@ -55,6 +55,12 @@ void addTransfers(PipelineReport &report, const Dag &dag,
     auto *copy = std::get_if<CopyCall>(&node.work);
     if (!copy)
       continue;
+    const uint64_t bytes =
+        uint64_t(copy->sourceBox.numElements()) * copy->sourceBox.elementBytes;
+    const bool isOfHost = dag.buffer(copy->source).device.isHost() !=
+                          dag.buffer(copy->destination).device.isHost();
+    if (isOfHost && node.phase == Phase::Replay)
+      report.hostBytes += bytes;
     const MeshDevices *from = meshOf(meshes, dag.buffer(copy->source).device);
     const MeshDevices *to =
         meshOf(meshes, dag.buffer(copy->destination).device);
@@ -63,8 +69,6 @@ void addTransfers(PipelineReport &report, const Dag &dag,
     PipelineReport::Transfer &transfer = found[{from, to}];
     transfer.from = from->name;
     transfer.to = to->name;
-    const uint64_t bytes =
-        uint64_t(copy->sourceBox.numElements()) * copy->sourceBox.elementBytes;
     ++transfer.copies;
     transfer.bytes += bytes;
     report.transferBytes += bytes;
@@ -110,9 +114,10 @@ PipelineReport reportPipeline(const Plan &plan, const Dag &dag,
 
 std::string toText(const PipelineReport &report) {
   std::string out = fmt::format(
-      "pipeline   {:.1f} % bubble over {}; {} bytes from mesh to mesh\n",
+      "pipeline   {:.1f} % bubble over {}; {} bytes from mesh to mesh, {} "
+      "between hosts and devices\n",
       100 * report.bubble, counted(report.meshes.size(), "mesh", "meshes"),
-      report.transferBytes);
+      report.transferBytes, report.hostBytes);
   for (const PipelineReport::Mesh &mesh : report.meshes)
     out += fmt::format("           {}: {:.1f} % bubble, {} bytes a device at "
                        "most\n",

@@ -27,6 +27,7 @@ struct PipelineReport {
   std::vector<Mesh> meshes;
   std::vector<Transfer> transfers;
   uint64_t transferBytes = 0;
+  uint64_t hostBytes = 0; ///< between hosts and devices, within a replay
 };
 
 PipelineReport reportPipeline(const Plan &plan, const Dag &dag,

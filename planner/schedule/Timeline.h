@@ -5,6 +5,7 @@
 // A plan made visible: trace, graph, explanation. All times are predictions of
 // the plan's model. The plans given must have passed verify().
 
+#include "planner/dag/MeshDevices.h"
 #include "planner/schedule/list/Schedulers.h"
 
 namespace mgpu::planner {
@@ -13,8 +14,11 @@ namespace mgpu::planner {
 /// process per device (the host after the last), one thread per stream.
 std::string toChromeTrace(const Plan &plan, const Dag &dag);
 
-/// The same as a picture: one row per stream, a tooltip per step.
-std::string toSvg(const Plan &plan, const Dag &dag);
+/// The same as a picture: one row per stream, a tooltip per step. Work of a
+/// pipeline has the colour of its microbatch, and rows name the mesh of their
+/// device.
+std::string toSvg(const Plan &plan, const Dag &dag,
+                  const std::vector<MeshDevices> &meshes = {});
 
 /// Graphviz: one cluster per stream in its order, waits as edges between.
 std::string toDot(const Plan &plan, const Dag &dag);

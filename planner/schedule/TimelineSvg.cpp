@@ -42,7 +42,9 @@ namespace {
 constexpr double left = 150, width = 1200, right = 30, row = 22, top = 50;
 /// About the width of a letter.
 constexpr double letter = 6.8;
+/// By WorkClass, where there is no pipeline; and of what is no part of one.
 constexpr const char *classColours[] = {"#4c78a8", "#54a24b", "#f58518"};
+constexpr const char *otherColour = "#999";
 
 // A page that shows the picture, or the viewer, says whether it is dark.
 constexpr const char *style = R"(<style>
@@ -59,7 +61,8 @@ svg { background: #12161c; } text { fill: #e6eaf0; } .soft { fill: #9aa7b5; }
 /// The picture of one plan.
 class Picture {
 public:
-  Picture(const Plan &plan, const Dag &dag);
+  Picture(const Plan &plan, const Dag &dag,
+          const std::vector<MeshDevices> &meshes);
   std::string draw();
 
 private:
@@ -73,15 +76,18 @@ private:
 
   const Plan &plan;
   const Dag &dag;
+  const std::vector<MeshDevices> &meshes;
   std::map<PlanStream, size_t> rows;
+  uint32_t microbatches = 0; ///< of the pipeline; 0: it is none
   double span, scale, height;
   double keyAt = left; ///< where the legend goes on
   std::string out;
 };
 
-Picture::Picture(const Plan &plan, const Dag &dag)
-    : plan(plan), dag(dag), span(plan.makespanUs > 0 ? plan.makespanUs : 1),
-      scale(width / span) {
+Picture::Picture(const Plan &plan, const Dag &dag,
+                 const std::vector<MeshDevices> &meshes)
+    : plan(plan), dag(dag), meshes(meshes),
+      span(plan.makespanUs > 0 ? plan.makespanUs : 1), scale(width / span) {
   for (const PlanStep &step : plan.steps)
     for (PlanStream stream : step.streams)
       rows.try_emplace(stream, 0);
@@ -89,14 +95,33 @@ Picture::Picture(const Plan &plan, const Dag &dag)
   for (auto &[stream, index] : rows)
     index = count++;
   height = top + row * double(count);
+  for (const DagNode &node : dag.nodes)
+    if (node.part)
+      microbatches = std::max(microbatches, node.part->microbatch + 1);
+}
+
+/// A microbatch has a hue; forward work is light and the rest darker.
+std::string microbatchColour(uint32_t microbatch, uint32_t count,
+                             PipelinePart::Kind kind) {
+  static constexpr int lightness[] = {72, 52, 36};
+  return fmt::format("hsl({:.0f},65%,{}%)", 360.0 * microbatch / count,
+                     lightness[size_t(kind)]);
 }
 
 std::string Picture::colourOf(const DagNode &node) const {
-  return classColours[size_t(workClass(node))];
+  if (node.part)
+    return microbatchColour(node.part->microbatch, microbatches,
+                            node.part->kind);
+  return microbatches > 0 ? otherColour : classColours[size_t(workClass(node))];
 }
 
 std::string Picture::nameOf(DeviceId device) const {
-  return device.isHost() ? "host" : fmt::format("device {}", device.value);
+  if (device.isHost())
+    return "host";
+  for (const MeshDevices &mesh : meshes)
+    if (uint32_t(device.value) - mesh.first < mesh.count)
+      return fmt::format("{} device {}", escape(mesh.name), device.value);
+  return fmt::format("device {}", device.value);
 }
 
 void Picture::key(const std::string &colour, std::string_view text) {
@@ -109,6 +134,17 @@ void Picture::key(const std::string &colour, std::string_view text) {
 void Picture::drawLegend() {
   out += fmt::format("<text x=\"{:.0f}\" y=\"15\">{}</text>\n", left,
                      escape(plan.verdictLine()));
+  if (microbatches > 0) {
+    for (auto kind : {PipelinePart::Kind::Forward, PipelinePart::Kind::Backward,
+                      PipelinePart::Kind::Weights})
+      key(microbatchColour(0, microbatches, kind), toString(kind));
+    constexpr uint32_t mostKeys = 16;
+    for (uint32_t k = 0; k < std::min(microbatches, mostKeys); ++k)
+      key(microbatchColour(k, microbatches, PipelinePart::Kind::Forward),
+          std::to_string(k));
+    key(otherColour, "other work");
+    return;
+  }
   for (size_t k = 0; k < std::size(classColours); ++k)
     key(classColours[k], toString(WorkClass(k)));
 }
@@ -142,15 +178,20 @@ void Picture::drawBound() {
 void Picture::drawStep(const PlanStep &step) {
   const DagNode &node = dag.node(step.node);
   const std::string name = escape(node.name);
+  std::string part;
+  if (node.part)
+    part = fmt::format(", {} of microbatch {} at stage {}",
+                       toString(node.part->kind), node.part->microbatch,
+                       node.part->stage);
   const double x = left + step.startUs * scale,
                wide = std::max(step.durationUs * scale, 0.2);
   for (PlanStream stream : step.streams) {
     const double y = top + row * double(rows[stream]);
     out += fmt::format(
         "<rect x=\"{:.3f}\" y=\"{}\" width=\"{:.3f}\" height=\"{}\" "
-        "fill=\"{}\"><title>{} {} at {:.3f} for {:.3f} us</title></rect>\n",
+        "fill=\"{}\"><title>{} {} at {:.3f} for {:.3f} us{}</title></rect>\n",
         x, y + 2, wide, row - 4, colourOf(node), step.node.value, name,
-        step.startUs, step.durationUs);
+        step.startUs, step.durationUs, part);
     if (wide > letter * double(name.size()) + 8)
       out += fmt::format("<text class=\"within\" x=\"{:.3f}\" y=\"{}\" "
                          "text-anchor=\"middle\">{}</text>\n",
@@ -181,8 +222,9 @@ std::string Picture::draw() {
 
 } // namespace
 
-std::string toSvg(const Plan &plan, const Dag &dag) {
-  return Picture(plan, dag).draw();
+std::string toSvg(const Plan &plan, const Dag &dag,
+                  const std::vector<MeshDevices> &meshes) {
+  return Picture(plan, dag, meshes).draw();
 }
 
 } // namespace mgpu::planner

@@ -1,13 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Reads Shardy's own mpmd programs, and compares the verdict on each.
+"""Reads Shardy's own mpmd programs, compares the verdict on each, and runs those that are whole.
 
-    files.py MGPU_OPT [--mutants N] [--seed N]
+    files.py MGPU_OPT MGPU_TUNE [--mutants N] [--seed N] [--run SHARE]
 
 The programs are the files of `mpmd/` in $MGPU_DATA/programs.tar.xz. A file may hold several,
 split by `// -----`. Those that Shardy reads without a pass and expects an error of must be
 refused by us; all others must be read, and be the same after they are written and read again.
 Mutants of them may be refused, and must not crash the command.
+
+A public function with a topology, arguments and results is run on the host, and equals its flattened
+form (mpmd-flatten). Which mesh a name is on is what the file's RUN line says, else the first one. What
+is not run is counted by its reason. Without MGPU_SWEEPS every SHARE-th function is run.
 """
 
 import argparse
@@ -18,6 +22,7 @@ import re
 import subprocess
 import sys
 import tarfile
+import tempfile
 
 # Where our verdict is another one, by file and program: why.
 OTHER = {
@@ -42,7 +47,105 @@ def programs(path):
             parts = SPLIT.split(text) if any("split-input-file" in word for word in words) else [text]
             options = ["--allow-unregistered-dialect"] if "--allow-unregistered-dialect" in words else []
             for number, part in enumerate(parts):
-                yield name, number, part, options, plain and "expected-error" in part
+                meshes = re.findall(r"([\w.]+)@([\w.]+)", " ".join(re.findall(r"assignment=(\S+)", line.group(1))) if line else "")
+                yield name, number, part, options, plain and "expected-error" in part, dict(meshes)
+
+
+def entries(text):
+    """(name, number of arguments, meshes) of each public function with a topology."""
+    for match in re.finditer(r"func\.func\s+(public\s+|private\s+)?@([\w.]+)\s*\(", text):
+        if (match.group(1) or "").strip() == "private":
+            continue
+        at, depth = match.end(), 1
+        while depth and at < len(text):
+            depth += {"(": 1, ")": -1}.get(text[at], 0)
+            at += 1
+        head = re.split(r"\n\s*(?:%|//|return|func\.|mpmd\.|stablehlo\.|\})", text[at:])[0]
+        if "topology" not in head:
+            continue
+        topology = head if "#topology" not in head else re.search(r"#topology\s*=(.*)", text).group(1)
+        meshes = re.findall(r'<\s*"([\w./]+)"\s*:', topology)
+        yield match.group(2), len(re.findall(r"%\w+\s*:", text[match.end():at])), meshes
+
+
+# What the user would have to say otherwise: names of results, and that an argument is not kept.
+PRIVATE = re.compile(r"(tf\.aliasing_output|jax\.buffer_donor)\s*=\s*[\w: ]+?(?=[,}])|expected-\w+.*")
+
+
+class Runs:
+    """Runs whole programs, and counts why others are not run."""
+
+    def __init__(self, opt, tune, share):
+        self.opt, self.tune, self.share = opt, tune, share
+        self.seen = 0
+        self.rows = collections.defaultdict(collections.Counter)
+        self.faults = []
+
+    def file(self, folder, name, text):
+        path = os.path.join(folder, name)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        return path
+
+    def run(self, folder, path, entry, words, results):
+        """What the results are, or why there are none."""
+        outs = [os.path.join(folder, f"r{k}.npy") for k in range(results)]
+        for k, out in enumerate(outs):
+            words = words + ["--out", f"r{k}={out}"]
+        done = subprocess.run([self.tune, "run", path, "--entry", entry, *words], capture_output=True, text=True,
+                              errors="replace", timeout=120)
+        if done.returncode:
+            return done.returncode, done.stderr
+        values = []
+        for out in outs:
+            with open(out, "rb") as file:
+                values.append(file.read())
+            os.remove(out)
+        return 0, values
+
+    def compare(self, name, number, text, assigned):
+        for entry, arguments, meshes in entries(text):
+            self.seen += 1
+            if self.seen % self.share == 0:
+                why = self.compare_one(text, entry, arguments, meshes, assigned)
+                self.rows[name][why] += 1
+                if why.startswith("differs"):
+                    self.faults.append(f"{name} {number} @{entry}: {why}")
+
+    def compare_one(self, text, entry, arguments, meshes, assigned):
+        text = PRIVATE.sub("", text)
+        text = re.sub(r"\{\s*,?\s*\}(?=\s*[,)])", "", text)
+        with tempfile.TemporaryDirectory() as folder:
+            path = self.file(folder, "program.mlir", text)
+            flat = subprocess.run([self.opt, path, "--pass-pipeline=builtin.module(inline,mpmd-expand{entry=%s},mpmd-flatten{entry=%s})"
+                                   % (entry, entry)], capture_output=True, text=True, errors="replace", timeout=60)
+            if flat.returncode:
+                return "no flattened form: " + reason(flat.stderr)
+            head = re.search(r"func\.func (?:public )?@%s\((.*)" % re.escape(entry), flat.stdout)
+            given = head.group(1).split(") -> ")
+            results = len(re.findall(r"tensor<", given[1])) if len(given) > 1 else 0
+            if not results:
+                return "gives nothing"
+            names = sorted(set(re.findall(r'named_computation<"([\w.]+)"|named_tensor .*name="([\w.]+)"', text)))
+            words = []
+            for pair in names:
+                word = pair[0] or pair[1]
+                mesh = assigned.get(word)
+                words += ["--assign", f"{word}={mesh if mesh in meshes else meshes[0]}"]
+            values = [word for k in range(arguments) for word in ("--arg", f"{k}=random:{k + 1}")]
+            code, ours = self.run(folder, path, entry, words + values, results)
+            if code:
+                return f"exit {code}: " + reason(ours)
+            code, plain = self.run(folder, self.file(folder, "flat.mlir", flat.stdout), entry, values, results)
+            if code:
+                return f"flattened form, exit {code}: " + reason(plain)
+            return "equal" if ours == plain else "differs from its flattened form"
+
+
+def reason(text):
+    """The first error, without places and names."""
+    match = re.search(r"error: (.*)", text)
+    return re.sub(r"'[^']*'", "'..'", match.group(1) if match else text[:100])[:110]
 
 
 def read(command, text, *options):
@@ -74,6 +177,8 @@ def mutant(random, text, pool):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("command")
+    parser.add_argument("tune")
+    parser.add_argument("--run", type=int, default=1 if os.environ.get("MGPU_SWEEPS") else 25)
     parser.add_argument("--mutants", type=int, default=2000 if os.environ.get("MGPU_SWEEPS") else 100)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
@@ -84,7 +189,8 @@ def main():
     faults = []
     table = collections.defaultdict(collections.Counter)
     texts = []
-    for name, number, text, flags, refused in programs(path):
+    runs = Runs(options.command, options.tune, options.run)
+    for name, number, text, flags, refused, assigned in programs(path):
         texts.append(text)
         # Also written and read again, as text and as bytecode: a program that changes is refused.
         result = read(options.command, text, *flags, "--verify-roundtrip")
@@ -95,8 +201,15 @@ def main():
             faults.append(f"{name} {number}: Shardy {'refuses' if refused else 'reads'} it: {result.stderr[:400]}")
         elif why:
             table[name][f"not as Shardy: {why}"] += 1
+        if not ours:
+            runs.compare(name, number, text, assigned)
     for name, row in table.items():
         print(f"{name}: " + ", ".join(f"{count} {what}" for what, count in row.items()))
+        for why, count in runs.rows[name].most_common():
+            print(f"    {count} run: {why}")
+    total = sum(runs.rows.values(), collections.Counter())
+    print(f"{runs.seen} functions with meshes, {total.total()} tried, {total['equal']} equal their flattened form")
+    faults += runs.faults
     rng = random.Random(options.seed)
     kinds = collections.Counter()
     for k in range(options.mutants):

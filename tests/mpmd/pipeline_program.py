@@ -6,16 +6,20 @@ T = f"tensor<{N}x{N}xi32>"
 
 
 class Pipeline:
-    """`stages` on each of `meshes`, stage j on mesh j modulo their number, and `microbatches`. All
-    numbers are whole. With `fused`, the last stage goes forward and backward in one computation."""
+    """`stages` on each of `meshes`, stage j on mesh j modulo their number, and `microbatches`; with
+    `folded` there are two on each, and data goes through the meshes and back. All numbers are whole.
+    With `fused`, the last stage goes forward and backward in one computation. `devices` is a number,
+    or sizes of axes for each mesh."""
 
-    def __init__(self, meshes, microbatches, stages=1, fused=False, devices=1, inference=False):
+    def __init__(self, meshes, microbatches, stages=1, fused=False, devices=1, inference=False, folded=False):
+        stages = 2 if folded else stages
         self.meshes, self.microbatches = meshes, microbatches
         self.stages = meshes * stages
         self.fused, self.inference = fused, inference
-        self.devices = devices
+        self.devices = devices if isinstance(devices, list) else [[devices]] * meshes
+        self.mesh_of = [min(j, 2 * meshes - 1 - j) if folded else j % meshes for j in range(self.stages)]
         self.repeats = [1] * self.stages  # how often a stage's forward work is done over
-        self.assign = [word for j in range(self.stages) for word in ("--assign", f"f{j}=m{j % meshes}")]
+        self.assign = [word for j in range(self.stages) for word in ("--assign", f"f{j}=m{self.mesh_of[j]}")]
         self.arguments = [f"x{i}" for i in range(microbatches)] + [f"w{j}" for j in range(self.stages)]
         self.results = self.stages if not inference else microbatches
 
@@ -61,7 +65,8 @@ class Pipeline:
         return lines + [f"return {sums} : {', '.join([T] * self.stages)}"]
 
     def text(self):
-        topology = ", ".join(f'<"m{k}" : <["x{k}"={self.devices}]>>' for k in range(self.meshes))
+        axes = [", ".join(f'"x{a}"={size}' for a, size in enumerate(sizes)) for sizes in self.devices]
+        topology = ", ".join(f'<"m{k}" : <[{axes[k]}]>>' for k in range(self.meshes))
         weights = [f"%w{j}" for j in range(self.stages)]
         sums = [] if self.inference else [f"%g{j}" for j in range(self.stages)]
         given = ["%x0"] + weights + sums

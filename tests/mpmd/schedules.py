@@ -19,7 +19,8 @@ from pipeline_program import N, Pipeline
 
 opt, tune = sys.argv[1:3]
 SWEEPS = bool(os.environ.get("MGPU_SWEEPS"))
-NAMES = ["gpipe", "1f1b", "eager-1f1b", "interleaved", "circular", "zb-h1", "zb-h2"]
+NAMES = ["gpipe", "1f1b", "eager-1f1b", "interleaved", "circular", "zb-h1", "zb-h2", "dualpipev"]
+SPLIT = ["zb-h1", "zb-h2", "dualpipev"]  # backward work in two parts
 
 
 def write(folder, pipeline):
@@ -31,8 +32,8 @@ def write(folder, pipeline):
 
 def orders(folder, pipeline, name):
     """By mesh: ("F", "B" or "W", microbatch, stage) in order."""
-    assign = ",".join(f"f{j}=m{j % pipeline.meshes}" for j in range(pipeline.stages))
-    split = "mpmd-split-backward," if name.startswith("zb-") else ""
+    assign = ",".join(f"f{j}=m{mesh}" for j, mesh in enumerate(pipeline.mesh_of))
+    split = "mpmd-split-backward," if name in SPLIT else ""
     passes = (f"builtin.module(inline,symbol-dce,mpmd-expand,mpmd-assign-meshes{{assign={assign}}},"
               f"{split}mpmd-schedule{{schedule={name}}})")
     text = command(opt, f"--pass-pipeline={passes}", write(folder, pipeline), about=name).stdout
@@ -68,7 +69,8 @@ def play(pipeline, order, takes_two=False):
             idle[s] += start - free[s] if at[s] else 0
             free[s] = start + (2 if whole else 1)
             done[kind, i, j] = free[s]
-            kept[s] += 1 if kind == "F" else -1 if kind == ends[s] else 0
+            end = "B" if kind == "B" and ("W", i, j) not in order[s] else ends[s]
+            kept[s] += 1 if kind == "F" else -1 if kind == end else 0
             most[s] = max(most[s], kept[s])
             at[s] += 1
             moved = True
@@ -137,6 +139,67 @@ def check_split(folder, p, m):
         assert idle == [p - 1 - s if name == "zb-h1" else 0 for s in range(p)], (name, idle)
 
 
+def folded_order(p, m, s):
+    """The steps of DualPipeV on mesh s, as docs/schedules.md has them."""
+    order, forward, backward, waiting = [], [0, 0], [0, 0], []
+
+    def go(words, late=""):
+        for word in words.split():
+            stage = int(word[1:] or 0)
+            number = s if stage == 0 else 2 * p - 1 - s
+            if word[0] == "F":
+                order.append(("F", forward[stage], number))
+                forward[stage] += 1
+            elif word[0] == "B":
+                order.append(("B", backward[stage], number))
+                rest = ("W", backward[stage], number)
+                (waiting if word in late else order).append(rest)
+                backward[stage] += 1
+            else:
+                order.append(waiting.pop(0))
+
+    r = p - 1 - s
+    for count, words, late in [(2 * r, "F0", ""), (s + 1, "F0 F1", ""), (r, "B1 W F1", "B1"),
+                               (m - 2 * p + s + 1, "F0 B1 F1 B0", ""), (r, "B1 F1 B0", "")]:
+        for _ in range(count):
+            go(words, late)
+    for k in range(2 * (s + 1)):  # the second half of these waits
+        go("B1" if k % 2 == 0 else "B0", "B0 B1" if k >= s + 1 else "")
+    for _ in range(r):
+        go("W B0", "B0")
+    for _ in range(s + 1):
+        go("W")
+    return [work for work in order if work[0] != "W" or work[2] > 0]  # no mesh waits for the first stage
+
+
+def check_folded(folder, p, m):
+    pipeline = Pipeline(p, m, folded=True)
+    order = orders(folder, pipeline, "dualpipev")
+    for s in range(p):
+        assert order[s] == folded_order(p, m, s), (p, m, s, order[s])
+    length, most, _ = play(pipeline, order, takes_two=True)
+    assert length == 6 * m + p - 1, (p, m, length)  # two forward, backward and weights' works each
+    assert most == [2 * p + 1] * p, (p, m, most)
+    words = ["--pass-pipeline=builtin.module(inline,mpmd-expand,mpmd-assign-meshes{assign="
+             + ",".join(word for word in pipeline.assign if word != "--assign") + "},mpmd-schedule{schedule=dualpipev})"]
+    command(opt, *words, write(folder, Pipeline(p, 2 * p - 1, folded=True)), expect=1)
+
+
+def check_remat(folder):
+    """Backward work that computes forward work again keeps less, and changes no result."""
+    pipeline = Pipeline(3, 6, devices=[[2], [1], [2, 2]])
+    pipeline.repeats = [3, 3, 3]
+    for name in pipeline.arguments:
+        write_npy(os.path.join(folder, f"{name}.npy"), [(7 * k + len(name)) % 3 - 1 for k in range(N * N)], (N, N), "<i4")
+    plain = results(folder, pipeline, "--schedule", "gpipe")
+    assert results(folder, pipeline, "--schedule", "gpipe", "--remat") == plain
+    assert results(folder, pipeline, "--schedule", "zb-h1", "--remat") == plain
+    peaks = [json.loads(command(tune, "plan", write(folder, pipeline), *pipeline.assign, "--schedule", "gpipe", "--json",
+                                "--no-tuned", *options).stdout)["pipeline"]["meshes"][0]["peak_bytes"]
+             for options in ([], ["--remat"])]
+    assert peaks[0] - peaks[1] >= 4 * N * N * 4, peaks  # four of the six microbatches, and more
+
+
 def check_table(folder):
     """The rows of docs/schedules.md."""
     pipeline = Pipeline(2, 4, 2)
@@ -200,16 +263,22 @@ def check_results(folder, seed):
     rng = random.Random(seed)
     stages = rng.choice([1, 1, 2])
     meshes, inference = rng.randint(2, 3), rng.random() < 0.25
-    pipeline = Pipeline(meshes, rng.choice([meshes, 2 * meshes]), stages, fused=not inference and rng.random() < 0.5,
-                        devices=rng.choice([1, 1, 2]), inference=inference)
+    folded = rng.random() < 0.3
+    sizes = [rng.choice([[1], [1], [2], [2, 2]]) for _ in range(meshes)]
+    pipeline = Pipeline(meshes, 2 * meshes if folded else rng.choice([meshes, 2 * meshes]), stages,
+                        fused=not inference and rng.random() < 0.5, devices=sizes, inference=inference, folded=folded)
+    stages = pipeline.stages // meshes
     for name in pipeline.arguments:
         write_npy(os.path.join(folder, f"{name}.npy"), [rng.randint(-2, 2) for _ in range(N * N)], (N, N), "<i4")
     plain = results(folder, pipeline)
     for name in [*(NAMES if SWEEPS else rng.sample(NAMES, 2)), "auto"]:
-        if stages > 1 and name not in ("interleaved", "circular", "auto"):
+        if stages > 1 and name not in ("interleaved", "circular", "auto", *["dualpipev"] * folded):
+            continue
+        if stages == 1 and name == "dualpipev" or pipeline.fused and meshes == 2 and name in SPLIT:
             continue
         shuffled = ["--scheduler", "shuffled", "--seed", str(seed)] if rng.random() < 0.5 else []
-        assert results(folder, pipeline, "--schedule", name, *shuffled) == plain, (seed, name, pipeline.text())
+        remat = ["--remat"] if rng.random() < 0.3 else []
+        assert results(folder, pipeline, "--schedule", name, *shuffled, *remat) == plain, (seed, name, pipeline.text())
 
 
 def check_plan(folder):
@@ -250,6 +319,9 @@ with tempfile.TemporaryDirectory() as at:
         check_stages(at, p, m, v)
     for p, m in [(2, 6), (4, 12)]:
         check_split(at, p, m)
+    for p, m in [(2, 4), (3, 7)] + ([(p, m) for p in range(2, 6) for m in range(2 * p, 4 * p, 3)] if SWEEPS else []):
+        check_folded(at, p, m)
+    check_remat(at)
     check_table(at)
     check_plan(at)
     for number in range(40 if SWEEPS else 2):

@@ -51,9 +51,13 @@ void addProgramOptions(CLI::App *command, ProgramOptions &options) {
   command->add_option(
       "--schedule", load.schedule,
       "The order of an mpmd program's microbatches: gpipe, 1f1b, "
-      "eager-1f1b, interleaved, circular, zb-h1, zb-h2; auto is "
+      "eager-1f1b, interleaved, circular, zb-h1, zb-h2, dualpipev; auto is "
       "the best of them and the planner's own, which is taken "
       "without this option");
+  command->add_flag("--remat", load.remat,
+                    "Backward work of an mpmd program computes the forward "
+                    "work of its microbatch again, rather than keep its "
+                    "results; with --schedule");
   takeWhole(command
                 ->add_option("--node-limit", load.nodeLimit,
                              "Most nodes the unrolled program may have")

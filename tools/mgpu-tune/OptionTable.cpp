@@ -21,7 +21,7 @@ const std::vector<Group> &groups() {
   static const std::vector<Group> all = {
       {"Program",
        {"--entry", "--arg", "--random", "--role", "--devices", "--assign",
-        "--schedule", "--node-limit", "--roll-from", "--no-fusion"}},
+        "--schedule", "--remat", "--node-limit", "--roll-from", "--no-fusion"}},
       {"Target",
        {"--target", "--distributed", "--cpu", "--arch", "--memory", "--nccl",
         "--deadline", "--tensor-cores", "--pdl", "--compile-timeout",

@@ -63,6 +63,7 @@ void explainNode(json &out, const planner::PlanStep &step,
 json toJson(const planner::PipelineReport &report) {
   json out{{"bubble", report.bubble},
            {"transfer_bytes", report.transferBytes},
+           {"host_bytes", report.hostBytes},
            {"meshes", json::array()},
            {"transfers", json::array()}};
   for (const planner::PipelineReport::Mesh &mesh : report.meshes)
@@ -138,12 +139,15 @@ json toJson(const planner::Plan &plan, const planner::Dag &dag,
 int printFront(const Front &front, bool asJson) {
   if (asJson) {
     json rows = json::array();
-    for (const FrontPoint &point : front.points)
+    for (const FrontPoint &point : front.points) {
       rows.push_back({{"memory_bytes", point.memory},
                       {"makespan_us", point.makespanUs},
                       {"contended_makespan_us", point.contendedUs},
                       {"lower_bound_us", point.lowerBoundUs},
                       {"transforms", point.transforms}});
+      if (!point.order.empty())
+        rows.back()["schedule"] = point.order;
+    }
     fmt::print("{}\n",
                json{{"front", std::move(rows)}, {"below", front.stopped}}.dump(
                    2, ' ', false, json::error_handler_t::replace));
@@ -153,13 +157,14 @@ int printFront(const Front &front, bool asJson) {
              "makespan (us)", "more", "with contention");
   for (const FrontPoint &point : front.points) {
     double least = front.points.front().chosenUs;
-    fmt::print("{:>16}  {:>14.3f}  {:>+7.2f} %  {:>18.3f}  {}\n", point.memory,
-               point.makespanUs,
+    fmt::print("{:>16}  {:>14.3f}  {:>+7.2f} %  {:>18.3f}  {}{}\n",
+               point.memory, point.makespanUs,
                least > 0 ? 100 * (point.chosenUs / least - 1) : 0,
                point.contendedUs,
                point.transforms.empty()
                    ? "none"
-                   : fmt::format("{}", fmt::join(point.transforms, " ")));
+                   : fmt::format("{}", fmt::join(point.transforms, " ")),
+               point.order.empty() ? "" : ", schedule " + point.order);
   }
   if (!front.stopped.empty())
     fmt::print("below: {}\n", front.stopped);
@@ -320,6 +325,7 @@ Result<void> planProgram(LoadedProgram &program,
 }
 
 Result<void> writeFiles(const planner::Plan &plan, const planner::Dag &dag,
+                        const std::vector<planner::MeshDevices> &meshes,
                         const PlanCommandOptions &options) {
   if (!options.dotFile.empty())
     MGPU_TRY(writeFileAtomic(options.dotFile, planner::toDot(plan, dag)));
@@ -327,7 +333,8 @@ Result<void> writeFiles(const planner::Plan &plan, const planner::Dag &dag,
     MGPU_TRY(
         writeFileAtomic(options.traceFile, planner::toChromeTrace(plan, dag)));
   if (!options.svgFile.empty())
-    MGPU_TRY(writeFileAtomic(options.svgFile, planner::toSvg(plan, dag)));
+    MGPU_TRY(
+        writeFileAtomic(options.svgFile, planner::toSvg(plan, dag, meshes)));
   if (!options.dagFile.empty()) {
     std::vector<double> durations(dag.nodes.size());
     for (const planner::PlanStep &step : plan.steps)
@@ -544,12 +551,12 @@ Result<int> runPlan(const PlanCommandOptions &options) {
     if (options.pareto) {
       const MachineRequest request{*report.machine, options.prepare,
                                    options.machine, report.workspace};
-      MGPU_TRY_ASSIGN(const Front front, makeFront(program.dag, request));
+      MGPU_TRY_ASSIGN(const Front front, makeFrontOfOrders(program, request));
       return printFront(front, options.json);
     }
   }
   MGPU_TRY(planProgram(program, options, report));
-  MGPU_TRY(writeFiles(report.plan, program.dag, options));
+  MGPU_TRY(writeFiles(report.plan, program.dag, program.meshes, options));
   MGPU_TRY(proveBound(report, program.dag, options));
   if (!options.whatIf.empty()) {
     const MachineRequest request{*report.machine, options.prepare,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/conversion/Passes.h"
+#include "dialect/conversion/mpmd/MemoryKinds.h"
 #include "dialect/conversion/mpmd/MeshAssignment.h"
 #include "dialect/mgpu/Diagnostics.h"
 #include "dialect/stablehlo/StablehloDialect.h"
@@ -13,10 +14,21 @@ using namespace mlir;
 
 namespace {
 
-/// Reads "f1=m1,f2=m2".
+/// What the function's attribute says, and then what the text "f1=m1,f2=m2" of
+/// --assign does.
 FailureOr<llvm::StringMap<std::string>>
 readNames(func::FuncOp function, StringRef text, mpmd::TopologyAttr topology) {
   llvm::StringMap<std::string> meshes;
+  if (auto said = function->getAttrOfType<DictionaryAttr>(mpmd::assignmentName))
+    for (NamedAttribute each : said) {
+      auto mesh = dyn_cast<StringAttr>(each.getValue());
+      if (!mesh || !topology.find(mesh))
+        return function.emitError()
+               << "has an " << mpmd::assignmentName << " of '"
+               << each.getName().getValue() << "' to " << each.getValue()
+               << ", which is no mesh of its topology";
+      meshes[each.getName()] = mesh.str();
+    }
   SmallVector<StringRef> pairs;
   text.split(pairs, ',', -1, /*KeepEmpty=*/false);
   for (StringRef pair : pairs) {
@@ -65,7 +77,8 @@ struct AssignMeshes : impl::AssignMeshesBase<AssignMeshes> {
       return signalPassFailure();
     }
     auto meshes = readNames(function, assign, topology);
-    if (failed(meshes) ||
+    function->removeAttr(mpmd::assignmentName);
+    if (failed(meshes) || failed(takeMemoryKinds(function)) ||
         failed(MeshAssignment(function, topology, *meshes).run()))
       signalPassFailure();
   }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/conversion/Passes.h"
+#include "dialect/conversion/mpmd/MeshLayouts.h"
+#include "dialect/conversion/mpmd/PipelineWorks.h"
 #include "dialect/conversion/spmd/Reshard.h"
 #include "dialect/mgpu/Diagnostics.h"
-#include "dialect/mpmd/MpmdDialect.h"
-#include "dialect/spmd/SpmdDialect.h"
 
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/IRMapping.h"
-#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 namespace mgpu::conversion {
@@ -18,13 +19,8 @@ using namespace mlir;
 
 namespace {
 
-/// The devices of a mesh in the program.
-struct MeshDevices {
-  sdy::MeshAttr mesh;
-  SmallVector<int64_t> sizes; ///< by axis
-  int64_t first = 0;
-};
-
+/// What stands for a tensor on a mesh is a device's part of it. One in the
+/// hosts' memory is there once, and whole.
 class MpmdToSpmd {
 public:
   MpmdToSpmd(ModuleOp module, func::FuncOp function)
@@ -32,70 +28,95 @@ public:
   LogicalResult run();
 
 private:
-  LogicalResult numberDevices(mpmd::TopologyAttr topology);
-  FailureOr<spmd::LayoutAttr> layoutOf(Operation *op, Type type);
+  void noteWorks();
   LogicalResult convertSignature();
   LogicalResult convert(Operation *op);
   LogicalResult convertFragment(mpmd::FragmentOp op);
   LogicalResult convertTransfer(mpmd::TransferOp op);
   LogicalResult convertReturn(Operation *end);
   FailureOr<func::FuncOp> outline(mpmd::FragmentOp op);
-  sdy::TensorShardingAttr shardingOf(mpmd::MeshTensorType type);
+  void setShardings(func::FuncOp made, mpmd::FragmentOp op);
+  Value onDevices(Location loc, Value whole, spmd::LayoutAttr layout);
+  Value onHost(Location loc, Value part, RankedTensorType whole,
+               spmd::LayoutAttr layout);
+  spmd::CollectOp copied(Location loc, Value whole, spmd::LayoutAttr layout);
+  Location marked(Location loc, Operation *fragment) const;
 
   SymbolTable symbols;
   func::FuncOp function;
   OpBuilder b;
-  llvm::StringMap<MeshDevices> meshes;
-  IRMapping map; ///< to a device's part
+  MeshLayouts layouts;
+  IRMapping map;
+  llvm::DenseMap<Operation *, mpmd::WorkAttr> works; ///< by fragment
   unsigned numFragments = 0;
 };
 
-LogicalResult MpmdToSpmd::numberDevices(mpmd::TopologyAttr topology) {
-  int64_t next = 0;
-  for (mpmd::NamedMeshAttr each : topology.getMeshes()) {
-    MeshDevices devices{each.getMesh(), {}, next};
-    for (auto [k, id] : llvm::enumerate(each.getMesh().getDeviceIds()))
-      if (id != int64_t(k))
-        return ir::emitUnsupported(function)
-               << "has mesh '" << each.getName()
-               << "', which lists its devices; they must be in order";
-    for (sdy::MeshAxisAttr axis : each.getMesh().getAxes())
-      devices.sizes.push_back(axis.getSize());
-    if (devices.sizes.empty())
-      devices.sizes.push_back(1);
-    next += each.getMesh().numDevices();
-    if (next > spmd::mostDevices)
-      return ir::emitUnsupported(function)
-             << "has more than " << spmd::mostDevices << " devices";
-    meshes[each.getName()] = std::move(devices);
-  }
-  return success();
+bool isOnHost(Type type) {
+  auto tensor = dyn_cast<mpmd::MeshTensorType>(type);
+  return tensor && tensor.isOnHost();
 }
 
-FailureOr<spmd::LayoutAttr> MpmdToSpmd::layoutOf(Operation *op, Type type) {
-  auto tensor = dyn_cast<mpmd::MeshTensorType>(type);
-  if (!tensor)
-    return ir::emitUnsupported(op)
-           << "has a value of type " << type << "; only tensors on meshes run";
-  if (tensor.isOnHost())
-    return ir::emitUnsupported(op) << "has a tensor in the hosts' memory "
-                                      "(memory_kind = \"pinned_host\")"
-                                      "; this version keeps all on the devices";
-  const MeshDevices &devices = meshes[tensor.getMeshName()];
-  SmallVector<Axes> split(tensor.getGlobalTensorType().getRank());
-  if (tensor.getSharding())
-    for (auto [dim, each] : llvm::enumerate(tensor.getSharding().getDims()))
-      for (sdy::AxisRefAttr axis : each.getAxes()) {
-        if (axis.isSubAxis())
-          return ir::emitUnsupported(op)
-                 << "has a sharding with a part of axis '"
-                 << axis.getName().getValue() << "'";
-        split[dim].push_back(devices.mesh.axisIndex(axis.getName()));
-      }
-  spmd::LayoutAttr local = layoutOfCuts(b.getContext(), devices.sizes, split);
-  return spmd::LayoutAttr::get(b.getContext(), local.getMesh(),
-                               local.getSplit(), devices.first);
+RankedTensorType wholeOf(Type type) {
+  return cast<mpmd::MeshTensorType>(type).getGlobalTensorType();
 }
+
+//===----------------------------------------------------------------------===//
+// Works of a pipeline
+//===----------------------------------------------------------------------===//
+
+void MpmdToSpmd::noteWorks() {
+  const Pipeline pipeline = findPipeline(function);
+  for (const Pipeline::Mesh &mesh : pipeline.meshes)
+    for (const auto &[work, fragments] : mesh.works)
+      for (Operation *op : fragments)
+        works[op] = mpmd::WorkAttr::get(b.getContext(), kindOf(work.kind),
+                                        work.microbatch, work.stage);
+  // What is computed again belongs to the work that needs it.
+  for (Operation &op : llvm::reverse(function.front()))
+    if (op.hasAttr(rematName))
+      for (Operation *user : op.getUsers())
+        if (mpmd::WorkAttr work = works.lookup(user))
+          works[&op] = work;
+}
+
+/// Names the work of the fragment, if it is one of a pipeline. A value's name
+/// stays the outermost part.
+Location MpmdToSpmd::marked(Location loc, Operation *fragment) const {
+  mpmd::WorkAttr work = works.lookup(fragment);
+  if (!work)
+    return loc;
+  if (auto name = dyn_cast<NameLoc>(loc))
+    return NameLoc::get(
+        name.getName(),
+        FusedLoc::get(b.getContext(), {name.getChildLoc()}, work));
+  return FusedLoc::get(b.getContext(), {loc}, work);
+}
+
+//===----------------------------------------------------------------------===//
+// The hosts' memory
+//===----------------------------------------------------------------------===//
+
+Value MpmdToSpmd::onDevices(Location loc, Value whole,
+                            spmd::LayoutAttr layout) {
+  auto type = cast<RankedTensorType>(whole.getType());
+  Value init =
+      emptyPart(b, loc, type.getShape(), type.getElementType(), layout);
+  return spmd::DistributeOp::create(b, loc, TypeRange(init.getType()), whole,
+                                    init, layout)
+      ->getResult(0);
+}
+
+Value MpmdToSpmd::onHost(Location loc, Value part, RankedTensorType whole,
+                         spmd::LayoutAttr layout) {
+  Value init =
+      tensor::EmptyOp::create(b, loc, whole.getShape(), whole.getElementType());
+  return spmd::CollectOp::create(b, loc, TypeRange(whole), part, init, layout)
+      ->getResult(0);
+}
+
+//===----------------------------------------------------------------------===//
+// The function
+//===----------------------------------------------------------------------===//
 
 /// Arguments become whole tensors, of which devices take their parts. The ones
 /// on meshes stay, for their types, until the body is converted.
@@ -104,51 +125,58 @@ LogicalResult MpmdToSpmd::convertSignature() {
   b.setInsertionPointToStart(&block);
   SmallVector<Type> inputs, results;
   for (BlockArgument argument : llvm::to_vector(block.getArguments())) {
-    FailureOr<spmd::LayoutAttr> layout = layoutOf(function, argument.getType());
+    FailureOr<spmd::LayoutAttr> layout =
+        layouts.layoutOf(function, argument.getType());
     if (failed(layout))
       return failure();
-    auto whole =
-        cast<mpmd::MeshTensorType>(argument.getType()).getGlobalTensorType();
-    Type part = whole.clone(layout->shardShape(whole.getShape()));
-    auto cut = spmd::FullToShardOp::create(
-        b, argument.getLoc(), part,
-        block.addArgument(whole, argument.getLoc()));
-    map.map(argument, cut.getShard());
+    RankedTensorType whole = wholeOf(argument.getType());
+    Value given = block.addArgument(whole, argument.getLoc());
+    map.map(argument, given);
+    if (!isOnHost(argument.getType()))
+      map.map(argument,
+              spmd::FullToShardOp::create(
+                  b, argument.getLoc(),
+                  whole.clone(layout->shardShape(whole.getShape())), given)
+                  .getShard());
     inputs.push_back(whole);
     function.setArgAttr(argument.getArgNumber(), spmd::layoutName, *layout);
-    function.removeArgAttr(argument.getArgNumber(), sdy::shardingName);
+    for (StringRef name : {sdy::shardingName, mpmd::memoryKindName})
+      function.removeArgAttr(argument.getArgNumber(), name);
   }
   for (auto [k, type] : llvm::enumerate(function.getResultTypes())) {
-    FailureOr<spmd::LayoutAttr> layout = layoutOf(function, type);
+    FailureOr<spmd::LayoutAttr> layout = layouts.layoutOf(function, type);
     if (failed(layout))
       return failure();
-    results.push_back(cast<mpmd::MeshTensorType>(type).getGlobalTensorType());
+    results.push_back(wholeOf(type));
     function.setResultAttr(k, spmd::layoutName, *layout);
-    function.removeResultAttr(k, b.getStringAttr(sdy::shardingName));
+    for (StringRef name : {sdy::shardingName, mpmd::memoryKindName})
+      function.removeResultAttr(k, b.getStringAttr(name));
   }
   function.setFunctionType(b.getFunctionType(inputs, results));
   return success();
 }
 
-/// The sharding of a fragment's value, closed, so that it stays.
-sdy::TensorShardingAttr MpmdToSpmd::shardingOf(mpmd::MeshTensorType type) {
-  SmallVector<sdy::DimensionShardingAttr> dims;
-  for (int64_t dim = 0; dim < type.getGlobalTensorType().getRank(); ++dim)
-    dims.push_back(sdy::DimensionShardingAttr::get(
-        b.getContext(),
-        type.getSharding() ? type.getSharding().getDims()[dim].getAxes()
-                           : ArrayRef<sdy::AxisRefAttr>(),
-        /*isClosed=*/true, -1));
-  return sdy::TensorShardingAttr::get(
-      b.getContext(), meshes[type.getMeshName()].mesh, dims, {}, {}, nullptr);
+/// What the fragment says of its values' shardings, where types do not.
+void MpmdToSpmd::setShardings(func::FuncOp made, mpmd::FragmentOp op) {
+  auto given = [](std::optional<sdy::TensorShardingPerValueAttr> list,
+                  size_t k) {
+    return list ? list->getShardings()[k] : sdy::TensorShardingAttr();
+  };
+  for (auto [k, type] : llvm::enumerate(op->getOperandTypes()))
+    made.setArgAttr(k, sdy::shardingName,
+                    layouts.shardingOf(cast<mpmd::MeshTensorType>(type),
+                                       given(op.getInShardings(), k)));
+  for (auto [k, type] : llvm::enumerate(op->getResultTypes()))
+    made.setResultAttr(k, sdy::shardingName,
+                       layouts.shardingOf(cast<mpmd::MeshTensorType>(type),
+                                          given(op.getOutShardings(), k)));
 }
 
 /// The fragment's body as a function on whole tensors.
 FailureOr<func::FuncOp> MpmdToSpmd::outline(mpmd::FragmentOp op) {
   auto global = [](TypeRange types) {
-    return llvm::map_to_vector(types, [](Type type) -> Type {
-      return cast<mpmd::MeshTensorType>(type).getGlobalTensorType();
-    });
+    return llvm::map_to_vector(types,
+                               [](Type type) -> Type { return wholeOf(type); });
   };
   std::string name = op.getMeshName().str();
   for (auto origin : op.getOrigin().getAsRange<mpmd::UserOriginAttr>())
@@ -167,32 +195,34 @@ FailureOr<func::FuncOp> MpmdToSpmd::outline(mpmd::FragmentOp op) {
   b.setInsertionPoint(end);
   func::ReturnOp::create(b, end->getLoc(), end->getOperands());
   end->erase();
-  if (meshes[op.getMeshName()].mesh.numDevices() == 1)
-    return made;
-  auto shard = [&](Type type) {
-    return shardingOf(cast<mpmd::MeshTensorType>(type));
-  };
-  for (auto [k, type] : llvm::enumerate(op->getOperandTypes()))
-    made.setArgAttr(k, sdy::shardingName, shard(type));
-  for (auto [k, type] : llvm::enumerate(op->getResultTypes()))
-    made.setResultAttr(k, sdy::shardingName, shard(type));
+  if (works.contains(op))
+    made.walk(
+        [&](Operation *inner) { inner->setLoc(marked(inner->getLoc(), op)); });
+  if (layouts.numDevices(op.getMeshName()) > 1)
+    setShardings(made, op);
   return made;
 }
 
 LogicalResult MpmdToSpmd::convertFragment(mpmd::FragmentOp op) {
   SmallVector<Attribute> in, out;
   SmallVector<Type> types;
-  for (Type type : op->getOperandTypes()) {
-    FailureOr<spmd::LayoutAttr> layout = layoutOf(op, type);
+  SmallVector<Value> inputs;
+  Location loc = marked(op.getLoc(), op);
+  for (Value operand : op->getOperands()) {
+    FailureOr<spmd::LayoutAttr> layout =
+        layouts.layoutOf(op, operand.getType());
     if (failed(layout))
       return failure();
     in.push_back(*layout);
+    inputs.push_back(map.lookup(operand));
+    if (isOnHost(operand.getType()))
+      inputs.back() = onDevices(loc, inputs.back(), *layout);
   }
   for (Type type : op->getResultTypes()) {
-    FailureOr<spmd::LayoutAttr> layout = layoutOf(op, type);
+    FailureOr<spmd::LayoutAttr> layout = layouts.layoutOf(op, type);
     if (failed(layout))
       return failure();
-    auto whole = cast<mpmd::MeshTensorType>(type).getGlobalTensorType();
+    RankedTensorType whole = wholeOf(type);
     types.push_back(whole.clone(layout->shardShape(whole.getShape())));
     out.push_back(*layout);
   }
@@ -201,39 +231,90 @@ LogicalResult MpmdToSpmd::convertFragment(mpmd::FragmentOp op) {
   FailureOr<func::FuncOp> callee = outline(op);
   if (failed(callee))
     return failure();
-  SmallVector<Value> inputs = llvm::map_to_vector(
-      op->getOperands(), [&](Value value) { return map.lookup(value); });
-  auto call =
-      spmd::CallOp::create(b, op.getLoc(), types, callee->getName(), inputs,
-                           b.getArrayAttr(in), b.getArrayAttr(out));
-  map.map(op->getResults(), call->getResults());
+  auto call = spmd::CallOp::create(b, loc, types, callee->getName(), inputs,
+                                   b.getArrayAttr(in), b.getArrayAttr(out));
+  if (op->hasAttr(rematName)) // else it would be one with what it repeats
+    call->setAttr(rematName, b.getUnitAttr());
+  for (auto [k, result] : llvm::enumerate(op->getResults())) {
+    Value made = call->getResult(k);
+    if (isOnHost(result.getType()))
+      made = onHost(loc, made, wholeOf(result.getType()),
+                    cast<spmd::LayoutAttr>(out[k]));
+    map.map(result, made);
+  }
   return success();
 }
 
+/// Hosts share their memory, so that nothing goes from one to another.
 LogicalResult MpmdToSpmd::convertTransfer(mpmd::TransferOp op) {
-  FailureOr<spmd::LayoutAttr> from = layoutOf(op, op.getTensor().getType());
-  FailureOr<spmd::LayoutAttr> to = layoutOf(op, op.getType());
+  FailureOr<spmd::LayoutAttr> from =
+      layouts.layoutOf(op, op.getTensor().getType());
+  FailureOr<spmd::LayoutAttr> to = layouts.layoutOf(op, op.getType());
   if (failed(from) || failed(to))
     return failure();
+  const bool isFromHost = isOnHost(op.getTensor().getType());
   Value part = map.lookup(op.getTensor());
-  if (*from != *to) {
-    RankedTensorType whole = op.getType().getGlobalTensorType();
-    Value init = emptyPart(b, op.getLoc(), whole.getShape(),
-                           whole.getElementType(), *to);
-    part = spmd::MoveOp::create(b, op.getLoc(), TypeRange(init.getType()), part,
-                                init, *from, *to, whole.getShape())
+  RankedTensorType whole = op.getType().getGlobalTensorType();
+  Location loc = marked(op.getLoc(), op.getTensor().getDefiningOp());
+  if (isFromHost && !isOnHost(op.getType())) {
+    part = onDevices(loc, part, *to);
+  } else if (!isFromHost && isOnHost(op.getType())) {
+    part = onHost(loc, part, whole, *from);
+  } else if (!isFromHost && *from != *to) {
+    Value init =
+        emptyPart(b, loc, whole.getShape(), whole.getElementType(), *to);
+    part = spmd::MoveOp::create(b, loc, TypeRange(init.getType()), part, init,
+                                *from, *to, whole.getShape())
                ->getResult(0);
   }
   map.map(op.getResult(), part);
   return success();
 }
 
+/// `whole` in a buffer of its own.
+spmd::CollectOp MpmdToSpmd::copied(Location loc, Value whole,
+                                   spmd::LayoutAttr layout) {
+  return onHost(loc, onDevices(loc, whole, layout),
+                cast<RankedTensorType>(whole.getType()), layout)
+      .getDefiningOp<spmd::CollectOp>();
+}
+
+/// A result in the hosts' memory is copied there for it alone: where it is the
+/// next state of an argument, into that one, once nothing reads the last state.
 LogicalResult MpmdToSpmd::convertReturn(Operation *end) {
+  Location loc = end->getLoc();
+  llvm::MapVector<unsigned, spmd::CollectOp> onHosts;
+  llvm::SmallDenseSet<Operation *> given;
+  auto layoutOfResult = [&](unsigned k) {
+    return cast<spmd::LayoutAttr>(function.getResultAttr(k, spmd::layoutName));
+  };
   for (OpOperand &returned : end->getOpOperands()) {
-    Type whole = function.getResultTypes()[returned.getOperandNumber()];
-    returned.set(spmd::ShardToFullOp::create(b, end->getLoc(), whole,
-                                             map.lookup(returned.get()))
-                     .getFull());
+    unsigned k = returned.getOperandNumber();
+    Type type = returned.get().getType();
+    Value made = map.lookup(returned.get());
+    if (isOnHost(type)) {
+      auto collect = made.getDefiningOp<spmd::CollectOp>();
+      if (!collect || !given.insert(collect).second)
+        collect = copied(loc, made, layoutOfResult(k));
+      onHosts[k] = collect;
+    } else {
+      returned.set(
+          spmd::ShardToFullOp::create(b, loc, wholeOf(type), made).getFull());
+    }
+  }
+  for (auto &[k, collect] : onHosts) {
+    if (auto alias =
+            function.getResultAttrOfType<IntegerAttr>(k, spmd::aliasName)) {
+      Value state = function.front().getArgument(function.getNumArguments() +
+                                                 alias.getInt());
+      Operation *at = collect;
+      if (llvm::any_of(state.getUsers(), [&](Operation *user) {
+            return at->isBeforeInBlock(user);
+          }))
+        collect = copied(loc, collect->getResult(0), layoutOfResult(k));
+      collect.getInitMutable().assign(state);
+    }
+    end->setOperand(k, collect->getResult(0));
   }
   return success();
 }
@@ -251,13 +332,14 @@ LogicalResult MpmdToSpmd::convert(Operation *op) {
 }
 
 LogicalResult MpmdToSpmd::run() {
-  if (failed(numberDevices(mpmd::topologyOf(function))) ||
-      failed(convertSignature()))
+  if (failed(layouts.take(function)))
     return failure();
+  noteWorks();
   SmallVector<Operation *> ops;
   for (Operation &op : function.front())
-    if (op.getDialect() != b.getContext()->getLoadedDialect("spmd"))
-      ops.push_back(&op);
+    ops.push_back(&op);
+  if (failed(convertSignature()))
+    return failure();
   for (Operation *op : ops)
     if (failed(convert(op)))
       return failure();
@@ -265,6 +347,8 @@ LogicalResult MpmdToSpmd::run() {
     op->erase();
   function.front().eraseArguments(0, function.getNumArguments());
   function->removeAttr(mpmd::topologyName);
+  if (SmallVector<int64_t> order = layouts.order(); !order.empty())
+    function->setAttr(spmd::deviceOrderName, b.getDenseI64ArrayAttr(order));
   return success();
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/conversion/Passes.h"
+#include "dialect/conversion/mpmd/PlainOps.h"
 #include "dialect/mgpu/Diagnostics.h"
 #include "dialect/mpmd/MpmdDialect.h"
 #include "dialect/stablehlo/StablehloDialect.h"
@@ -60,6 +61,47 @@ LogicalResult unroll(mpmd::ForOp loop) {
   return success();
 }
 
+/// Within another computation a name says nothing: its work is part of that.
+void inlineNested(func::FuncOp function) {
+  SmallVector<Operation *> nested; // inner ones first
+  function.walk([&](Operation *op) {
+    if (isa<mpmd::NamedComputationOp, mpmd::NamedTensorOp>(op) &&
+        op->getParentOp() != function)
+      nested.push_back(op);
+  });
+  for (Operation *op : nested) {
+    if (isa<mpmd::NamedComputationOp>(op)) {
+      inlineBody(op);
+      continue;
+    }
+    op->getResult(0).replaceAllUsesWith(op->getOperand(0));
+    op->erase();
+  }
+}
+
+/// A fragment that was unrolled before has the number of its round.
+void countUnrolled(func::FuncOp function) {
+  function.walk([](mpmd::FragmentOp op) {
+    Attribute round = op->removeAttr("unroll_counter");
+    if (round && !op->hasAttr(mpmd::callCounterName))
+      op->setAttr(mpmd::callCounterName, round);
+  });
+}
+
+/// What a fragment's function says of the shardings of its values; null where
+/// it says nothing.
+sdy::TensorShardingPerValueAttr
+shardingsOf(func::FuncOp callee, unsigned count,
+            function_ref<Attribute(unsigned)> attributeOf) {
+  SmallVector<sdy::TensorShardingAttr> all;
+  for (unsigned k = 0; k < count; ++k)
+    if (auto one = dyn_cast_or_null<sdy::TensorShardingAttr>(attributeOf(k)))
+      all.push_back(one);
+  return all.size() == count && count > 0
+             ? sdy::TensorShardingPerValueAttr::get(callee.getContext(), all)
+             : sdy::TensorShardingPerValueAttr();
+}
+
 /// Makes a fragment of a call of one, with the callee's body.
 LogicalResult inlineCall(mpmd::FragmentCallOp call, ModuleOp module) {
   auto callee = module.lookupSymbol<func::FuncOp>(call.getCallee());
@@ -71,7 +113,12 @@ LogicalResult inlineCall(mpmd::FragmentCallOp call, ModuleOp module) {
   auto fragment = mpmd::FragmentOp::create(
       b, call.getLoc(), call->getResultTypes(), call.getTensors(),
       call.getOrigin(), call.getMeshNameAttr(), IntegerAttr(),
-      sdy::TensorShardingPerValueAttr(), sdy::TensorShardingPerValueAttr());
+      shardingsOf(
+          callee, callee.getNumArguments(),
+          [&](unsigned k) { return callee.getArgAttr(k, sdy::shardingName); }),
+      shardingsOf(callee, callee.getNumResults(), [&](unsigned k) {
+        return callee.getResultAttr(k, sdy::shardingName);
+      }));
   fragment->setDiscardableAttrs(call->getDiscardableAttrDictionary());
   IRMapping map;
   callee.getBody().cloneInto(&fragment.getRegion(), map);
@@ -106,6 +153,8 @@ struct ExpandMpmd : impl::ExpandMpmdBase<ExpandMpmd> {
       if (failed(inlineCall(call, getOperation())))
         return signalPassFailure();
     }
+    inlineNested(function);
+    countUnrolled(function);
     for (Operation *callee : callees) // they are not lowered
       if (SymbolTable::symbolKnownUseEmpty(callee, getOperation()))
         callee->erase();

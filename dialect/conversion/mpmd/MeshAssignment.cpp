@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/conversion/mpmd/MeshAssignment.h"
 
+#include "dialect/conversion/mpmd/PlainOps.h"
 #include "dialect/mgpu/Diagnostics.h"
+#include "dialect/spmd/SpmdDialect.h"
 
 #include "mlir/IR/IRMapping.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -11,12 +13,6 @@
 namespace mgpu::conversion {
 
 using namespace mlir;
-
-static RankedTensorType globalTypeOf(Type type) {
-  if (auto mesh = dyn_cast<mpmd::MeshTensorType>(type))
-    return mesh.getGlobalTensorType();
-  return dyn_cast<RankedTensorType>(type);
-}
 
 llvm::SetVector<Value> usedBy(Operation *op) {
   llvm::SetVector<Value> used(op->operand_begin(), op->operand_end());
@@ -33,25 +29,33 @@ Type MeshAssignment::typeOn(StringRef mesh, Value value) const {
                                    globalTypeOf(value.getType()));
 }
 
-/// With the sharding that the program says, where the mesh can have it.
-Type MeshAssignment::argumentType(BlockArgument argument, StringRef mesh) {
-  auto type = cast<mpmd::MeshTensorType>(typeOn(mesh, argument));
-  auto sharding = function.getArgAttrOfType<sdy::TensorShardingAttr>(
-      argument.getArgNumber(), sdy::shardingName);
-  sdy::MeshAttr devices = topology.find(mesh);
-  if (!sharding)
-    return type;
-  SmallVector<StringAttr> axes;
-  for (sdy::DimensionShardingAttr dim : sharding.getDims())
-    for (sdy::AxisRefAttr axis : dim.getAxes()) {
-      if (axis.isSubAxis() || devices.axisIndex(axis.getName()) < 0)
-        return type;
-      axes.push_back(axis.getName());
-    }
-  if (!sdy::shardShape(type.getShape(), sharding, devices, axes))
-    return type;
-  return mpmd::MeshTensorType::get(function.getContext(), mesh,
-                                   type.getGlobalTensorType(), sharding);
+/// Whether the mesh's devices can share a tensor of this shape so.
+static bool fits(sdy::TensorShardingAttr sharding, ShapedType type,
+                 sdy::MeshAttr mesh) {
+  if (!sharding || !sdy::faultOf(sharding, type, mesh).empty())
+    return false;
+  for (auto [dim, each] : llvm::enumerate(sharding.getDims())) {
+    int64_t parts = 1;
+    for (sdy::AxisRefAttr axis : each.getAxes())
+      parts *= axis.sizeIn(mesh);
+    if (type.getDimSize(dim) % parts != 0)
+      return false;
+  }
+  return true;
+}
+
+/// On `mesh`, with the sharding that the program says where the mesh can have
+/// it, and in the memory that it says.
+Type MeshAssignment::saidType(StringRef mesh, RankedTensorType type,
+                              Attribute sharding, Attribute memory) const {
+  auto given = dyn_cast_or_null<sdy::TensorShardingAttr>(sharding);
+  if (!fits(given, type, topology.find(mesh)))
+    given = {};
+  auto kind = dyn_cast_or_null<StringAttr>(memory);
+  if (kind && kind != mpmd::hostMemory)
+    kind = {};
+  return mpmd::MeshTensorType::get(topology.getContext(), mesh, type, given,
+                                   kind);
 }
 
 void MeshAssignment::place(Value value, StringRef mesh, Value made) {
@@ -99,13 +103,24 @@ Value MeshAssignment::demand(Value value, StringRef mesh) {
   StringRef home = homes.lookup(value);
   if (home.empty()) {
     if (auto argument = dyn_cast<BlockArgument>(value)) {
-      BlockArgument own = function.front().getArgument(argument.getArgNumber());
-      own.setType(argumentType(argument, mesh));
+      const unsigned k = argument.getArgNumber();
+      BlockArgument own = function.front().getArgument(k);
+      own.setType(saidType(mesh, globalTypeOf(argument.getType()),
+                           function.getArgAttr(k, sdy::shardingName),
+                           function.getArgAttr(k, mpmd::memoryKindName)));
       place(value, mesh, own);
       return own;
     }
     StringRef target = homeOf(value);
-    emitInferred(value.getDefiningOp(), target.empty() ? mesh : target);
+    auto named = value.getDefiningOp<mpmd::NamedComputationOp>();
+    if (named && target.empty() && isGuess)
+      guessed = named;
+    if (target.empty())
+      target = mesh;
+    if (named)
+      emitNamed(named, target);
+    else
+      emitInferred(value.getDefiningOp(), target);
     return demand(value, mesh);
   }
   Value made = mpmd::TransferOp::create(b, value.getLoc(), typeOn(mesh, value),
@@ -115,118 +130,21 @@ Value MeshAssignment::demand(Value value, StringRef mesh) {
 }
 
 //===----------------------------------------------------------------------===//
-// Operations without a mesh
-//===----------------------------------------------------------------------===//
-
-/// `op`, after the open ones that it uses and that run on `mesh` too.
-void MeshAssignment::collect(Operation *op, StringRef mesh, Operations &ops) {
-  if (ops.contains(op))
-    return;
-  for (Value used : usedBy(op)) {
-    Operation *source = sourceOf(used).getDefiningOp();
-    if (!isOpen(source))
-      continue;
-    StringRef home = homeOf(sourceOf(used));
-    if (home.empty() || home == mesh)
-      collect(source, mesh, ops);
-  }
-  ops.insert(op);
-}
-
-/// Whether another operation than `ops`, with their bodies, uses `value`.
-static bool isUsedOutside(Value value,
-                          const llvm::SetVector<Operation *> &ops) {
-  Block *block = value.getParentBlock();
-  return llvm::any_of(value.getUsers(), [&](Operation *user) {
-    return !ops.contains(block->findAncestorOpInBlock(*user));
-  });
-}
-
-/// One fragment for `op` and what it needs.
-void MeshAssignment::emitInferred(Operation *op, StringRef mesh) {
-  Operations ops;
-  collect(op, mesh, ops);
-  llvm::SetVector<Value> inputs;
-  SmallVector<Value> results;
-  for (Operation *each : ops) {
-    for (Value used : usedBy(each))
-      if (Value source = sourceOf(used);
-          !source.getDefiningOp() || !ops.contains(source.getDefiningOp()))
-        inputs.insert(source);
-    for (Value result : each->getResults())
-      if (each == op || isUsedOutside(result, ops))
-        results.push_back(result);
-  }
-  SmallVector<Value> operands;
-  for (Value input : inputs)
-    operands.push_back(demand(input, mesh));
-  SmallVector<Type> types = llvm::map_to_vector(
-      results, [&](Value result) { return typeOn(mesh, result); });
-  auto fragment = mpmd::FragmentOp::create(
-      b, op->getLoc(), types, operands, b.getArrayAttr({}),
-      b.getStringAttr(mesh), IntegerAttr(), sdy::TensorShardingPerValueAttr(),
-      sdy::TensorShardingPerValueAttr());
-  OpBuilder::InsertionGuard guard(b);
-  Block *body = b.createBlock(&fragment.getRegion());
-  IRMapping map;
-  for (Value input : inputs)
-    map.map(input,
-            body->addArgument(globalTypeOf(input.getType()), input.getLoc()));
-  for (Operation *each : ops)
-    emitBody(each, map);
-  mpmd::ReturnOp::create(b, op->getLoc(),
-                         llvm::map_to_vector(results, [&](Value result) {
-                           return map.lookup(result);
-                         }));
-  for (auto [result, made] : llvm::zip(results, fragment->getResults()))
-    place(result, mesh, made);
-}
-
-void MeshAssignment::emitBody(Operation *op, IRMapping &map) {
-  for (Value used : usedBy(op))
-    map.map(used, map.lookup(sourceOf(used)));
-  if (auto reduce = dyn_cast<mpmd::ReduceOp>(op))
-    map.map(reduce.getResult(), emitReduction(reduce, map));
-  else
-    b.clone(*op, map);
-}
-
-Value MeshAssignment::emitReduction(mpmd::ReduceOp op, IRMapping &map) {
-  auto name = [&]() -> StringRef {
-    switch (op.getReduction().getReductionType()) {
-    case mpmd::ReductionType::kMax:
-      return "stablehlo.maximum";
-    case mpmd::ReductionType::kMin:
-      return "stablehlo.minimum";
-    case mpmd::ReductionType::kMul:
-      return "stablehlo.multiply";
-    case mpmd::ReductionType::kOr:
-      return "stablehlo.or";
-    case mpmd::ReductionType::kAnd:
-      return "stablehlo.and";
-    default:
-      return "stablehlo.add";
-    }
-  };
-  Value result = map.lookup(op.getTensors()[0]);
-  for (Value next : op.getTensors().drop_front()) {
-    OperationState state(op.getLoc(), name());
-    state.addOperands({result, map.lookup(next)});
-    state.addTypes(result.getType());
-    result = b.create(state)->getResult(0);
-  }
-  return result;
-}
-
-//===----------------------------------------------------------------------===//
 // The program, in its order
 //===----------------------------------------------------------------------===//
 
 void MeshAssignment::takeArguments(Block &old, Block &body) {
   for (BlockArgument argument : old.getArguments()) {
     Value own = body.addArgument(argument.getType(), argument.getLoc());
-    if (auto type = dyn_cast<mpmd::MeshTensorType>(argument.getType()))
-      place(argument, type.getMeshName(), own);
+    auto type = dyn_cast<mpmd::MeshTensorType>(argument.getType());
+    if (!type)
+      continue;
+    Attribute memory =
+        function.getArgAttr(argument.getArgNumber(), mpmd::memoryKindName);
+    if (memory && !type.getMemoryKind())
+      own.setType(saidType(type.getMeshName(), type.getGlobalTensorType(),
+                           type.getSharding(), memory));
+    place(argument, type.getMeshName(), own);
   }
 }
 
@@ -257,9 +175,7 @@ LogicalResult MeshAssignment::take(Operation *op) {
                 demand(each.getTensor(), mesh->second));
         return success();
       })
-      .Case([&](mpmd::NamedComputationOp each) {
-        return takeNamed(each, each.getName());
-      })
+      .Case([&](mpmd::NamedComputationOp each) { return takeNamed(each); })
       .Case<mpmd::FragmentOp, mpmd::TransferOp>([&](auto) {
         takeAssigned(op);
         return success();
@@ -274,32 +190,47 @@ LogicalResult MeshAssignment::take(Operation *op) {
       });
 }
 
-LogicalResult MeshAssignment::takeNamed(Operation *op, StringRef name) {
-  StringRef mesh;
-  if (auto found = meshes.find(name); found != meshes.end())
-    mesh = found->second;
+/// Where nothing names a mesh for a computation, it runs as operations without
+/// one do.
+LogicalResult MeshAssignment::takeNamed(mpmd::NamedComputationOp op) {
+  auto found = meshes.find(op.getName());
+  if (found != meshes.end())
+    emitNamed(op, found->second);
   else if (topology.getMeshes().size() == 1)
-    mesh = topology.getMeshes()[0].getName();
-  else
-    return op->emitOpError()
-           << "has no mesh; say one with --assign " << name << "=MESH";
-  auto computation = cast<mpmd::NamedComputationOp>(op);
+    emitNamed(op, topology.getMeshes()[0].getName());
+  else if (op->getNumResults() == 0 || !isMemoryEffectFree(op))
+    return refuseNamed(op);
+  return success();
+}
+
+/// A computation of which the mesh cannot be told.
+LogicalResult MeshAssignment::refuseNamed(mpmd::NamedComputationOp op) {
+  std::string known;
+  for (mpmd::NamedMeshAttr each : topology.getMeshes())
+    known += (known.empty() ? "" : ", ") + each.getName().str();
+  return op->emitOpError() << "has no mesh; say one with --assign "
+                           << op.getName()
+                           << "=MESH, as nothing that it takes, or that uses "
+                              "its results, is on one; the meshes are "
+                           << known;
+}
+
+void MeshAssignment::emitNamed(mpmd::NamedComputationOp op, StringRef mesh) {
   SmallVector<Value> operands;
-  for (Value operand : computation.getTensors())
+  for (Value operand : op.getTensors())
     operands.push_back(demand(operand, mesh));
   SmallVector<Type> types = llvm::map_to_vector(
       op->getResults(), [&](Value result) { return typeOn(mesh, result); });
   auto fragment = mpmd::FragmentOp::create(
-      b, op->getLoc(), types, operands, b.getArrayAttr(computation.getOrigin()),
+      b, op->getLoc(), types, operands, b.getArrayAttr(op.getOrigin()),
       b.getStringAttr(mesh), IntegerAttr(), sdy::TensorShardingPerValueAttr(),
       sdy::TensorShardingPerValueAttr());
   fragment->setDiscardableAttrs(op->getDiscardableAttrDictionary());
   IRMapping map;
-  computation.getRegion().cloneInto(&fragment.getRegion(), map);
+  op.getRegion().cloneInto(&fragment.getRegion(), map);
   for (auto [result, made] :
        llvm::zip(op->getResults(), fragment->getResults()))
     place(result, mesh, made);
-  return success();
 }
 
 /// What is on meshes already.
@@ -316,22 +247,45 @@ void MeshAssignment::takeAssigned(Operation *op) {
           own);
 }
 
-void MeshAssignment::giveResults(Operation *end) {
+/// The type that result `k` has: that of the argument whose next state it is,
+/// else with the sharding and in the memory that the program says.
+Type MeshAssignment::resultType(unsigned k, Value made) {
+  auto type = cast<mpmd::MeshTensorType>(made.getType());
+  if (auto alias =
+          function.getResultAttrOfType<IntegerAttr>(k, spmd::aliasName))
+    return function.front().getArgument(alias.getInt()).getType();
+  Attribute sharding = function.getResultAttr(k, sdy::shardingName);
+  Attribute memory = function.getResultAttr(k, mpmd::memoryKindName);
+  if (!sharding && !memory)
+    return type;
+  return saidType(type.getMeshName(), type.getGlobalTensorType(),
+                  sharding ? sharding : type.getSharding(),
+                  memory ? memory : type.getMemoryKind());
+}
+
+LogicalResult MeshAssignment::giveResults(Operation *end) {
   SmallVector<Value> results;
   StringRef first = topology.getMeshes()[0].getName();
   for (Value value : end->getOperands()) {
     StringRef mesh = homeOf(value);
     if (auto type = dyn_cast<mpmd::MeshTensorType>(value.getType()))
       mesh = type.getMeshName();
-    results.push_back(demand(value, mesh.empty() ? first : mesh));
+    isGuess = mesh.empty();
+    results.push_back(demand(value, isGuess ? first : mesh));
   }
-  func::ReturnOp::create(b, end->getLoc(), results);
+  if (guessed)
+    return refuseNamed(guessed);
   for (BlockArgument argument : end->getBlock()->getArguments())
     if (!homes.contains(argument)) // nobody uses it
       demand(argument, first);
+  for (auto [k, made] : llvm::enumerate(results))
+    if (Type type = resultType(k, made); type != made.getType())
+      made = mpmd::TransferOp::create(b, end->getLoc(), type, made);
+  func::ReturnOp::create(b, end->getLoc(), results);
   function.setFunctionType(FunctionType::get(
       function.getContext(), function.front().getArgumentTypes(),
       ValueRange(results).getTypes()));
+  return success();
 }
 
 LogicalResult MeshAssignment::run() {
@@ -348,7 +302,8 @@ LogicalResult MeshAssignment::run() {
   for (Operation &op : old.without_terminator())
     if (failed(take(&op)))
       return failure();
-  giveResults(old.getTerminator());
+  if (failed(giveResults(old.getTerminator())))
+    return failure();
   old.dropAllReferences();
   old.erase();
   return success();

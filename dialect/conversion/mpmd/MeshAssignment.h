@@ -18,9 +18,10 @@ llvm::SetVector<mlir::Value> usedBy(mlir::Operation *op);
 /// transfers alone, and its arguments and results are on meshes.
 ///
 /// Named computations run on the mesh that `meshes` has for their name, and
-/// fragments on their own. Any other operation runs where its operands are, if
-/// that is one mesh; else on each mesh that asks for its result. An argument is
-/// on the first mesh that asks for it.
+/// fragments on their own. Any other operation, and a named computation without
+/// a mesh, runs where its operands are, if that is one mesh; else on the first
+/// mesh that asks for its result. An argument is on the first mesh that asks
+/// for it.
 class MeshAssignment {
 public:
   MeshAssignment(mlir::func::FuncOp function, mpmd::TopologyAttr topology,
@@ -34,9 +35,11 @@ private:
 
   void takeArguments(mlir::Block &old, mlir::Block &body);
   mlir::LogicalResult take(mlir::Operation *op);
-  mlir::LogicalResult takeNamed(mlir::Operation *op, llvm::StringRef name);
+  mlir::LogicalResult takeNamed(mpmd::NamedComputationOp op);
+  mlir::LogicalResult refuseNamed(mpmd::NamedComputationOp op);
   void takeAssigned(mlir::Operation *op);
-  void giveResults(mlir::Operation *end);
+  mlir::LogicalResult giveResults(mlir::Operation *end);
+  mlir::Type resultType(unsigned k, mlir::Value made);
 
   /// `value` as a tensor on `mesh`.
   mlir::Value demand(mlir::Value value, llvm::StringRef mesh);
@@ -45,10 +48,11 @@ private:
   /// The mesh where `value` is or will be; empty where that is open.
   llvm::StringRef homeOf(mlir::Value value);
   void collect(mlir::Operation *op, llvm::StringRef mesh, Operations &ops);
+  void emitNamed(mpmd::NamedComputationOp op, llvm::StringRef mesh);
   void emitInferred(mlir::Operation *op, llvm::StringRef mesh);
   void emitBody(mlir::Operation *op, mlir::IRMapping &map);
-  mlir::Value emitReduction(mpmd::ReduceOp op, mlir::IRMapping &map);
-  mlir::Type argumentType(mlir::BlockArgument argument, llvm::StringRef mesh);
+  mlir::Type saidType(llvm::StringRef mesh, mlir::RankedTensorType type,
+                      mlir::Attribute sharding, mlir::Attribute memory) const;
   mlir::Type typeOn(llvm::StringRef mesh, mlir::Value value) const;
   bool isOpen(mlir::Operation *op) const;
 
@@ -56,6 +60,9 @@ private:
   mpmd::TopologyAttr topology;
   const llvm::StringMap<std::string> &meshes;
   mlir::OpBuilder b;
+  bool isGuess =
+      false; ///< whether nothing says the mesh that demand() is given
+  mpmd::NamedComputationOp guessed;              ///< that got such a mesh
   llvm::DenseMap<mlir::Value, mlir::Value> same; ///< what computes nothing
   llvm::DenseMap<mlir::Value, llvm::StringRef> homes;
   llvm::DenseMap<std::pair<mlir::Value, llvm::StringRef>, mlir::Value> placed;

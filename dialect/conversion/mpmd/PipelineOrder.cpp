@@ -13,8 +13,15 @@ std::span<const NamedSchedule> namedSchedules() {
       {"interleaved", PipelineSchedule::Interleaved},
       {"circular", PipelineSchedule::Circular},
       {"zb-h1", PipelineSchedule::ZeroBubbleH1},
-      {"zb-h2", PipelineSchedule::ZeroBubbleH2}};
+      {"zb-h2", PipelineSchedule::ZeroBubbleH2},
+      {"dualpipev", PipelineSchedule::DualPipeV}};
   return names;
+}
+
+bool splitsBackward(PipelineSchedule schedule) {
+  return schedule == PipelineSchedule::ZeroBubbleH1 ||
+         schedule == PipelineSchedule::ZeroBubbleH2 ||
+         schedule == PipelineSchedule::DualPipeV;
 }
 
 std::optional<PipelineSchedule> parsePipelineSchedule(std::string_view name) {
@@ -25,6 +32,16 @@ std::optional<PipelineSchedule> parsePipelineSchedule(std::string_view name) {
 }
 
 std::string whyNoOrder(PipelineSchedule schedule, const PipelineSize &size) {
+  if (schedule == PipelineSchedule::DualPipeV) {
+    if (!size.isFolded)
+      return "it takes two stages on each mesh, of which data goes through the "
+             "first ones and then back through the second ones";
+    if (size.microbatches < 2 * size.meshes)
+      return "it takes at least " + std::to_string(2 * size.meshes) +
+             " microbatches, twice the number of meshes, and there are " +
+             std::to_string(size.microbatches);
+    return {};
+  }
   const bool isForStages = schedule == PipelineSchedule::Interleaved ||
                            schedule == PipelineSchedule::Circular;
   if (!isForStages && size.stages > 1)
@@ -53,6 +70,7 @@ static int64_t warmUp(PipelineSchedule schedule, const PipelineSize &size,
     return 2 * after + (size.stages - 1) * size.meshes;
   case PipelineSchedule::GPipe:
   case PipelineSchedule::Circular:
+  case PipelineSchedule::DualPipeV: // has an order of its own
     break;
   }
   return size.microbatches * size.stages;
@@ -72,10 +90,95 @@ static std::vector<PipelineWork> worksOf(PipelineWork::Kind kind,
   return works;
 }
 
+namespace {
+
+/// The steps of DualPipeV on one mesh.
+class DualPipeVOrder {
+public:
+  DualPipeVOrder(const PipelineSize &size, int64_t mesh)
+      : size(size), mesh(mesh) {}
+  std::vector<PipelineWork> run();
+
+private:
+  using Kind = PipelineWork::Kind;
+  void forward(int64_t stage) {
+    order.push_back({Kind::Forward, nextForward[stage]++, stage});
+  }
+  /// `isWhole`: its weights' part follows at once.
+  void backward(int64_t stage, bool isWhole = true) {
+    const int64_t microbatch = nextBackward[stage]++;
+    order.push_back({Kind::Backward, microbatch, stage});
+    const PipelineWork rest{Kind::Weights, microbatch, stage};
+    if (isWhole)
+      order.push_back(rest);
+    else
+      waiting.push_back(rest);
+  }
+  void weights() {
+    order.push_back(waiting.front());
+    waiting.erase(waiting.begin());
+  }
+  void runLastBackward();
+
+  const PipelineSize &size;
+  const int64_t mesh;
+  int64_t nextForward[2] = {0, 0}, nextBackward[2] = {0, 0};
+  std::vector<PipelineWork> waiting; ///< weights' parts
+  std::vector<PipelineWork> order;
+};
+
+std::vector<PipelineWork> DualPipeVOrder::run() {
+  const int64_t after = size.meshes - 1 - mesh; // meshes behind this one
+  for (int64_t k = 0; k < 2 * after; ++k)
+    forward(0);
+  for (int64_t k = 0; k < mesh + 1; ++k) {
+    forward(0);
+    forward(1);
+  }
+  for (int64_t k = 0; k < after; ++k) {
+    backward(1, false);
+    weights();
+    forward(1);
+  }
+  for (int64_t k = 0; k < size.microbatches - 2 * size.meshes + mesh + 1; ++k) {
+    forward(0);
+    backward(1);
+    forward(1);
+    backward(0);
+  }
+  for (int64_t k = 0; k < after; ++k) {
+    backward(1);
+    forward(1);
+    backward(0);
+  }
+  runLastBackward();
+  for (int64_t k = 0; k < after; ++k) {
+    weights();
+    backward(0, false);
+  }
+  while (!waiting.empty())
+    weights();
+  return std::move(order);
+}
+
+/// In the second half the weights' parts wait.
+void DualPipeVOrder::runLastBackward() {
+  const int64_t half = (mesh + 1) / 2;
+  for (int64_t k = 0; k < mesh + 1; ++k) {
+    const bool isEven = mesh % 2 == 0;
+    backward(1, isEven ? k <= half : k < half);
+    backward(0, k < half);
+  }
+}
+
+} // namespace
+
 std::vector<PipelineWork> pipelineOrder(PipelineSchedule schedule,
                                         const PipelineSize &size,
                                         int64_t mesh) {
   using Kind = PipelineWork::Kind;
+  if (schedule == PipelineSchedule::DualPipeV)
+    return DualPipeVOrder(size, mesh).run();
   const std::vector<PipelineWork> forward = worksOf(Kind::Forward, size),
                                   backward = worksOf(Kind::Backward, size),
                                   weights = worksOf(Kind::Weights, size);

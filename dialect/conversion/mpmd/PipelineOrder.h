@@ -21,6 +21,7 @@ enum class PipelineSchedule : uint8_t {
   Circular,
   ZeroBubbleH1,
   ZeroBubbleH2,
+  DualPipeV,
 };
 
 struct NamedSchedule {
@@ -34,7 +35,13 @@ std::optional<PipelineSchedule> parsePipelineSchedule(std::string_view name);
 struct PipelineSize {
   int64_t meshes = 1, microbatches = 1;
   int64_t stages = 1; ///< the most that a mesh has
+  /// Each mesh has two stages, and data goes through the meshes and back, so
+  /// that the last one has two that follow each other.
+  bool isFolded = false;
 };
+
+/// Whether the schedule is of backward work in two parts.
+bool splitsBackward(PipelineSchedule schedule);
 
 /// What a mesh does with one microbatch at one of its stages.
 struct PipelineWork {

@@ -30,7 +30,7 @@ using ReachedBy = std::map<std::pair<PipelineWork::Kind, int64_t>, Reached>;
 std::optional<Unit> unitOf(mpmd::FragmentOp op) {
   auto counter = op->getAttrOfType<IntegerAttr>(mpmd::callCounterName);
   auto origins = op.getOrigin().getAsRange<mpmd::UserOriginAttr>();
-  if (!counter || origins.empty())
+  if (!counter || origins.empty() || op->hasAttr(rematName))
     return std::nullopt;
   const int64_t transposes = (*origins.begin()).getTransposeCount();
   for (mpmd::UserOriginAttr origin : origins)
@@ -43,6 +43,13 @@ std::optional<Unit> unitOf(mpmd::FragmentOp op) {
                     : transposes == 1                ? Kind::Backward
                                                      : Kind::Forward;
   return Unit{op, kind, int64_t(counter.getValue().getZExtValue()), 0};
+}
+
+/// The direction in which data goes. Both parts of backward work take what
+/// comes to it.
+PipelineWork::Kind wayOf(PipelineWork::Kind kind) {
+  return kind == PipelineWork::Kind::Weights ? PipelineWork::Kind::Backward
+                                             : kind;
 }
 
 /// All units, with their levels.
@@ -63,7 +70,7 @@ std::vector<Unit> findUnits(Block &body) {
       reached[&op] = std::move(before);
       continue;
     }
-    const std::pair key(unit->kind, unit->microbatch);
+    const std::pair key(wayOf(unit->kind), unit->microbatch);
     if (auto at = before.find(key); at != before.end())
       unit->level =
           at->second.level + (at->second.mesh != fragment.getMeshName());
@@ -73,6 +80,35 @@ std::vector<Unit> findUnits(Block &body) {
   return units;
 }
 
+/// By mesh and direction: the levels at which it works.
+using Levels = llvm::MapVector<StringRef, std::array<std::set<int64_t>, 2>>;
+
+/// Where data goes through the meshes and back, so that two stages follow each
+/// other on the last one: the name of the first of these. Else empty.
+StringRef nameBeforeFold(const Pipeline &pipeline, const Levels &levels,
+                         ArrayRef<Unit> units) {
+  const int64_t count = pipeline.size.meshes;
+  if (count < 2)
+    return {};
+  for (auto [s, mesh] : llvm::enumerate(pipeline.meshes)) {
+    const int64_t first = int64_t(s), last = 2 * (count - 1) - first;
+    if (levels.find(mesh.name)->second[0] != std::set<int64_t>{first, last})
+      return {};
+  }
+  StringRef before;
+  for (const Unit &unit : units) {
+    mpmd::FragmentOp op = unit.op;
+    if (op.getMeshName() != pipeline.meshes.back().name ||
+        unit.kind != PipelineWork::Kind::Forward)
+      continue;
+    if (before.empty())
+      before = originOf(op);
+    else if (originOf(op) != before)
+      return before;
+  }
+  return {};
+}
+
 /// The position of `value` in the ordered set.
 int64_t positionIn(const std::set<int64_t> &values, int64_t value) {
   return std::distance(values.begin(), values.find(value));
@@ -80,15 +116,36 @@ int64_t positionIn(const std::set<int64_t> &values, int64_t value) {
 
 } // namespace
 
+StringRef originOf(mpmd::FragmentOp op) {
+  return cast<mpmd::UserOriginAttr>(op.getOrigin()[0]).getUserName();
+}
+
+bool isWaitedFor(OpResult value) {
+  auto maker = cast<mpmd::FragmentOp>(value.getOwner());
+  return llvm::any_of(value.getUsers(), [&](Operation *user) {
+    auto fragment = dyn_cast<mpmd::FragmentOp>(user);
+    return isa<mpmd::TransferOp>(user) ||
+           (fragment && fragment->hasAttr(mpmd::callCounterName) &&
+            fragment->getAttr(mpmd::callCounterName) ==
+                maker->getAttr(mpmd::callCounterName) &&
+            !fragment.getOrigin().empty() &&
+            originOf(fragment) != originOf(maker));
+  });
+}
+
+bool canBeSplit(mpmd::FragmentOp op) {
+  return llvm::any_of(op->getResults(), isWaitedFor) &&
+         !llvm::all_of(op->getResults(), isWaitedFor);
+}
+
 Pipeline findPipeline(func::FuncOp function) {
   const std::vector<Unit> units = findUnits(function.front());
   std::set<int64_t> counters;
-  // By mesh and kind of work: the levels at which it works.
-  llvm::MapVector<StringRef, std::array<std::set<int64_t>, 3>> levels;
+  Levels levels;
   for (const Unit &unit : units) {
     counters.insert(unit.microbatch);
     mpmd::FragmentOp op = unit.op;
-    levels[op.getMeshName()][size_t(unit.kind)].insert(unit.level);
+    levels[op.getMeshName()][size_t(wayOf(unit.kind))].insert(unit.level);
   }
   Pipeline pipeline;
   pipeline.size.microbatches = int64_t(counters.size());
@@ -105,6 +162,8 @@ Pipeline findPipeline(func::FuncOp function) {
     pipeline.size.stages =
         std::max({pipeline.size.stages, int64_t(levels[mesh.name][0].size()),
                   int64_t(levels[mesh.name][1].size())});
+  const StringRef beforeFold = nameBeforeFold(pipeline, levels, units);
+  pipeline.size.isFolded = !beforeFold.empty();
   for (const Unit &unit : units) {
     mpmd::FragmentOp op = unit.op;
     auto mesh = llvm::find_if(pipeline.meshes, [&](const auto &each) {
@@ -112,11 +171,14 @@ Pipeline findPipeline(func::FuncOp function) {
     });
     if (mesh == pipeline.meshes.end())
       continue;
-    const std::set<int64_t> &mine = levels[mesh->name][size_t(unit.kind)];
+    const std::set<int64_t> &mine =
+        levels[mesh->name][size_t(wayOf(unit.kind))];
     int64_t stage = positionIn(mine, unit.level);
     if (unit.kind !=
         PipelineWork::Kind::Forward) // they come back to the last stage first
       stage = int64_t(mine.size()) - 1 - stage;
+    if (pipeline.size.isFolded && &*mesh == &pipeline.meshes.back())
+      stage = originOf(op) == beforeFold ? 0 : 1;
     mesh->works[{unit.kind, positionIn(counters, unit.microbatch), stage}]
         .push_back(op);
   }

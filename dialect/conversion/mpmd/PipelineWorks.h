@@ -19,6 +19,25 @@ inline constexpr llvm::StringLiteral keepTransferredName =
 inline constexpr llvm::StringLiteral dropTransferredName =
     "split_drop_transferred";
 
+/// The attribute of a fragment that computes again what another one did.
+inline constexpr llvm::StringLiteral rematName = "remat";
+
+/// The kind as attributes have it.
+inline mpmd::WorkKind kindOf(PipelineWork::Kind kind) {
+  static_assert(int(PipelineWork::Kind::Weights) ==
+                int(mpmd::WorkKind::kWeights));
+  return mpmd::WorkKind(kind);
+}
+
+/// The first name of a fragment that has an origin.
+llvm::StringRef originOf(mpmd::FragmentOp op);
+
+/// Whether another mesh waits for `value`, which a fragment makes, or work of
+/// the same microbatch with another name does.
+bool isWaitedFor(mlir::OpResult value);
+/// Whether the results of a backward fragment are of both kinds.
+bool canBeSplit(mpmd::FragmentOp op);
+
 struct Pipeline {
   struct Mesh {
     llvm::StringRef name;

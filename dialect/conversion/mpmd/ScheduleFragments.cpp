@@ -182,11 +182,22 @@ std::vector<std::vector<PipelineWork>> rowsOf(const Pipeline &pipeline,
   return rows;
 }
 
-bool hasBackward(const Pipeline &pipeline) {
+bool has(PipelineWork::Kind kind, const Pipeline &pipeline) {
   for (const Pipeline::Mesh &mesh : pipeline.meshes)
     for (const auto &[work, fragments] : mesh.works)
-      if (work.kind == PipelineWork::Kind::Backward)
+      if (work.kind == kind)
         return true;
+  return false;
+}
+
+/// Whether some backward work of the program can be done in two parts.
+bool canSplitSome(const Pipeline &pipeline) {
+  for (const Pipeline::Mesh &mesh : pipeline.meshes)
+    for (const auto &[work, fragments] : mesh.works)
+      for (Operation *op : fragments)
+        if (work.kind == PipelineWork::Kind::Backward &&
+            canBeSplit(cast<mpmd::FragmentOp>(op)))
+          return true;
   return false;
 }
 
@@ -199,11 +210,11 @@ void listSchedules(func::FuncOp function) {
   std::set<std::pair<bool, std::vector<std::vector<PipelineWork>>>> seen;
   for (const auto &[name, schedule] : namedSchedules()) {
     // Backward work is not split yet, so these two may only seem to be others.
-    const bool splits = StringRef(name).starts_with("zb-");
+    const bool splits =
+        splitsBackward(schedule) && has(PipelineWork::Kind::Backward, pipeline);
     if (!whyNoOrder(schedule, pipeline.size).empty() ||
-        !seen.insert(
-                 {splits && hasBackward(pipeline), rowsOf(pipeline, schedule)})
-             .second ||
+        (splits && !canSplitSome(pipeline)) ||
+        !seen.insert({splits, rowsOf(pipeline, schedule)}).second ||
         !FragmentOrder(function, pipeline, schedule).canBeKept())
       continue;
     if (auto remark = remark::analysis(
@@ -213,13 +224,42 @@ void listSchedules(func::FuncOp function) {
   }
 }
 
+/// Warns at forward work that comes back to a mesh, where it is not so that
+/// each mesh has as many stages.
+void warnOfReturns(const Pipeline &pipeline) {
+  auto stagesOf = [](const Pipeline::Mesh &mesh) {
+    int64_t stages = 0;
+    for (const auto &[work, fragments] : mesh.works)
+      if (work.kind == PipelineWork::Kind::Forward)
+        stages = std::max(stages, work.stage + 1);
+    return stages;
+  };
+  int64_t least = pipeline.size.stages;
+  for (const Pipeline::Mesh &mesh : pipeline.meshes)
+    least = std::min(least, stagesOf(mesh));
+  for (const Pipeline::Mesh &mesh : pipeline.meshes) {
+    if (stagesOf(mesh) == least)
+      continue;
+    auto work = mesh.works.find({PipelineWork::Kind::Forward, 0, least});
+    if (work != mesh.works.end())
+      work->second.front()->emitWarning()
+          << "Detected backward dependency: forward work of a microbatch comes "
+             "back to mesh '"
+          << mesh.name << "', which then has " << stagesOf(mesh)
+          << " stages, and another mesh has " << least
+          << "; no named schedule but circular and interleaved takes that";
+  }
+}
+
 struct ScheduleFragments : impl::ScheduleFragmentsBase<ScheduleFragments> {
   using ScheduleFragmentsBase::ScheduleFragmentsBase;
 
   void runOnOperation() override {
     auto function = getOperation().lookupSymbol<func::FuncOp>(entry);
-    if (name.empty() || !function || function.isExternal() ||
-        !mpmd::topologyOf(function))
+    if (!function || function.isExternal() || !mpmd::topologyOf(function))
+      return markAllAnalysesPreserved();
+    warnOfReturns(findPipeline(function));
+    if (name.empty())
       return markAllAnalysesPreserved();
     if (name == "auto")
       listSchedules(function);
@@ -234,8 +274,7 @@ struct ScheduleFragments : impl::ScheduleFragmentsBase<ScheduleFragments> {
       return ir::emitUnsupported(function)
              << "cannot take schedule " << name
              << "; there are gpipe, 1f1b, eager-1f1b, interleaved, circular, "
-                "zb-h1 and zb-h2. DualPipeV runs forward and backward works of "
-                "two microbatches together, which fragments cannot";
+                "zb-h1, zb-h2 and dualpipev";
     const Pipeline pipeline = findPipeline(function);
     if (pipeline.meshes.empty())
       return ir::emitUnsupported(function)
@@ -246,6 +285,13 @@ struct ScheduleFragments : impl::ScheduleFragmentsBase<ScheduleFragments> {
     if (std::string why = whyNoOrder(*order, pipeline.size); !why.empty())
       return ir::emitUnsupported(function)
              << "cannot take schedule " << name << ": " << why;
+    if (splitsBackward(*order) && has(PipelineWork::Kind::Backward, pipeline) &&
+        !has(PipelineWork::Kind::Weights, pipeline))
+      return ir::emitUnsupported(function)
+             << "cannot take schedule " << name
+             << ", which does backward work in two parts: what other meshes "
+                "wait for, and the rest. All results of each backward fragment "
+                "go to other meshes, or none";
     return FragmentOrder(function, pipeline, *order).run();
   }
 };

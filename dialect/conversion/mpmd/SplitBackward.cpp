@@ -71,17 +71,13 @@ private:
                                         ///< mesh
 };
 
-bool isTransferred(Value value) {
-  return llvm::any_of(value.getUsers(), llvm::IsaPred<mpmd::TransferOp>);
-}
-
 /// What computes results that are transferred is the first part. What is left
 /// of the others is the rest; it may be nothing.
 void Splitting::choose(Part &first, Part &rest) {
   Operation *end = body.getTerminator();
   SmallVector<Value> waitedFor, others;
   for (auto [value, result] : llvm::zip(end->getOperands(), op->getResults()))
-    (isTransferred(result) ? waitedFor : others).push_back(value);
+    (isWaitedFor(result) ? waitedFor : others).push_back(value);
   first.ops = sliceOf(body, waitedFor);
   rest.ops = sliceOf(body, others);
   // What takes nothing is computed in both rather than kept.
@@ -90,8 +86,8 @@ void Splitting::choose(Part &first, Part &rest) {
   });
   for (auto [k, value] : llvm::enumerate(end->getOperands())) {
     Operation *source = value.getDefiningOp();
-    const bool isFirst = isTransferred(op->getResult(k)) || !source ||
-                         first.ops.contains(source);
+    const bool isFirst =
+        isWaitedFor(op->getResult(k)) || !source || first.ops.contains(source);
     (isFirst ? first : rest).add(k, op);
   }
 }
@@ -177,7 +173,10 @@ struct SplitBackward : impl::SplitBackwardBase<SplitBackward> {
 
   void runOnOperation() override {
     auto function = getOperation().lookupSymbol<func::FuncOp>(entry);
-    if (!function || function.isExternal() || !mpmd::topologyOf(function))
+    const std::optional<PipelineSchedule> order =
+        parsePipelineSchedule(std::string_view(schedule));
+    if (!function || function.isExternal() || !mpmd::topologyOf(function) ||
+        !order || !splitsBackward(*order))
       return;
     const Pipeline pipeline = findPipeline(function);
     for (const Pipeline::Mesh &mesh : pipeline.meshes)

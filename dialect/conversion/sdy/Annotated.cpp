@@ -3,9 +3,8 @@
 
 #include "dialect/conversion/spmd/Reshard.h"
 #include "dialect/mgpu/Diagnostics.h"
+#include "dialect/sdy/FineAxes.h"
 #include "dialect/spmd/SpmdDialect.h"
-
-#include <set>
 
 namespace mgpu::conversion {
 
@@ -54,22 +53,24 @@ public:
   /// Fails with an error at the sharding that does not suit.
   LogicalResult take(Operation *op, sdy::TensorShardingAttr sharding);
   LogicalResult finish(Operation *op);
-  ArrayRef<int64_t> sizes() const { return fine; }
+  ArrayRef<int64_t> sizes() const {
+    return axes ? axes->sizes() : ArrayRef<int64_t>();
+  }
   /// The layout of a sharding. The axes that it takes were taken before.
-  spmd::LayoutAttr layoutOf(sdy::TensorShardingAttr sharding) const;
+  spmd::LayoutAttr layoutOf(sdy::TensorShardingAttr sharding) const {
+    return layoutOfCuts(sharding.getContext(), axes->sizes(),
+                        axes->cutsOf(sharding));
+  }
 
 private:
-  sdy::MeshAttr mesh;
-  std::map<std::string, std::set<int64_t>> cuts; ///< products of sizes before
-  SmallVector<int64_t> fine;
-  std::map<std::pair<std::string, int64_t>, int64_t> first; ///< fine axis
+  std::optional<sdy::FineAxes> axes;
 };
 
 LogicalResult FineMesh::take(Operation *op, sdy::TensorShardingAttr sharding) {
   sdy::MeshAttr own = sdy::meshOf(op, sharding.getMesh());
   if (!own || own.numDevices() == 1)
     return success();
-  if (mesh && mesh != own)
+  if (axes && axes->getMesh() != own)
     return ir::emitUnsupported(op) << "has a sharding of a second mesh";
   for (auto [k, id] : llvm::enumerate(own.getDeviceIds()))
     if (id != int64_t(k))
@@ -77,51 +78,19 @@ LogicalResult FineMesh::take(Operation *op, sdy::TensorShardingAttr sharding) {
              << "has a sharding of a mesh that lists its devices";
   if (!sharding.getUnreduced().empty())
     return ir::emitUnsupported(op) << "has a sharding with unreduced axes";
-  mesh = own;
-  for (sdy::DimensionShardingAttr dim : sharding.getDims())
-    for (sdy::AxisRefAttr axis : dim.getAxes())
-      if (axis.isSubAxis()) {
-        cuts[axis.getName().str()].insert(axis.getPreSize());
-        cuts[axis.getName().str()].insert(axis.getPreSize() * axis.getSize());
-      }
+  if (!axes)
+    axes.emplace(own);
+  axes->take(sharding);
   return success();
 }
 
 LogicalResult FineMesh::finish(Operation *op) {
-  if (!mesh)
-    return success();
-  for (sdy::MeshAxisAttr axis : mesh.getAxes()) {
-    std::set<int64_t> at = cuts[axis.getName().str()];
-    at.insert(axis.getSize());
-    int64_t before = 1;
-    for (int64_t next : at) {
-      if (next == 1 && axis.getSize() != 1)
-        continue;
-      if (next % before != 0 || axis.getSize() % next != 0)
-        return ir::emitUnsupported(op)
-               << "has shardings that cut axis '" << axis.getName().getValue()
-               << "' in ways that do not fit each other";
-      first[{axis.getName().str(), before}] = fine.size();
-      fine.push_back(next / before);
-      before = next;
-    }
-  }
+  StringAttr fault = axes ? axes->finish() : StringAttr();
+  if (fault)
+    return ir::emitUnsupported(op)
+           << "has shardings that cut axis '" << fault.getValue()
+           << "' in ways that do not fit each other";
   return success();
-}
-
-spmd::LayoutAttr FineMesh::layoutOf(sdy::TensorShardingAttr sharding) const {
-  SmallVector<Axes> split;
-  for (sdy::DimensionShardingAttr dim : sharding.getDims()) {
-    split.emplace_back();
-    for (sdy::AxisRefAttr axis : dim.getAxes()) {
-      int64_t at = first.at({axis.getName().str(), axis.getPreSize()});
-      for (int64_t left = axis.sizeIn(mesh), size = 1; size < left; ++at) {
-        split.back().push_back(at);
-        size *= fine[at];
-      }
-    }
-  }
-  return layoutOfCuts(sharding.getContext(), fine, split);
 }
 
 /// Puts constraints behind values.

@@ -39,6 +39,7 @@ public:
     auto on = spmd::OnOp::create(
         b, call.getLoc(), call->getResultTypes(), first, end,
         [&](OpBuilder &inner) -> ValueRange { return emit(inner); });
+    on->setDiscardableAttrs(call->getDiscardableAttrDictionary());
     call->replaceAllUsesWith(on.getOutputs());
     call->erase();
     return failure(isFailed);

@@ -54,12 +54,13 @@ private:
                     function.getResultTypes()[index]);
   }
   void takeAttributes();
-
   func::FuncOp function;
   int64_t devices;
   OpBuilder b;
   DenseMap<Value, Value> shards; ///< by argument
   SmallVector<Value> homes;      ///< shards of arguments that get a next state
+  llvm::SmallDenseSet<unsigned> onHost; ///< results that the program copied
+                                        ///< there itself
 };
 
 /// The device's shard of an argument: a copy, made where the function begins.
@@ -79,10 +80,17 @@ Value Placement::shardOf(BlockArgument argument) {
   return shard;
 }
 
+/// Whether the program says itself when it copies from or to the host.
+static bool isOfHost(Operation *op) {
+  return isa_and_nonnull<spmd::DistributeOp, spmd::CollectOp>(op);
+}
+
 LogicalResult Placement::placeArgument(BlockArgument argument) {
   SmallVector<OpOperand *> uses = llvm::map_to_vector(
       argument.getUses(), [](OpOperand &use) { return &use; });
   for (OpOperand *use : uses) {
+    if (isOfHost(use->getOwner()))
+      continue; // it takes the argument where that is
     Value shard = shardOf(argument);
     if (auto cut = dyn_cast<spmd::FullToShardOp>(use->getOwner())) {
       cut.replaceAllUsesWith(shard);
@@ -167,11 +175,12 @@ void Placement::placeResult(OpOperand &returned, Value shard) {
 /// Saves what is returned of states first, then stores the next ones.
 LogicalResult Placement::placeResults(Operation *end) {
   for (unsigned index = 0; index < function.getNumResults(); ++index)
-    if (IntegerAttr alias = aliasOf(index))
+    if (IntegerAttr alias = aliasOf(index); alias && !onHost.contains(index))
       homes.push_back(shardOf(function.getArgument(alias.getInt())));
   SmallVector<Value> parts(function.getNumResults());
   for (OpOperand &returned : end->getOpOperands()) {
-    if (!isa<RankedTensorType>(returned.get().getType()))
+    if (!isa<RankedTensorType>(returned.get().getType()) ||
+        onHost.contains(returned.getOperandNumber()))
       continue;
     FailureOr<Value> part = shardOfResult(returned);
     if (failed(part))
@@ -189,7 +198,8 @@ void Placement::takeAttributes() {
   for (unsigned index = 0; index < function.getNumResults(); ++index) {
     auto alias =
         function.getResultAttrOfType<IntegerAttr>(index, spmd::aliasName);
-    if (alias && !function.getArgAttr(alias.getInt(), "mgpu.role"))
+    if (alias && !onHost.contains(index) &&
+        !function.getArgAttr(alias.getInt(), "mgpu.role"))
       function.setArgAttr(alias.getInt(), "mgpu.role",
                           b.getStringAttr("resident"));
     for (StringRef name : {spmd::aliasName, spmd::layoutName})
@@ -204,6 +214,9 @@ LogicalResult Placement::run() {
   function.walk([&](spmd::DeviceIndexOp op) {
     op->moveBefore(&function.front(), function.front().begin());
   });
+  for (OpOperand &returned : function.front().getTerminator()->getOpOperands())
+    if (isOfHost(returned.get().getDefiningOp()))
+      onHost.insert(returned.getOperandNumber());
   for (BlockArgument argument : function.getArguments())
     if (isa<RankedTensorType>(argument.getType()) &&
         failed(placeArgument(argument)))

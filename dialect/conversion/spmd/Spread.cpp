@@ -75,8 +75,12 @@ LogicalResult Spread::run() {
         .getDevice();
   };
   host = handle(ir::hostDeviceIndex);
+  auto order =
+      function->getAttrOfType<DenseI64ArrayAttr>(spmd::deviceOrderName);
   for (size_t device = 0; device < maps.size(); ++device)
-    devices.push_back(handle(device));
+    devices.push_back(handle(
+        order && device < size_t(order.size()) ? order[device] : device));
+  function->removeAttr(spmd::deviceOrderName);
   head = devices.back().getDefiningOp();
   spreadBlock(old);
   if (isFailed) // what there is may use the old body

@@ -27,3 +27,42 @@ func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {
   %b = mpmd.broadcast %a : tensor<4xf32>
   return %b : tensor<4xf32>
 }
+
+// -----
+
+#topology = #mpmd.topology<<"m1" : <["x"=2]>>, <"m2" : <["x"=2]>>>
+// expected-error @below {{has an mpmd.assignment of 'f' to "m3", which is no mesh of its topology}}
+func.func @main() attributes {topology = #topology, mpmd.assignment = {f = "m3"}} {
+  return
+}
+
+// -----
+
+#topology = #mpmd.topology<<"m1" : <["x"=2]>>>
+!t = !mpmd.mesh_tensor<"m1", tensor<4xf32>>
+// Two fragments do not agree in which memory the argument is.
+// expected-error @below {{Memory kind mismatch of argument 0: }}
+func.func @main(%a: !t) -> (!t, !t) attributes {topology = #topology} {
+  // expected-note @below {{it is used here}}
+  %0 = mpmd.fragment<mesh="m1", origin=["f"]> (%a) {arg_attrs = [{mhlo.memory_kind = "pinned_host"}]}
+      (%x: tensor<4xf32>) {
+    mpmd.return %x : tensor<4xf32>
+  } : (!t) -> !t
+  %1 = mpmd.fragment<mesh="m1", origin=["g"]> (%a) (%x: tensor<4xf32>) {
+    mpmd.return %x : tensor<4xf32>
+  } : (!t) -> !t
+  return %0, %1 : !t, !t
+}
+
+// -----
+
+#topology = #mpmd.topology<<"m1" : <["x"=2]>>>
+!t = !mpmd.mesh_tensor<"m1", tensor<4xf32>>
+func.func @main(%a: !t) -> (!t {mhlo.memory_kind = "device"}) attributes {topology = #topology} {
+  %0 = mpmd.fragment<mesh="m1", origin=["f"]> (%a) {res_attrs = [{mhlo.memory_kind = "pinned_host"}]}
+      (%x: tensor<4xf32>) {
+    mpmd.return %x : tensor<4xf32>
+  } : (!t) -> !t
+  // expected-error @below {{Memory kind mismatch of result 0: "device" vs "pinned_host" where it is made}}
+  return %0 : !t
+}

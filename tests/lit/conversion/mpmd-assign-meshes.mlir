@@ -51,3 +51,35 @@ func.func @main(%a: !m1, %b: !m2) -> (tensor<4xf32>, !m1) attributes {topology =
   %back = mpmd.assign %x : (tensor<4xf32>) -> !m1
   return %named, %back : tensor<4xf32>, !m1
 }
+
+// -----
+
+#topology = #mpmd.topology<<"m1" : <["x"=2]>>, <"m2" : <["x"=2, "y"=2]>>>
+sdy.mesh @m2 = <["x"=2, "y"=2]>
+
+// The function's attribute says meshes too. A computation without one runs
+// where its operand is; arguments and results have the shardings and are in the
+// memory that attributes say.
+// CHECK-LABEL: func.func @main
+// CHECK-SAME: (%[[A:.*]]: !mpmd.mesh_tensor<"m2", tensor<4xf32>, sharding=<@m2, [{"x"}]>, memory_kind="pinned_host">
+// CHECK-SAME: -> (!mpmd.mesh_tensor<"m2", tensor<4xf32>, sharding=<@m2, [{"y"}]>>
+// CHECK-NOT: mpmd.assignment
+func.func @main(%a: tensor<4xf32> {sdy.sharding = #sdy.sharding<@m2, [{"x"}]>, mhlo.memory_kind = "pinned_host"})
+    -> (tensor<4xf32> {sdy.sharding = #sdy.sharding<@m2, [{"y"}]>})
+    attributes {topology = #topology, mpmd.assignment = {e = "m2"}} {
+  // CHECK: %[[E:.*]] = mpmd.fragment<mesh="m2", origin=["e"]> (%[[A]])
+  %e = mpmd.named_computation<"e"> (%a) (%x: tensor<4xf32>) {
+    %0 = stablehlo.negate %x : tensor<4xf32>
+    mpmd.return %0 : tensor<4xf32>
+  } : (tensor<4xf32>) -> tensor<4xf32>
+  // CHECK: %[[H:.*]] = mpmd.fragment<mesh="m2", origin=["h"]> (%[[E]])
+  %h = mpmd.named_computation<"h"> (%e) (%x: tensor<4xf32>) {
+    // CHECK-NOT: annotate_device_placement
+    %0 = stablehlo.custom_call @annotate_device_placement(%x) {has_side_effect = true, mhlo.frontend_attributes = {_xla_buffer_placement = "device"}} : (tensor<4xf32>) -> tensor<4xf32>
+    %1 = stablehlo.exponential %0 : tensor<4xf32>
+    mpmd.return %1 : tensor<4xf32>
+  } : (tensor<4xf32>) -> tensor<4xf32>
+  // CHECK: %[[T:.*]] = mpmd.transfer %[[H]]
+  // CHECK: return %[[T]]
+  return %h : tensor<4xf32>
+}

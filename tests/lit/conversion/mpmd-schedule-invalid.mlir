@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // RUN: mgpu-opt %s --mpmd-schedule=schedule=1f1b --split-input-file --verify-diagnostics
-// RUN: not mgpu-opt %s --mpmd-schedule=schedule=dualpipev --split-input-file 2>&1 | FileCheck %s
+// RUN: not mgpu-opt %s --mpmd-schedule=schedule=sideways --split-input-file 2>&1 | FileCheck %s
 
-// CHECK: cannot take schedule dualpipev; there are gpipe
+// CHECK: cannot take schedule sideways; there are gpipe
 
 #topology = #mpmd.topology<<"m1" : <["x"=2]>>>
 !m1 = !mpmd.mesh_tensor<"m1", tensor<4xf32>>
@@ -64,6 +64,7 @@ func.func @main(%a: !m1) -> !m1 attributes {topology = #topology} {
     mpmd.return %x : tensor<4xf32>
   } : (!m2) -> !m2
   %3 = mpmd.transfer %2 : (!m2) -> !m1
+  // expected-warning @+1 {{Detected backward dependency: forward work of a microbatch comes back to mesh 'm1', which then has 2 stages, and another mesh has 1}}
   %4 = mpmd.fragment<mesh="m1", origin=["h"]> (%3) {call_counter = 0 : ui32} (%x: tensor<4xf32>) {
     mpmd.return %x : tensor<4xf32>
   } : (!m1) -> !m1

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_DIALECT_CONVERSION_MPMD_PLAINOPS_H
+#define MGPU_DIALECT_CONVERSION_MPMD_PLAINOPS_H
+
+// What operations of programs over several meshes mean on plain tensors.
+
+#include "dialect/mpmd/MpmdDialect.h"
+
+#include "mlir/IR/Builders.h"
+
+namespace mgpu::conversion {
+
+/// The tensor's type without its mesh; null for what is no ranked tensor.
+mlir::RankedTensorType globalTypeOf(mlir::Type type);
+
+/// The tensors of `op` combined in their order, as `valueOf` has each.
+mlir::Value combined(mlir::OpBuilder &b, mpmd::ReduceOp op,
+                     llvm::function_ref<mlir::Value(mlir::Value)> valueOf);
+
+/// Puts the operations of the first body of `op` before it, and uses what it
+/// returns for the results.
+void inlineBody(mlir::Operation *op);
+
+} // namespace mgpu::conversion
+
+#endif // MGPU_DIALECT_CONVERSION_MPMD_PLAINOPS_H
