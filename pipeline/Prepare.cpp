@@ -105,8 +105,8 @@ Result<std::optional<TunedChoice>> findTuned(const LoadedProgram &program,
                   db::databasePath(program.from.database));
   auto context = makeTuneContext(program, usesCuda);
   // Nor is a bundle tuned here whose kernels are not for this machine.
-  if (!context &&
-      (context.error().kind == ErrorKind::Unsupported || program.bundle))
+  if (!context && (context.error().kind == ErrorKind::Unsupported ||
+                   context.error().kind == ErrorKind::Absent || program.bundle))
     return None();
   if (!context)
     return fail(context.error());

@@ -30,7 +30,7 @@ func.func @main(%n: index, %i: i32) {
 
 module attributes {gpu.container_module} {
   gpu.module @m {
-    gpu.func @k(%a: memref<64xf32>) workgroup(%w: memref<32xf32, 3>) kernel {
+    gpu.func @k(%a: memref<64xf32>) workgroup(%w: memref<32xf32, 4>) kernel {
       gpu.return
     }
   }
@@ -46,7 +46,7 @@ module attributes {gpu.container_module} {
 
 module attributes {gpu.container_module} {
   gpu.module @m {
-    gpu.func @k(%a: memref<64xf32>) private(%p: memref<32xf32, 5>) kernel {
+    gpu.func @k(%a: memref<64xf32>) private(%p: memref<32xf32, 7>) kernel {
       gpu.return
     }
   }
