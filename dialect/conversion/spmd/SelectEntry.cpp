@@ -3,7 +3,9 @@
 #include "dialect/spmd/SpmdDialect.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/SymbolTable.h"
 #include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringSet.h"
 
 namespace mgpu::conversion {
 
@@ -55,9 +57,20 @@ struct SelectEntry : impl::SelectEntryBase<SelectEntry> {
           reached.insert(callee);
       });
     }
-    for (auto function : module.getOps<func::FuncOp>())
-      if (function.getName() != entry)
+    llvm::StringSet<> used;
+    if (auto uses = SymbolTable::getSymbolUses(module))
+      for (SymbolTable::SymbolUse use : *uses)
+        used.insert(use.getSymbolRef().getRootReference().getValue());
+    for (auto function :
+         llvm::make_early_inc_range(module.getOps<func::FuncOp>())) {
+      if (function.getName() == entry)
+        continue;
+      // Another entry function, whose rules are not those of a private one.
+      if (!reached.empty() && !used.contains(function.getName()))
+        function.erase();
+      else
         function.setPrivate();
+    }
   }
 };
 
