@@ -224,8 +224,8 @@ def ConvertLaunchIdsToGpu
 def SelectEntry : Pass<"mgpu-select-entry", "::mlir::ModuleOp"> {
   let summary = "Make all functions but the entry private";
   let description = [{
-    The inliner and symbol-dce then leave one function, so that no later pass
-    looks at what does not run.
+    Those that nothing names go. The inliner and symbol-dce then leave one
+    function, so that no later pass looks at what does not run.
   }];
   let options = [EntryOption];
 }

@@ -3,7 +3,9 @@
 #include "dialect/spmd/SpmdDialect.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/SymbolTable.h"
 #include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringSet.h"
 
 namespace mgpu::conversion {
 
@@ -55,12 +57,24 @@ struct SelectEntry : impl::SelectEntryBase<SelectEntry> {
           reached.insert(callee);
       });
     }
+    llvm::StringSet<> used;
+    if (auto uses = SymbolTable::getSymbolUses(module))
+      for (SymbolTable::SymbolUse use : *uses)
+        used.insert(use.getSymbolRef().getRootReference().getValue());
     bool isChanged = false;
-    for (auto function : module.getOps<func::FuncOp>())
-      if (function.getName() != entry && !function.isPrivate()) {
+    for (auto function :
+         llvm::make_early_inc_range(module.getOps<func::FuncOp>())) {
+      if (function.getName() == entry)
+        continue;
+      // Another entry function, whose rules are not those of a private one.
+      const bool isUnused =
+          !reached.empty() && !used.contains(function.getName());
+      isChanged |= isUnused || !function.isPrivate();
+      if (isUnused)
+        function.erase();
+      else
         function.setPrivate();
-        isChanged = true;
-      }
+    }
     if (!isChanged)
       markAllAnalysesPreserved();
   }
