@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Graphs built in Python on GPUs that are not there: their CUDA C++ over the doubles of CUDA's
 libraries gives what their C++ for the host does. One is examples/embed/step.py, opened as it is and
-as a bundle, the others are random. Then memory of a GPU that the caller owns: examples/embed/tensor.py over
-a double of torch, a state that two programs share, arguments on two GPUs; and examples/embed/cubin.py.
+as a bundle, the others are random. With `external` instead memory of a GPU that the caller owns:
+examples/embed/tensor.py over a double of torch, a state that two programs share, arguments on two GPUs;
+and examples/embed/cubin.py.
 
-Usage: graphs.py LIBMGT SOURCE_DIR LIBRARIES
+Usage: graphs.py LIBMGT SOURCE_DIR LIBRARIES [external]
 """
 
 import os
@@ -104,7 +105,7 @@ runpy.run_path(EXAMPLE, run_name="__main__")
 
 
 def main():
-    library, source, libraries = sys.argv[1:]
+    library, source, libraries = sys.argv[1:4]
     package = os.path.join(source, "pipeline/c/python")
     with open(os.path.join(source, "examples/embed/step.py"), encoding="utf-8") as file:
         text = file.read().split("program = ")[0]
@@ -122,8 +123,9 @@ def main():
         file = f"FILE = {os.path.join(folder, 'other.mgpu')!r}\n"
         tensor = f"import runpy\nrunpy.run_path({os.path.join(examples, 'tensor.py')!r}, run_name='__main__')" + end
         cubin = file + f"EXAMPLE = {os.path.join(examples, 'cubin.py')!r}\n" + CUBIN + end
-        for text, expected in ((program, ""), (random, ""), (file + EXTERNAL + end, ""), (tensor, "[3.0, 3.0, 3.0, 3.0]\n"),
-                               (cubin, "[1.0, 2.0, 3.0, 4.0]\n")):
+        plain = ((program, ""), (random, ""))
+        external = ((file + EXTERNAL + end, ""), (tensor, "[3.0, 3.0, 3.0, 3.0]\n"), (cubin, "[1.0, 2.0, 3.0, 4.0]\n"))
+        for text, expected in external if "external" in sys.argv[4:] else plain:
             words = ["-c", text]
             done = subprocess.run([sys.executable, *words], env=environment, capture_output=True, text=True)
             if done.returncode != 0 or expected not in done.stdout:
