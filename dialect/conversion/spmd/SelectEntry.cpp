@@ -58,7 +58,7 @@ struct SelectEntry : impl::SelectEntryBase<SelectEntry> {
       });
     }
     llvm::StringSet<> used;
-    if (auto uses = SymbolTable::getSymbolUses(module))
+    if (auto uses = SymbolTable::getSymbolUses(&module.getBodyRegion()))
       for (SymbolTable::SymbolUse use : *uses)
         used.insert(use.getSymbolRef().getRootReference().getValue());
     bool isChanged = false;
