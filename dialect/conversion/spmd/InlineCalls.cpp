@@ -181,9 +181,11 @@ struct InlineCalls : impl::InlineCallsBase<InlineCalls> {
                   .run()))
         return signalPassFailure();
     llvm::StringSet<> used; // by functions that are not lowered
-    if (auto uses = SymbolTable::getSymbolUses(module))
-      for (SymbolTable::SymbolUse use : *uses)
-        used.insert(use.getSymbolRef().getRootReference().getValue());
+    for (auto function : module.getOps<func::FuncOp>())
+      if (!programs.contains(function))
+        if (auto uses = SymbolTable::getSymbolUses(function))
+          for (SymbolTable::SymbolUse use : *uses)
+            used.insert(use.getSymbolRef().getRootReference().getValue());
     for (func::FuncOp callee : programs.getArrayRef().drop_front())
       if (!used.contains(callee.getName()))
         callee.erase();
