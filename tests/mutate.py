@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Runs mutants of programs of the gpu dialect: each ends with an exit code that says why, none crashes.
+"""Runs mutants of programs: each ends with an exit code that says why, and none crashes.
 
     mutate.py MGPU_TUNE COUNT [SEED] FOLDER_OR_FILE...
 
