@@ -145,7 +145,12 @@ TEST(TextCache, TheKeyIsOfAllThatDecidesATextAndOfNothingElse) {
   };
   add([](auto &k) { k.name = "other"; });
   add([](auto &k) { k.source = planner::MlirKernel{"another"}; });
-  planner::CudaFile file{"text", "k.cu", "k", {}, {}, 0, ""};
+  planner::CudaFile file{.text = "text",
+                         .file = "k.cu",
+                         .entry = "k",
+                         .parameters = {},
+                         .tunables = {},
+                         .reference = ""};
   add([&](auto &k) { k.source = file; });
   file.text = "other";
   add([&](auto &k) { k.source = file; });

@@ -35,9 +35,15 @@ Program randomProgram(uint64_t seed) {
       kernel.source = MlirKernel{text};
     } else if (pick(2)) {
       CudaFile file{
-          "\xff // " + text, "k\n.cu", "k", {}, {}, 16, text, {}, {}, {}};
-      file.parameters = {{ElementType::F16, true}, {ElementType::I1, false}};
-      file.tunables = {{"TILE", {16, 8}}, {"DEPTH", {4}}};
+          .text = "\xff // " + text,
+          .file = "k\n.cu",
+          .entry = "k",
+          .parameters = {{ElementType::F16, true}, {ElementType::I1, false}},
+          .tunables = {{"TILE", {16, 8}}, {"DEPTH", {4}}},
+          .dynamicSharedBytes = 16,
+          .reference = text};
+      if (pick(2))
+        file.rules = {"TILE % DEPTH == 0"};
       if (pick(2)) { // of a builder
         file.host = "void k() {} // " + text;
         file.hostEntry = "k \"k\"";
