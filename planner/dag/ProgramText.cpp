@@ -20,12 +20,7 @@ public:
       : program(program), dag(program.dag), blobs(blobs) {}
 
   std::string run() {
-    add("mgpu-program {}\n", std::ranges::any_of(dag.buffers, isOnDevice) ||
-                                     std::ranges::any_of(dag.kernels, hasRules)
-                                 ? 5
-                             : std::ranges::any_of(dag.kernels, isOfBuilder)
-                                 ? 4
-                                 : 3);
+    add("mgpu-program {}\n", version());
     add("program {} devices {} spmd {} resident {}\n", quoteText(dag.name),
         dag.numDevices, int(dag.spmd), dag.residentBytes);
     if (dag.loop != Loop())
@@ -55,6 +50,15 @@ public:
   }
 
 private:
+  /// The first version whose readers know all that the program has.
+  int version() const {
+    if (std::ranges::any_of(dag.buffers, isOnDevice) ||
+        std::ranges::any_of(dag.kernels, hasRules) ||
+        std::ranges::any_of(dag.nodes, isInPipeline))
+      return 5;
+    return std::ranges::any_of(dag.kernels, isOfBuilder) ? 4 : 3;
+  }
+  static bool isInPipeline(const DagNode &node) { return bool(node.part); }
   static bool isOnDevice(const Buffer &buffer) {
     return buffer.role == BufferRole::Argument && !buffer.device.isHost();
   }

@@ -364,9 +364,9 @@ TEST_F(BundleErrors, NewerVersion) {
 }
 
 TEST_F(BundleErrors, NewerProgram) {
-  change(record.program.text, "mgpu-program 3", "mgpu-program 5");
+  change(record.program.text, "mgpu-program 3", "mgpu-program 6");
   write();
-  expect(ErrorKind::Unsupported, "the program has version 5");
+  expect(ErrorKind::Unsupported, "the program has version 6");
 }
 
 TEST_F(BundleErrors, TablesThatAreNotOurs) {

@@ -297,7 +297,7 @@ TEST_F(ThreadsOfRanks, TakeMemoryOfTheCallers) {
     {
       Pinned<float> x(elements * devices), y(elements * devices),
           otherX(elements * devices);
-      Pinned<int64_t> note(1), noted(1);
+      Pinned<int64_t> note(1), otherNote(1), noted(1);
       auto gpus = start(devices);
       ASSERT_TRUE(gpus) << gpus.error().message;
       ASSERT_TRUE((*gpus)->load());
@@ -330,7 +330,7 @@ TEST_F(ThreadsOfRanks, TakeMemoryOfTheCallers) {
       const size_t taken = count("cuMemHostAlloc") + count("cuMemAlloc");
       for (int round = 0; round < 5; ++round) {
         bind(SumProgram::X, (round % 2 ? x : otherX).bytes());
-        bind(program.note, (round % 2 ? note : noted).bytes());
+        bind(program.note, (round % 2 ? note : otherNote).bytes());
       }
       EXPECT_EQ(count("cuMemHostAlloc") + count("cuMemAlloc"), taken);
       EXPECT_EQ(count("cuGraphExecNodeSetParams"), 0u); // made by all, or none
