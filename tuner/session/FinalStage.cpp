@@ -61,7 +61,8 @@ std::string Session::moreBudget() const {
 
 void Session::noteMeeting(const bench::HeadToHead &met, bool isFaster) {
   DecidedTimes &times = result.times;
-  times.before = measuredOf(met.b);
+  if (met.b.count > 0)
+    times.before = measuredOf(met.b);
   times.after = isFaster ? measuredOf(met.a) : times.before;
   const bench::Comparison &found = met.comparison;
   if (std::isfinite(found.change.low) && std::isfinite(found.change.high))
@@ -215,7 +216,9 @@ void Session::noteDefaultAhead(const bench::RaceResult &race) {
     if (!entry.fault)
       bestInSearch = std::min(bestInSearch, entry.us);
   DecidedTimes &times = result.times;
-  times.before = times.after = measuredOf(race.seconds[0]);
+  // A busy machine may leave no sample; the first measurement stays then.
+  if (race.seconds[0].count > 0)
+    times.before = times.after = measuredOf(race.seconds[0]);
   if (race.isDecided)
     return;
   times.isUndecided = true;
