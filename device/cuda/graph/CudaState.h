@@ -72,6 +72,9 @@ public:
   /// Driver::allocateArena().
   Result<std::byte *> allocateArena(DeviceId device, uint64_t sizeBytes,
                                     uint64_t mostBytes);
+  /// The memory of allocateArena(), a window of NCCL's if that is asked for.
+  Result<std::byte *> makeArena(DeviceId device, uint64_t sizeBytes,
+                                uint64_t mostBytes);
   /// Driver::adopt(), forget() and transfer() (CallersMemory.cpp).
   Result<void> adopt(DeviceId device, std::span<std::byte> memory);
   void forget(std::byte *memory);
@@ -126,7 +129,8 @@ public:
   Result<GroupId> makeGroupId();
   Result<void> join(std::span<const DeviceGroup> groups);
   Result<void> adoptHost(std::span<std::byte> memory, bool isPinned);
-  /// Makes a call once outside of any graph, if its like was not yet.
+  /// Makes a call once outside of any graph, if its like was not yet. Memory
+  /// other than arenas keeps what it holds.
   Result<void> warmUp(const NcclCall &call, std::string_view name);
   /// The devices whose memory and work are here.
   bool isHere(DeviceId device) const {
@@ -181,7 +185,8 @@ private:
   bool isQueued = false;     ///< and finishQueued() has not been called
   std::vector<CUdeviceptr> deviceMemory;
   std::vector<std::byte *> windows; ///< memory of NCCL's
-  uint64_t deviceBytes = 0;         ///< its bytes, all together
+  std::vector<std::span<std::byte>> arenas;
+  uint64_t deviceBytes = 0; ///< its bytes, all together
   /// Lent before and not now, by whether it is the host's, and size. Outlives
   /// us in the hands of a borrower.
   using Spare = std::multimap<std::pair<bool, uint64_t>, std::byte *>;

@@ -78,6 +78,13 @@ Result<void> CudaState::join(std::span<const DeviceGroup> groups) {
 Result<std::byte *> CudaState::allocateArena(DeviceId device,
                                              uint64_t sizeBytes,
                                              uint64_t mostBytes) {
+  MGPU_TRY_ASSIGN(std::byte * out, makeArena(device, sizeBytes, mostBytes));
+  arenas.push_back({out, size_t(sizeBytes)});
+  return out;
+}
+
+Result<std::byte *> CudaState::makeArena(DeviceId device, uint64_t sizeBytes,
+                                         uint64_t mostBytes) {
   // Nobody has anything: so say all.
   if (!options.nccl.windows || !isHere(device) || mostBytes == 0)
     return allocate(device, sizeBytes, memoryOf(device));
@@ -152,8 +159,27 @@ Result<void> CudaState::warmUp(const NcclCall &call, std::string_view name) {
   MGPU_TRY(checkAlive());
   Current current(*this);
   MGPU_TRY(current.entered);
-  MGPU_TRY(communicators->issue(call, stream, name));
-  return wait(stream, fmt::format("the first run of '{}'", name));
+  const auto run = [&]() -> Result<void> {
+    MGPU_TRY(communicators->issue(call, stream, name));
+    return wait(stream, fmt::format("the first run of '{}'", name));
+  };
+  const uint64_t bytes = call.bytesWritten();
+  const bool isInArena = std::ranges::any_of(arenas, [&](auto arena) {
+    return call.recv >= arena.data() && call.recv < arena.data() + arena.size();
+  });
+  if (isInArena || bytes == 0)
+    return run();
+  // An argument on the device may have its value already.
+  CUdeviceptr kept = 0;
+  MGPU_TRY(check(api->cuMemAlloc(&kept, bytes), "cuMemAlloc", where()));
+  auto *copy = reinterpret_cast<std::byte *>(uintptr_t(kept));
+  Result<void> done = transfer(copy, call.recv, bytes);
+  if (done)
+    done = run();
+  if (done)
+    done = transfer(call.recv, copy, bytes);
+  api->cuMemFree(kept);
+  return done;
 }
 
 } // namespace mgpu::device

@@ -72,34 +72,41 @@ static uint64_t bytesOf(NcclType type) {
   }
 }
 
+uint64_t NcclCall::bytesWritten() const {
+  const bool isForAll =
+      kind == CollectiveKind::AllGather || kind == CollectiveKind::AllToAll;
+  return recv ? count * bytesOf(type) * (isForAll ? numRanks : 1) : 0;
+}
+
+uint64_t NcclCall::bytesRead() const {
+  const bool isOfAll =
+      kind == CollectiveKind::ReduceScatter || kind == CollectiveKind::AllToAll;
+  return send ? count * bytesOf(type) * (isOfAll ? numRanks : 1) : 0;
+}
+
 bool NcclCall::isOverlapLegal() const {
   if (!send || !recv)
     return true;
-  uint64_t slice = count * bytesOf(type), read = slice, written = slice;
+  const uint64_t slice = count * bytesOf(type);
   auto from = uintptr_t(send), to = uintptr_t(recv);
   switch (kind) {
   case CollectiveKind::AllGather: // nccl.h:445
-    written *= numRanks;
     if (from == to + rank * slice)
       return true;
     break;
   case CollectiveKind::ReduceScatter: // nccl.h:428
-    read *= numRanks;
     if (to == from + rank * slice)
       return true;
     break;
   case CollectiveKind::AllToAll: // it has no in-place form
-    read *= numRanks;
-    written *= numRanks;
-    break;
-  case CollectiveKind::Permute: // nor has a group
+  case CollectiveKind::Permute:  // nor has a group
     break;
   default: // nccl.h:399, 412
     if (from == to)
       return true;
     break;
   }
-  return to >= from + read || from >= to + written;
+  return to >= from + bytesRead() || from >= to + bytesWritten();
 }
 
 NcclResult issue(const NcclApi &api, const NcclCall &call, NcclComm comm,
