@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "pipeline/TuneContext.h"
 
+#include "kernels/compile/CudaObjects.h"
 #include "pipeline/Arguments.h"
 #include "pipeline/Compiler.h"
 #include "pipeline/GpuIdentity.h"
@@ -127,6 +128,22 @@ Result<TuneContext> makeTuneContext(const LoadedProgram &program,
   return context;
 }
 
+/// A kernel of `config` for a GPU: compiled, or what it came as.
+static Result<Bytes> gpuKernel(const LoadedProgram &program,
+                               const TuneContext &context, size_t kernel,
+                               const planner::KernelConfig &config, bool awaits,
+                               device::BlobCache *cache) {
+  const std::string &arch = context.target->architecture;
+  const kernels::CudaText &text = context.texts[kernel];
+  if (config == context.spaces[kernel].defaults) {
+    MGPU_TRY_ASSIGN(auto given,
+                    givenCubin(program.dag.kernels[kernel], text, arch));
+    if (given)
+      return encodeImage(kernels::cubinImage(text, *given, arch));
+  }
+  return kernels::buildGpuKernel(text, config, arch, awaits, cache);
+}
+
 Result<std::vector<std::vector<std::byte>>>
 compileConfig(const LoadedProgram &program, const TuneContext &context,
               const ProgramConfig &config, const std::string &cpu) {
@@ -141,9 +158,8 @@ compileConfig(const LoadedProgram &program, const TuneContext &context,
     if (isDefault && cpu == "native" && !awaits && k < context.compiled.size())
       results[k] = *context.compiled[k];
     else if (context.target)
-      results[k] = kernels::buildGpuKernel(context.texts[k], config.kernels[k],
-                                           context.target->architecture, awaits,
-                                           cache.get());
+      results[k] = gpuKernel(program, context, k, config.kernels[k], awaits,
+                             cache.get());
     else if (isBuilt)
       results[k] = program.bundle->hostKernel(uint32_t(k), context.level,
                                               config.kernels[k]);
@@ -197,9 +213,8 @@ static Result<Bytes> buildInWorker(const LoadedProgram &program,
                                    const planner::KernelConfig &config,
                                    bool awaits) {
   if (context.target)
-    return kernels::buildGpuKernel(context.texts[kernel], config,
-                                   context.target->architecture, awaits,
-                                   openCubinCache(program.from.database).get());
+    return gpuKernel(program, context, kernel, config, awaits,
+                     openCubinCache(program.from.database).get());
   if (config == context.spaces[kernel].defaults)
     return *context.compiled[kernel];
   if (program.bundle) {

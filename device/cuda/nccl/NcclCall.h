@@ -32,7 +32,8 @@ struct NcclCall {
   size_t group = 0;            ///< which one of the driver's groups
   uint32_t rank = 0, numRanks = 1;
 
-  /// Of this rank, from `recv` and `send` on; 0 of a side that it has not.
+  /// What this rank writes from `recv` on and reads from `send` on; 0 of a side
+  /// that it has not.
   uint64_t bytesWritten() const;
   uint64_t bytesRead() const;
   /// Whether the bytes written and those read may share no byte, or only in
