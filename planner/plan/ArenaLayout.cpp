@@ -5,7 +5,6 @@
 #include "support/Assert.h"
 
 #include <algorithm>
-#include <map>
 #include <tuple>
 
 namespace mgpu::planner {
@@ -28,8 +27,9 @@ namespace {
 /// Bytes no live buffer holds, and who held them last; nobody where all that is
 /// to come follows that.
 struct FreeRange {
-  uint64_t size;
+  uint64_t begin, size;
   uint32_t owner;
+  uint64_t end() const { return begin + size; }
 };
 constexpr uint32_t nobody = UINT32_MAX;
 
@@ -65,7 +65,8 @@ private:
 };
 
 struct DeviceArena {
-  std::map<uint64_t, FreeRange> freeRanges; ///< by offset, disjoint
+  /// By offset, disjoint. A vector, as each take() looks at all of them.
+  std::vector<FreeRange> freeRanges;
   uint64_t top = 0;
   uint64_t live = 0, peak = 0;
   size_t settledTo = SIZE_MAX; ///< the floor that ranges were joined by
@@ -176,7 +177,8 @@ private:
   void release(uint32_t id) {
     DeviceArena &arena = arenaOf(id);
     uint64_t size = aligned(dag.buffers[id].sizeBytes);
-    arena.freeRanges.emplace(offsets[id], FreeRange{size, id});
+    arena.freeRanges.insert(rangeFrom(arena, offsets[id]),
+                            {offsets[id], size, id});
     arena.live -= size;
     noteLastUses(id);
   }
@@ -225,20 +227,18 @@ private:
       return;
     arena.settledTo = step / Floors::apart;
     const std::span<const uint32_t> floor = floors.at(step);
-    auto before = arena.freeRanges.end();
-    for (auto it = arena.freeRanges.begin(); it != arena.freeRanges.end();) {
-      auto &[offset, range] = *it;
+    size_t kept = 0;
+    for (FreeRange range : arena.freeRanges) {
       if (mayFollow(floor, range.owner))
         range.owner = nobody;
-      if (before != arena.freeRanges.end() && range.owner == nobody &&
-          before->second.owner == nobody &&
-          before->first + before->second.size == offset) {
-        before->second.size += range.size;
-        it = arena.freeRanges.erase(it);
-      } else {
-        before = it++;
-      }
+      FreeRange *before = kept > 0 ? &arena.freeRanges[kept - 1] : nullptr;
+      if (before && range.owner == nobody && before->owner == nobody &&
+          before->end() == range.begin)
+        before->size += range.size;
+      else
+        arena.freeRanges[kept++] = range;
     }
+    arena.freeRanges.resize(kept);
   }
 
   void take(uint32_t id) {
@@ -262,15 +262,23 @@ private:
         best = fit == Fit::Ends && isBrief(id) ? runEnd - size : runBegin;
       bestSize = std::min(bestSize, runSize);
     };
-    for (auto &[offset, range] : arena.freeRanges) {
+    // No run fits better than one of its own size, or than the first at all.
+    auto isFound = [&] {
+      return fit == Fit::Smallest ? bestSize == size
+                                  : best != UINT64_MAX && !isBrief(id);
+    };
+    for (const FreeRange &range : arena.freeRanges) {
       bool usable = mayFollow(done, range.owner);
-      if (!usable || offset != runEnd) {
+      if (!usable || range.begin != runEnd) {
         closeRun();
-        runBegin = runEnd = offset;
+        if (isFound())
+          break;
+        runBegin = runEnd = range.begin;
       }
-      runEnd = usable ? offset + range.size : runBegin;
+      runEnd = usable ? range.end() : runBegin;
     }
-    closeRun();
+    if (!isFound())
+      closeRun();
     if (best == UINT64_MAX) {
       best = runEnd == arena.top && runEnd > runBegin ? runBegin : arena.top;
       arena.top = best + size;
@@ -279,27 +287,28 @@ private:
     offsets[id] = best;
   }
 
+  /// The first free range that begins at `offset` or behind it.
+  static std::vector<FreeRange>::iterator rangeFrom(DeviceArena &arena,
+                                                    uint64_t offset) {
+    return std::ranges::lower_bound(arena.freeRanges, offset, {},
+                                    &FreeRange::begin);
+  }
+
   /// Takes [begin, end) out of the free ranges.
   static void occupy(DeviceArena &arena, uint64_t begin, uint64_t end) {
-    auto it = arena.freeRanges.lower_bound(begin);
-    if (it != arena.freeRanges.begin())
-      if (auto before = std::prev(it);
-          before->first + before->second.size > begin) {
-        // It starts in the middle of a range: what is behind is one more.
-        auto [offset, range] = *before;
-        before->second.size = begin - offset;
-        it = arena.freeRanges
-                 .emplace(begin,
-                          FreeRange{offset + range.size - begin, range.owner})
-                 .first;
-      }
-    while (it != arena.freeRanges.end() && it->first < end) {
-      auto [offset, range] = *it;
-      it = arena.freeRanges.erase(it);
-      if (offset + range.size > end)
-        arena.freeRanges.emplace(
-            end, FreeRange{offset + range.size - end, range.owner});
+    std::vector<FreeRange> &ranges = arena.freeRanges;
+    auto first = rangeFrom(arena, begin);
+    if (first != ranges.begin() && std::prev(first)->end() > begin)
+      --first; // it starts in the middle of a range
+    auto last = first;
+    std::vector<FreeRange> left; // at most what is before and what is behind
+    for (; last != ranges.end() && last->begin < end; ++last) {
+      if (last->begin < begin)
+        left.push_back({last->begin, begin - last->begin, last->owner});
+      if (last->end() > end)
+        left.push_back({end, last->end() - end, last->owner});
     }
+    ranges.insert(ranges.erase(first, last), left.begin(), left.end());
   }
 
   /// Whether a buffer is live for few of the plan's steps.
