@@ -69,7 +69,8 @@ private:
   std::vector<int64_t> sizes;
   llvm::DenseMap<mlir::Value, std::optional<AffineForm>> known;
   std::map<uint32_t, AffineForm> ties; ///< by counter
-  /// By what is divided, without its multiples, and the divisor.
+  /// Each division once. The key is the dividend, less multiples of the
+  /// divisor, and the divisor.
   std::map<std::pair<std::vector<std::pair<uint32_t, int64_t>>,
                      std::pair<int64_t, int64_t>>,
            Division>

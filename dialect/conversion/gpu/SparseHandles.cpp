@@ -138,46 +138,43 @@ LogicalResult SparseHandles::make(gpu::CreateDnTensorOp op, SparseLaunches &) {
   return success();
 }
 
-LogicalResult SparseHandles::make(gpu::CreateCooOp op, SparseLaunches &) {
-  SparseMatrix matrix{SparseMatrix::Form::Coo};
+/// What the operations that make matrices of single entries have alike.
+template <typename Op>
+static SparseMatrix matrixOf(Op op, SparseMatrix::Form form,
+                             bool hasRows = true) {
+  SparseMatrix matrix{form, hasRows};
   matrix.rows = op.getRows();
   matrix.columns = op.getCols();
   matrix.entries = op.getNnz();
+  matrix.values = op.getValues();
+  return matrix;
+}
+
+LogicalResult SparseHandles::make(gpu::CreateCooOp op, SparseLaunches &) {
+  SparseMatrix matrix = matrixOf(op, SparseMatrix::Form::Coo);
   matrix.positions = op.getRowIdxs();
   matrix.indices = op.getColIdxs();
-  matrix.values = op.getValues();
   return add(op, op.getSpmat(), matrix);
 }
 
 LogicalResult SparseHandles::make(gpu::CreateCooAoSOp op, SparseLaunches &) {
-  SparseMatrix matrix{SparseMatrix::Form::Pairs};
-  matrix.rows = op.getRows();
-  matrix.columns = op.getCols();
-  matrix.entries = op.getNnz();
+  SparseMatrix matrix = matrixOf(op, SparseMatrix::Form::Pairs);
   matrix.indices = op.getIdxs();
-  matrix.values = op.getValues();
   return add(op, op.getSpmat(), matrix);
 }
 
 LogicalResult SparseHandles::make(gpu::CreateCsrOp op, SparseLaunches &) {
-  SparseMatrix matrix{SparseMatrix::Form::Compressed};
-  matrix.rows = op.getRows();
-  matrix.columns = op.getCols();
-  matrix.entries = op.getNnz();
+  SparseMatrix matrix = matrixOf(op, SparseMatrix::Form::Compressed);
   matrix.positions = op.getRowPos();
   matrix.indices = op.getColIdxs();
-  matrix.values = op.getValues();
   return add(op, op.getSpmat(), matrix);
 }
 
 LogicalResult SparseHandles::make(gpu::CreateCscOp op, SparseLaunches &) {
-  SparseMatrix matrix{SparseMatrix::Form::Compressed, /*hasRows=*/false};
-  matrix.rows = op.getRows();
-  matrix.columns = op.getCols();
-  matrix.entries = op.getNnz();
+  SparseMatrix matrix =
+      matrixOf(op, SparseMatrix::Form::Compressed, /*hasRows=*/false);
   matrix.positions = op.getColPos();
   matrix.indices = op.getRowIdxs();
-  matrix.values = op.getValues();
   return add(op, op.getSpmat(), matrix);
 }
 

@@ -121,15 +121,22 @@ CUresult memInfo(size_t *free, size_t *total) {
   return CUDA_SUCCESS;
 }
 
-CUresult memset8(CUdeviceptr address, unsigned char value, size_t bytes,
-                 CUstream stream) {
-  MGPU_FAKE_ENTER("cuMemsetD8Async");
+/// Why work cannot go to the stream in the current context, if it cannot.
+static CUresult refusalOf(FakeCuda &fake, CUstream stream) {
   if (!fake.current())
-    return fake.refuse(CUDA_ERROR_INVALID_CONTEXT);
+    return CUDA_ERROR_INVALID_CONTEXT;
   if (!stream)
     fake.violations.push_back("work on the legacy default stream");
   else if (!fake.streams.find(stream))
-    return fake.refuse(CUDA_ERROR_INVALID_HANDLE);
+    return CUDA_ERROR_INVALID_HANDLE;
+  return CUDA_SUCCESS;
+}
+
+CUresult memset8(CUdeviceptr address, unsigned char value, size_t bytes,
+                 CUstream stream) {
+  MGPU_FAKE_ENTER("cuMemsetD8Async");
+  if (CUresult refusal = refusalOf(fake, stream); refusal != CUDA_SUCCESS)
+    return fake.refuse(refusal);
   if (!fake.isDeviceRange(address, bytes, fake.current()))
     return fake.refuse(CUDA_ERROR_INVALID_VALUE);
   std::memset(reinterpret_cast<void *>(address), value, bytes);
@@ -141,12 +148,8 @@ CUresult memset8(CUdeviceptr address, unsigned char value, size_t bytes,
 CUresult copyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes,
                    CUstream stream) {
   MGPU_FAKE_ENTER("cuMemcpyAsync");
-  if (!fake.current())
-    return fake.refuse(CUDA_ERROR_INVALID_CONTEXT);
-  if (!stream)
-    fake.violations.push_back("work on the legacy default stream");
-  else if (!fake.streams.find(stream))
-    return fake.refuse(CUDA_ERROR_INVALID_HANDLE);
+  if (CUresult refusal = refusalOf(fake, stream); refusal != CUDA_SUCCESS)
+    return fake.refuse(refusal);
   // What is not the GPU's is the host's, pinned or not.
   if (!fake.isDeviceRange(to, bytes, fake.current()) &&
       !fake.isDeviceRange(from, bytes, fake.current()))
