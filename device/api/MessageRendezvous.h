@@ -27,6 +27,7 @@ public:
 
   uint32_t rank() const override { return channel->rank(); }
   uint32_t count() const override { return channel->count(); }
+  std::string library() const { return channel->library(); }
   Result<void> watch() override;
   Result<void> meet() override;
   Result<double> largest(double mine) override;

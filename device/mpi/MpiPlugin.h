@@ -13,7 +13,7 @@
 extern "C" {
 #endif
 
-#define MGPU_MPI_PLUGIN_VERSION 2
+#define MGPU_MPI_PLUGIN_VERSION 3
 #define MGPU_MPI_MOST_BYTES ((size_t)1 << 30) /* of one message */
 
 /* One call at a time, from any thread. Requests are freed by test(). */
@@ -23,6 +23,8 @@ struct MgpuMpi {
      to an MPI_Comm. Null is MPI_COMM_WORLD, and starts MPI unless it runs. 0,
      or else a text is written to `why`. */
   int (*begin)(const void *communicator, char *why, size_t whyBytes);
+  /* The name and version of MPI, cut to `bytes`. */
+  void (*library)(char *text, size_t bytes);
   int (*rank)(void);
   int (*count)(void);
   /* A request, or null. The bytes stay where they are until it is done. */

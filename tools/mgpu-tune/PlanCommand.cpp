@@ -2,6 +2,7 @@
 //
 // `mgpu-tune plan`.
 #include "pipeline/ChooseOrder.h"
+#include "pipeline/Distributed.h"
 #include "pipeline/Kernels.h"
 #include "pipeline/Load.h"
 #include "pipeline/Target.h"
@@ -14,6 +15,7 @@
 #include "support/FileIO.h"
 #include "support/Plural.h"
 #include "tools/mgpu-tune/FileUses.h"
+#include "tools/mgpu-tune/JoinRanks.h"
 #include "tools/mgpu-tune/JsonOutput.h"
 
 #include <fmt/format.h>
@@ -233,6 +235,7 @@ Result<void> refuseBesidePareto(const PlanCommandOptions &options) {
                       : !options.certificateFile.empty() ? "--certificate"
                       : !options.dagFile.empty()         ? "--dag"
                       : !options.output.empty()          ? "-o"
+                      : !options.distributed.empty()     ? "--distributed"
                                                          : nullptr;
   if (given)
     return fail(ErrorKind::Usage,
@@ -527,18 +530,37 @@ Result<void> checkFiles(const PlanCommandOptions &options) {
                                           : uses.write("-o", options.output);
 }
 
+/// All ranks prove rank 0's plan, and compare what they have.
+Result<void> sharePlan(LoadedProgram &program, const planner::Plan &plan) {
+  Prepared prepared;
+  prepared.plan = plan;
+  return sharePrepared(program.dag, prepared, *theRanks());
+}
+
+/// As a rank other than 0, which alone plans and prints.
+Result<int> followPlan(LoadedProgram &program) {
+  MGPU_TRY(sharePlan(program, {}));
+  return 0;
+}
+
 } // namespace
 
 Result<int> runPlan(const PlanCommandOptions &options) {
   if (options.pareto)
     MGPU_TRY(refuseBesidePareto(options));
+  MGPU_TRY(checkDeadline(options, options.load));
   MGPU_TRY(checkFiles(options));
   const bool isElsewhere = options.load.target.starts_with("sim:");
   LoadOptions load = options.load;
   load.usesRecord = options.prepare.useTuned && options.output.empty();
   load.kernelTexts = !isElsewhere && looksForTuned(load, options.prepare);
   load.productTexts = isElsewhere; // the workspaces take of its memory
+  MGPU_TRY(joinAsked(options, load));
   MGPU_TRY_ASSIGN(LoadedProgram program, loadProgram(load));
+  if (theRanks())
+    MGPU_TRY(agreeOnProgram(program.dag, *theRanks(), factsOf(load)));
+  if (!isFirstRank())
+    return followPlan(program);
   PlanReport report;
   if (isElsewhere) {
     MGPU_TRY_ASSIGN(report.machine, openMachine(load.target, options.machine));
@@ -556,6 +578,8 @@ Result<int> runPlan(const PlanCommandOptions &options) {
     }
   }
   MGPU_TRY(planProgram(program, options, report));
+  if (theRanks())
+    MGPU_TRY(sharePlan(program, report.plan));
   MGPU_TRY(writeFiles(report.plan, program.dag, program.meshes, options));
   MGPU_TRY(proveBound(report, program.dag, options));
   if (!options.whatIf.empty()) {
