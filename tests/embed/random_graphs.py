@@ -206,15 +206,25 @@ class Graph:
         toAt[:] = at
 
     def loop(self):
+        """What is declared inside is each trip's; after the loop it has what the last one left."""
         trips, first, step = self.draw.randint(1, 9), self.draw.randint(-5, 5), self.draw.randint(-3, 3)
-        y, x = self.buffers[self.draw.randrange(self.devices)]
-        (view, at), (toView, toAt) = y.rows(1, 1), x.rows(0, 1)
+        device = self.draw.randrange(self.devices)
+        y, x = self.buffers[device]
         with self.g.loop(trips, first, step) as trip:
+            inside, unused = (Model(self.g.empty(SHAPE, self.kind, device=device), self.kind) for _ in range(2))
+            (view, at), (ownView, ownAt), (toView, toAt) = y.rows(1, 1), inside.rows(2, 1), x.rows(0, 1)
             self.step(view, trip)
-            self.g.copy(toView, view)
-        for k in range(trips):
-            at[:] = (5 * at.astype(np.int64) + first + k * step) & 1023
-        toAt[:] = at
+            self.g.copy(inside.buffer, y.buffer)
+            self.step(ownView, trip)
+            self.g.copy(toView, ownView)
+        for number in (first + k * step for k in range(trips)):
+            at[:] = (5 * at.astype(np.int64) + number) & 1023
+            inside.values[:] = y.values
+            ownAt[:] = (5 * ownAt.astype(np.int64) + number) & 1023
+            toAt[:] = ownAt
+        if self.draw.random() < 0.5:
+            self.copyWhole(unused, inside)
+            self.copyWhole(x, unused)
 
     def compare(self, program, about):
         for _ in range(2):  # a replay leaves nothing to the next
