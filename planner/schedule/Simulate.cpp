@@ -23,7 +23,7 @@ public:
         devicesOf(count), classOf(count), after(count), needs(count, 0) {
     std::vector<uint32_t> stepOf(dag.nodes.size(), 0);
     std::map<PlanStream, uint32_t> streams;
-    std::vector<uint32_t> resources(numResources(dag), none);
+    std::vector<uint32_t> resources(numResources(dag), none), before;
     for (uint32_t s = 0; s < count; ++s) {
       const PlanStep &step = plan.steps[s];
       const DagNode &node = dag.node(step.node);
@@ -31,7 +31,7 @@ public:
       classOf[s] = workClass(node);
       for (DeviceId device : streamDevices(node))
         devicesOf[s].push_back(uint32_t(device.value + 1));
-      std::vector<uint32_t> before;
+      before.clear();
       for (NodeId wait : step.waits)
         before.push_back(stepOf[wait.value]);
       for (PlanStream stream : step.streams) {

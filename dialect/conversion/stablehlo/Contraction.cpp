@@ -57,7 +57,8 @@ Value makeSum(Lowering &low, const Products &of) {
     return SmallVector<Value>{arith::AddIOp::create(
         b, in[2], arith::MulIOp::create(b, x, y).getResult())};
   };
-  return rounded(low, low.generic(generic, body)[0], element);
+  Value sum = rounded(low, low.generic(generic, body)[0], element);
+  return low.kept(sum, getElementTypeOrSelf(of.op->getResult(0).getType()));
 }
 
 namespace {
