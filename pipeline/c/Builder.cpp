@@ -300,6 +300,20 @@ mgt_status mgt_builder_place(mgt_builder *builder, const char *place) {
   });
 }
 
+mgt_status mgt_builder_part(mgt_builder *builder, int part, uint32_t microbatch,
+                            uint32_t stage) {
+  return onBuilder(builder, "mgt_builder_part", [&]() -> Result<void> {
+    if (part < MGT_NO_PART || part > MGT_WEIGHTS)
+      return usage(fmt::format("mgt_builder_part: there is no part {}", part));
+    builder->program.setPart(
+        part == MGT_NO_PART
+            ? std::nullopt
+            : std::optional(planner::PipelinePart{
+                  planner::PipelinePart::Kind(part), microbatch, stage}));
+    return {};
+  });
+}
+
 mgt_status mgt_builder_buffer(mgt_builder *builder, const mgt_buffer_spec *spec,
                               mgt_buffer *buffer) {
   return onBuilder(builder, "mgt_builder_buffer",

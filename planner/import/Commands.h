@@ -87,14 +87,20 @@ private:
   Result<void> addUses(ir::LaunchOp op, KernelSummary summary,
                        LaunchSpec &launch);
   /// What keeps the launches of a function with `mgpu.in_order` in their order:
-  /// each writes a byte that stands for its device's turn, so that all that
-  /// plans, changes or proves the DAG knows it.
-  LaunchUse turnOf(DeviceId device);
+  /// each writes bytes that stand for its device's turn, so that all that
+  /// plans, changes or proves the DAG knows it. There are two of them, one for
+  /// each of two works that run as one. The first launch of such a pair writes
+  /// both, as launches of other works do.
+  LaunchUse turnOf(DeviceId device, int64_t half);
 
   HostScope &host;
   Recorder &recorder;
   KernelTable kernels;
-  std::map<DeviceId, BufferId> turns;
+  struct Turns {
+    BufferId buffer;
+    int64_t half = 0; ///< of the last launch
+  };
+  std::map<DeviceId, Turns> turns;
 };
 
 } // namespace mgpu::planner

@@ -3,6 +3,10 @@
 // mgpu.launch: the kernel, its shape, and the bytes it touches.
 #include "planner/import/Commands.h"
 
+#include "dialect/mpmd/MpmdDialect.h"
+
+#include <utility>
+
 namespace mgpu::planner {
 
 using namespace mlir;
@@ -84,12 +88,22 @@ Result<void> Commands::addUses(ir::LaunchOp op, KernelSummary summary,
   return {};
 }
 
-LaunchUse Commands::turnOf(DeviceId device) {
+/// Which one of two works that run as one a launch belongs to; 0 if neither.
+static int64_t halfOf(Location location) {
+  mpmd::WorkAttr work = mpmd::workAt(location);
+  return work ? work.getHalf() : 0;
+}
+
+LaunchUse Commands::turnOf(DeviceId device, int64_t half) {
   auto [at, isNew] = turns.try_emplace(device);
+  Turns &mine = at->second;
   if (isNew)
-    at->second = recorder.addBuffer("turn", device, BufferRole::Temporary,
-                                    ElementType::I8, {1});
-  return {{at->second, Box::flat(0, 1), /*reads=*/false, /*writes=*/true}};
+    mine.buffer = recorder.addBuffer("turn", device, BufferRole::Temporary,
+                                     ElementType::I8, {2});
+  const int64_t before = std::exchange(mine.half, half);
+  const bool isWhole = half == 0 || (half == 1 && before != 1);
+  const Box bytes = isWhole ? Box::flat(0, 2) : Box::flat(half - 1, 1);
+  return {{mine.buffer, bytes, /*reads=*/false, /*writes=*/true}};
 }
 
 Result<void> Commands::issue(ir::LaunchOp op) {
@@ -144,7 +158,7 @@ Result<void> Commands::issue(ir::LaunchOp op) {
           Box::flat(0, int64_t(recorder.dag().buffer(parameter).sizeBytes)),
           /*reads=*/true, /*writes=*/false}});
   if (op->getParentOfType<func::FuncOp>()->hasAttr("mgpu.in_order"))
-    launch.uses.push_back(turnOf(device));
+    launch.uses.push_back(turnOf(device, halfOf(op.getLoc())));
   MGPU_TRY_ASSIGN(auto site, host.siteOf(op, op.getStream()));
   return recorder.launch(std::move(launch), site);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/schedule/TargetSearch.h"
 
+#include "planner/schedule/Origins.h"
 #include "planner/schedule/Simulate.h"
 #include "planner/schedule/transform/ChunkCounts.h"
 #include "support/Units.h"
@@ -274,9 +275,15 @@ private:
 
   Result<TargetPlan> finish() {
     best->plan.transforms = std::move(kept);
+    if (options.memoryBytes < uint64_t(INT64_MAX)) // else "none"
+      best->plan.memoryBytes = options.memoryBytes;
     best->gains = std::move(gains);
     if (isChanged)
       best->isScaled = scaledNodes();
+    recordOrigins(best->plan, current(), machine());
+    for (PlanStep &step : best->plan.steps)
+      if (isChanged && best->isScaled[step.node.value])
+        step.origin = Origin::Assumed;
     if (chooses) {
       best->algorithms = chooseAlgorithms(current(), chosen);
       for (AlgorithmChoice &choice : best->algorithms)

@@ -128,6 +128,8 @@ private:
                                                       figure(), &value));
     }
     case 9:
+      if (chance(2))
+        return made(mgt_builder_part(on, int(pick(6)) - 2, pick(9), pick(9)));
       return made(mgt_builder_place(on, chance(4) ? nullptr : "fuzz.c:1"));
     default:
       return ask(on);

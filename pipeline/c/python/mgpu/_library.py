@@ -159,6 +159,7 @@ _CALLS = {
     "mgt_times": (_HANDLE, POINTER(POINTER(Time)), POINTER(c_size_t)),
     "mgt_builder_new": (c_char_p, c_uint32, POINTER(_HANDLE)),
     "mgt_builder_place": (_HANDLE, c_char_p),
+    "mgt_builder_part": (_HANDLE, c_int, c_uint32, c_uint32),
     "mgt_builder_buffer": (_HANDLE, POINTER(BufferSpec), POINTER(c_uint32)),
     "mgt_builder_kernel": (_HANDLE, POINTER(KernelSpec), POINTER(c_uint32)),
     "mgt_builder_launch": (_HANDLE, POINTER(LaunchSpec)),

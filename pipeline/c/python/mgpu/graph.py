@@ -15,6 +15,7 @@ HOST = -1
 _KINDS = {"argument": 0, "result": 1, "temporary": 2, "resident": 3, "constant": 4, "external": 5}
 _REDUCTIONS = {"sum": 0, "prod": 1, "min": 2, "max": 3}
 _COLLECTIVES = {"all_reduce": 0, "all_gather": 1, "reduce_scatter": 2, "all_to_all": 3, "permute": 4, "broadcast": 5, "send_recv": 6}
+_PARTS = {"forward": 0, "backward": 1, "weights": 2}
 _ACCESS = {"r": 1, "w": 2, "rw": 3, "ptr": 0}
 _PACKAGE = os.path.dirname(os.path.abspath(__file__))
 
@@ -225,7 +226,7 @@ class Graph:
         return self._buffer("result", name, shape, dtype)
 
     def empty(self, shape: Shape, dtype: Any = "f32", device: int = 0, name: Optional[str] = None) -> Buffer:
-        """Memory of a device within one replay."""
+        """Memory of a device within one replay; where it is made inside a loop, within one trip."""
         return self._buffer("temporary", name, shape, dtype, device)
 
     def resident(self, shape: Shape, dtype: Any = "f32", device: int = 0, name: Optional[str] = None) -> Buffer:
@@ -327,6 +328,18 @@ class Graph:
             self._call("mgt_builder_drop_loop")
             raise
         self._call("mgt_builder_end_loop")
+
+    @contextlib.contextmanager
+    def part(self, kind: str, microbatch: int, stage: int = 0) -> Iterator[None]:
+        """`with g.part("backward", 3, stage=1):` says what the calls inside compute of a pipeline: "forward",
+        "backward", or "weights", the backward work that no other stage waits for. Reports are coloured by it."""
+        if kind not in _PARTS:
+            raise UsageError(f"there is no part '{kind}' of a pipeline; there are {', '.join(_PARTS)}")
+        self._call("mgt_builder_part", _PARTS[kind], microbatch, stage)
+        try:
+            yield
+        finally:
+            self._call("mgt_builder_part", -1, 0, 0)
 
     def check(self, probe: bool = False) -> None:
         """Raises where what was built so far is no program; with `probe` also where a kernel, run on the
