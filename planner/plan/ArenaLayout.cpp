@@ -30,12 +30,13 @@ struct LastUse {
 };
 
 /// Bytes no live buffer holds, and who held them last; nobody where all that is
-/// to come follows that. The owner's first last use stands here as well, for
-/// each take() looks at all ranges, and most owners have one.
+/// to come follows that. One of the owner's last uses stands here as well, for
+/// each take() looks at all ranges, and most owners have no other.
 struct FreeRange {
   uint64_t begin, size;
   uint32_t owner;
   LastUse first;
+  bool isOnly; ///< the owner has no last use but `first`
   uint64_t end() const { return begin + size; }
 };
 constexpr uint32_t nobody = UINT32_MAX;
@@ -186,7 +187,8 @@ private:
     uint64_t size = aligned(dag.buffers[id].sizeBytes);
     noteLastUses(id);
     arena.freeRanges.insert(rangeFrom(arena, offsets[id]),
-                            {offsets[id], size, id, lastUsesOf[id].front()});
+                            {offsets[id], size, id, lastUsesOf[id].front(),
+                             lastUsesOf[id].size() == 1});
     arena.live -= size;
   }
 
@@ -222,7 +224,9 @@ private:
   bool mayFollow(std::span<const uint32_t> done, const FreeRange &range) const {
     if (range.owner == nobody)
       return true;
-    return done[range.first.stream] >= range.first.count &&
+    if (done[range.first.stream] < range.first.count)
+      return false;
+    return range.isOnly ||
            std::ranges::all_of(lastUsesOf[range.owner], [&](LastUse use) {
              return done[use.stream] >= use.count;
            });
@@ -310,11 +314,15 @@ private:
     auto last = first;
     std::vector<FreeRange> left; // at most what is before and what is behind
     for (; last != ranges.end() && last->begin < end; ++last) {
+      auto keep = [&](uint64_t from, uint64_t to) {
+        left.push_back(*last);
+        left.back().begin = from;
+        left.back().size = to - from;
+      };
       if (last->begin < begin)
-        left.push_back(
-            {last->begin, begin - last->begin, last->owner, last->first});
+        keep(last->begin, begin);
       if (last->end() > end)
-        left.push_back({end, last->end() - end, last->owner, last->first});
+        keep(end, last->end());
     }
     ranges.insert(ranges.erase(first, last), left.begin(), left.end());
   }
