@@ -216,9 +216,10 @@ static void findNeeded(LoadedProgram &program) {
 }
 
 Result<LoadedProgram> loadOrder(const LoadedProgram &program,
-                                const std::string &schedule) {
+                                const std::string &schedule, bool remat) {
   LoadOptions options = program.from;
   options.schedule = schedule;
+  options.remat |= remat;
   ImportOptions import = options;
   import.products = program.products;
   import.isQuiet = true;
