@@ -49,7 +49,7 @@ public:
   void leave();
 
 private:
-  Result<void> run(const std::string &what);
+  Result<void> run(const std::string &what, uint64_t bytes);
   std::string lateness(const std::string &what) const;
   /// Looks at what the others told; an error where one has failed.
   Result<void> listen();

@@ -32,6 +32,9 @@ struct MgpuMpi {
   void *(*receive)(int from, int tag, void *bytes, size_t size);
   /* 1: done, of `size` bytes; 0: not yet; -1: failed. */
   int (*test)(void *request, size_t *size);
+  /* What is received need not come any more; test() then says that it is done.
+   */
+  void (*cancel)(void *request);
   /* 1 where a message of any rank with this tag has come. */
   int (*probe)(int tag, int *from, size_t *size);
   /* Ends MPI where begin() started it. All ranks call it. */

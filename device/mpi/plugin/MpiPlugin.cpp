@@ -113,6 +113,10 @@ int test(void *opaque, size_t *size) {
   return 1;
 }
 
+void cancel(void *opaque) {
+  MPI_Cancel(&static_cast<Request *>(opaque)->request);
+}
+
 int probe(int tag, int *from, size_t *size) {
   MPI_Status status;
   int isThere = 0, count = 0;
@@ -140,6 +144,7 @@ const MgpuMpi calls = {MGPU_MPI_PLUGIN_VERSION,
                        sendBytes,
                        receiveBytes,
                        test,
+                       cancel,
                        probe,
                        end};
 
