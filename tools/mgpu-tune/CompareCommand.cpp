@@ -89,9 +89,9 @@ struct Encounter {
 };
 
 Result<Encounter> meet(const LoadedProgram &program, const TuneContext &context,
-                     const tuner::TuningSubject &subject,
-                     const SearchBudget &budget,
-                     const CompareOptions &options) {
+                       const tuner::TuningSubject &subject,
+                       const SearchBudget &budget,
+                       const CompareOptions &options) {
   Encounter out;
   tuner::EvaluatorOptions evaluation;
   evaluation.cache =
