@@ -302,8 +302,11 @@ Result<void> Calibration::measurePairs(Topology &out) {
         continue;
       MGPU_TRY_ASSIGN(const double start, sendUs(from, to, smallestBytes));
       MGPU_TRY_ASSIGN(const double us, sendUs(from, to, bytes));
+      const double rate = rateOf(bytes, us, start);
       out.calibration->pairs.push_back(
-          {from, to, start, rateOf(bytes, us, start)});
+          {from, to,
+           std::max(start - double(smallestBytes) / rate * 1e6, start / 100),
+           rate});
     }
   return {};
 }
