@@ -214,6 +214,7 @@ private:
       plan.arenaBytes.push_back(bytes);
       MGPU_TRY(line.expectEnd());
     }
+    plan.steps.reserve(dag.nodes.size());
     return {};
   }
 
