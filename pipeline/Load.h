@@ -21,6 +21,12 @@ Result<LoadedProgram> loadProgram(const LoadOptions &options,
 Result<LoadedProgram> loadOrder(const LoadedProgram &program,
                                 const std::string &schedule, bool remat);
 
+/// The same .mlir program with arguments that are cut so. It says nothing on
+/// stderr.
+Result<LoadedProgram>
+loadSplits(const LoadedProgram &program,
+           const std::map<std::string, planner::Split> &splits);
+
 } // namespace mgpu::pipeline
 
 #endif // MGPU_PIPELINE_LOAD_H

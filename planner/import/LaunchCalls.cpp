@@ -161,6 +161,9 @@ Result<void> Commands::issue(ir::LaunchOp op) {
   KernelSummary summary =
       isSource ? summariseSource(op, valueOfOuter)
                : summariseKernel(op.getBody(), grid, block, valueOfOuter);
+  if (!clusterOf(op).empty()) // no part of the grid is whole clusters
+    for (KernelAccess &access : summary.accesses)
+      access.blockSteps = {};
   MGPU_TRY(checkBounds(op, summary, grid, block));
   LaunchSpec launch{device, outlined->kernel, grid,
                     std::move(outlined->arguments)};
