@@ -2,11 +2,9 @@
 #include "pipeline/Distributed.h"
 
 #include "capture/ranks/RemoteRunner.h"
-#include "device/api/Agreement.h"
+#include "db/FileSystem.h"
 #include "device/host/CpuLevel.h"
 #include "device/host/HostDriver.h"
-#include "device/mpi/MpiChannel.h"
-#include "device/tcp/TcpChannel.h"
 #include "pipeline/MakePlan.h"
 #include "pipeline/Version.h"
 #include "planner/dag/ContentHash.h"
@@ -19,27 +17,6 @@
 namespace mgpu::pipeline {
 
 namespace {
-
-std::unique_ptr<device::MessageRendezvous> &ranks() {
-  static std::unique_ptr<device::MessageRendezvous> all;
-  return all;
-}
-
-Result<std::unique_ptr<device::Channel>> openChannel(const Meeting &meeting) {
-  std::string mpi =
-      meeting.how == "auto" ? device::mpiOfEnvironment() : meeting.how;
-  if (meeting.how != "tcp" && !mpi.empty())
-    return device::joinByMpi(mpi, meeting.communicator);
-  if (meeting.place)
-    return device::joinByTcp(*meeting.place, meeting.deadline);
-  MGPU_TRY_ASSIGN(const auto place, device::tcpPlaceOfEnvironment());
-  if (!place)
-    return fail(ErrorKind::Usage,
-                "nothing says which of several processes this "
-                "is: start them by mpirun or srun, or set MASTER_ADDR, "
-                "MASTER_PORT, RANK and WORLD_SIZE");
-  return device::joinByTcp(*place, meeting.deadline);
-}
 
 std::string hashOf(const Prepared &prepared, const planner::Dag &dag) {
   Sha256 hash;
@@ -96,9 +73,12 @@ Result<Prepared> fromBytes(std::span<const std::byte> bytes,
   MGPU_TRY_ASSIGN(out.plan,
                   readPlanText("the plan of rank 0", reader.text(), dag));
   out.cpu = reader.text();
-  MGPU_TRY(checkProcessor(out.cpu, reader.text()));
+  const std::string first = reader.text();
   out.threads = reader.take<uint32_t>();
-  for (auto left = reader.take<uint64_t>(); left > 0; --left) {
+  auto left = reader.take<uint64_t>();
+  if (left > 0)
+    MGPU_TRY(checkProcessor(out.cpu, first));
+  for (; left > 0; --left) {
     const std::string kernel = reader.text();
     const auto object = std::as_bytes(std::span(kernel));
     out.kernels.emplace_back(object.begin(), object.end());
@@ -106,48 +86,57 @@ Result<Prepared> fromBytes(std::span<const std::byte> bytes,
   return out;
 }
 
-/// Prepares on rank 0, and takes over what it has elsewhere.
-Result<Prepared>
-prepareTogether(planner::Dag &dag,
-                const std::function<Result<Prepared>()> &prepareFirst,
-                device::MessageRendezvous &others) {
-  Prepared prepared;
-  Bytes mine;
-  if (others.rank() == 0) {
-    MGPU_TRY_ASSIGN(prepared, prepareFirst());
-    mine = toBytes(prepared, dag);
-  }
+} // namespace
+
+device::Facts factsOf(const LoadOptions &from, device::Facts more) {
+  auto path = db::databasePath(from.database);
+  more.emplace_back("database", path ? *path : "");
+  return more;
+}
+
+Result<void> agreeOnProgram(const planner::Dag &dag,
+                            device::MessageRendezvous &others,
+                            const device::Facts &more) {
+  device::Facts facts{{"version", versionText("mgpu", "")},
+                      {"library", others.library()},
+                      {"program", planner::contentHash(dag)}};
+  facts.insert(facts.end(), more.begin(), more.end());
+  return device::agree(facts, others);
+}
+
+Result<void> sharePrepared(planner::Dag &dag, Prepared &prepared,
+                           device::MessageRendezvous &others) {
+  const Bytes mine = others.rank() == 0 ? toBytes(prepared, dag) : Bytes();
   MGPU_TRY_ASSIGN(const std::vector<Bytes> all, others.exchange(mine));
   if (others.rank() != 0) {
     MGPU_TRY_ASSIGN(prepared, fromBytes(all[0], dag));
   }
-  return prepared;
+  return device::agree({{"plan", hashOf(prepared, dag)}}, others);
 }
 
-} // namespace
-
-Result<std::unique_ptr<device::MessageRendezvous>>
-meetRanks(const Meeting &meeting) {
-  MGPU_TRY_ASSIGN(auto channel, openChannel(meeting));
-  return std::make_unique<device::MessageRendezvous>(std::move(channel),
-                                                     meeting.deadline);
-}
-
-Result<void> joinRanks(const Meeting &meeting) {
-  MGPU_TRY_ASSIGN(ranks(), meetRanks(meeting));
+Result<void> shareSubjects(planner::Dag &dag,
+                           std::vector<bench::ProfileSubject> &subjects,
+                           std::vector<Bytes> &kernels,
+                           device::MessageRendezvous &others) {
+  Bytes mine;
+  append(mine, uint64_t(subjects.size()));
+  MGPU_TRY_ASSIGN(const std::vector<Bytes> counts, others.exchange(mine));
+  subjects.resize(size_t(ByteReader(counts[0]).take<uint64_t>()));
+  planner::Dag changed = dag;
+  for (bench::ProfileSubject &subject : subjects) {
+    changed = dag;
+    Prepared prepared;
+    prepared.plan = subject.plan;
+    prepared.threads = subject.threads;
+    prepared.kernels = kernels;
+    MGPU_TRY(sharePrepared(changed, prepared, others));
+    subject = {std::move(prepared.plan), prepared.threads};
+    if (others.rank() != 0)
+      kernels.swap(prepared.kernels);
+  }
+  dag = std::move(changed);
   return {};
 }
-
-device::MessageRendezvous *theRanks() { return ranks().get(); }
-
-bool isFirstRank() { return !ranks() || ranks()->rank() == 0; }
-
-void failRanks(const std::string &reason) {
-  if (ranks())
-    ranks()->abort(reason);
-}
-
-void leaveRanks() { ranks().reset(); }
 
 Result<std::unique_ptr<Runner>>
 openDistributed(LoadedProgram &program, const PrepareOptions &options,
@@ -156,18 +145,20 @@ openDistributed(LoadedProgram &program, const PrepareOptions &options,
   MGPU_TRY(targetDevices(program.from.target, program.dag.numDevices));
   opened();
   return shareDevices(
-      program.dag, [&] { return prepare(program, options); }, others, prepared);
+      program.dag, [&] { return prepare(program, options); }, others, prepared,
+      factsOf(program.from));
 }
 
 Result<std::unique_ptr<Runner>>
 shareDevices(planner::Dag &dag,
              const std::function<Result<Prepared>()> &prepareFirst,
-             device::MessageRendezvous &others, Prepared &prepared) {
-  MGPU_TRY(device::agree({{"version", versionText("mgpu", "")},
-                          {"program", planner::contentHash(dag)}},
-                         others));
-  MGPU_TRY_ASSIGN(prepared, prepareTogether(dag, prepareFirst, others));
-  MGPU_TRY(device::agree({{"plan", hashOf(prepared, dag)}}, others));
+             device::MessageRendezvous &others, Prepared &prepared,
+             const device::Facts &more) {
+  MGPU_TRY(agreeOnProgram(dag, others, more));
+  if (others.rank() == 0) {
+    MGPU_TRY_ASSIGN(prepared, prepareFirst());
+  }
+  MGPU_TRY(sharePrepared(dag, prepared, others));
   MGPU_TRY_ASSIGN(auto driver, device::createHostDriver(
                                    device::hostPart(dag.numDevices, others),
                                    prepared.threads));

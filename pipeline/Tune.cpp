@@ -2,6 +2,7 @@
 #include "pipeline/Tune.h"
 
 #include "db/FileSystem.h"
+#include "pipeline/TuneTogether.h"
 
 #include <cmath>
 #include <fmt/format.h>
@@ -81,7 +82,10 @@ static Result<TuningResult> search(const LoadedProgram &program,
   tuning.evaluation.freshSeed = std::random_device()();
   tuning.progress = request.progress;
   tuning.stop = request.stop;
-  return tuner::tune(tuningSubject(program, context, data), tuning, &store);
+  tuner::TuningSubject subject = tuningSubject(program, context, data);
+  if (request.leader)
+    request.leader->lead(subject, request.coldCaches);
+  return tuner::tune(subject, tuning, &store);
 }
 
 Result<TuningResult> tuneProgram(const LoadedProgram &program,

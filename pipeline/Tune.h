@@ -12,6 +12,8 @@
 
 namespace mgpu::pipeline {
 
+class TuneLeader;
+
 struct TuneRequest {
   SearchBudget budget; ///< what earlier sessions spent counts
   std::string strategy = "surrogate";
@@ -24,6 +26,8 @@ struct TuneRequest {
   std::vector<std::string> *madeUp = nullptr;
   std::function<void(const tuner::Progress &)> progress = nullptr;
   const std::atomic<bool> *stop = nullptr; ///< ends the search, keeps all
+  /// Where several processes share the devices, in rank 0.
+  TuneLeader *leader = nullptr;
 };
 
 /// Searches until the budget is spent, or gives what the database of

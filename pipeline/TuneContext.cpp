@@ -7,6 +7,7 @@
 #include "pipeline/GpuIdentity.h"
 #include "pipeline/Kernels.h"
 #include "pipeline/Target.h"
+#include "pipeline/TheRanks.h"
 #include "support/Parallel.h"
 
 #include <algorithm>
@@ -21,7 +22,7 @@ using tuner::ProgramConfig;
 tuner::KeyInput TuneContext::keys(const planner::Dag &dag,
                                   bool coldCaches) const {
   return {dag,     compiled,   environment, MGPU_VERSION,
-          devices, coldCaches, target};
+          devices, coldCaches, target,      ranks};
 }
 
 /// What targets let be chosen of collectives, this one does not: the host, or
@@ -111,8 +112,10 @@ Result<TuneContext> makeTuneContext(const LoadedProgram &program,
   if (isCudaTarget(target)) {
     MGPU_TRY(addGpu(context, program, usesCuda));
   } else {
+    context.ranks = ranksText();
     context.limits.mostThreads =
-        std::max(1u, std::min(context.devices, context.environment.cores));
+        std::max(1u, std::min(mostDevicesOfRank(context.devices),
+                              context.environment.cores / numRanksHere()));
     if (program.bundle) {
       MGPU_TRY(addBuilt(context, program));
       return context;
@@ -245,6 +248,7 @@ tuner::TuningSubject tuningSubject(const LoadedProgram &program,
   subject.compiled = context.compiled;
   subject.mostStreams = context.limits.mostStreams;
   subject.settings = context.settings;
+  subject.ranks = context.ranks;
   subject.target = context.target;
   if (context.target)
     subject.gpu = device::profileOfArchitecture(context.target->architecture);

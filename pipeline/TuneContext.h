@@ -19,6 +19,7 @@ struct TuneContext {
   std::vector<tuner::TargetSetting> settings;
   std::optional<tuner::TargetIdentity> target; ///< a GPU; none: the host
   std::vector<kernels::CudaText> texts;        ///< a GPU's kernels
+  std::string ranks;                           ///< as tuner::KeyInput
   std::string level; ///< CPU level of a bundle's kernels for the host
 
   tuner::KeyInput keys(const planner::Dag &dag, bool coldCaches) const;

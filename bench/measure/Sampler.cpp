@@ -24,18 +24,50 @@ void Sampler::coolCaches() {
     sweep[k] += k;
 }
 
+Result<void> Sampler::meet() {
+  return options.others ? options.others->meet() : Result<void>();
+}
+
+Result<double> Sampler::slowest(double seconds) {
+  if (!options.others)
+    return seconds;
+  return options.others->largest(seconds);
+}
+
+Result<Disturbance> Sampler::worst(const Disturbance &found) {
+  Disturbance out = found;
+  if (!options.others)
+    return out;
+  out.preemptions = 0; // who waits for another process steps aside for it
+  Bytes mine;
+  append(mine, found);
+  MGPU_TRY_ASSIGN(const std::vector<Bytes> all, options.others->exchange(mine));
+  for (const Bytes &each : all) {
+    const auto theirs = ByteReader(each).take<Disturbance>();
+    out.slowdown = std::max(out.slowdown, theirs.slowdown);
+    out.stolenTicks = std::max(out.stolenTicks, theirs.stolenTicks);
+  }
+  return out;
+}
+
+Result<double> Sampler::timedRun() {
+  MGPU_TRY(meet());
+  const Clock::time_point start = Clock::now();
+  MGPU_TRY(run());
+  return slowest(secondsSince(start));
+}
+
 Result<void> Sampler::warmUp() {
   MGPU_TRY(prepare());
   const Clock::time_point start = Clock::now();
-  double fastest = 0;
+  double fastest = 0, passed = 0;
   uint64_t count = 0;
   do {
-    Clock::time_point before = Clock::now();
-    MGPU_TRY(run());
-    double seconds = secondsSince(before);
+    MGPU_TRY_ASSIGN(const double seconds, timedRun());
     fastest = count == 0 ? seconds : std::min(fastest, seconds);
     ++count;
-  } while (secondsSince(start) < options.warmUpSeconds);
+    MGPU_TRY_ASSIGN(passed, slowest(secondsSince(start)));
+  } while (passed < options.warmUpSeconds);
   double runs = std::ceil(options.sampleSeconds / std::max(fastest, 1e-9));
   runsPerSample = uint64_t(std::clamp(runs, 1.0, double(options.maxUnroll)));
   return {};
@@ -52,20 +84,20 @@ Result<Sample> Sampler::sample() {
     watch.begin();
     for (uint64_t k = 0; k < runs; ++k) {
       coolCaches();
-      Clock::time_point start = Clock::now();
-      MGPU_TRY(run());
-      sample.seconds += secondsSince(start) / double(runs);
+      MGPU_TRY_ASSIGN(const double seconds, timedRun());
+      sample.seconds += seconds / double(runs);
     }
-    sample.disturbance = watch.end();
-    return sample;
+  } else {
+    MGPU_TRY(run()); // what prepare() displaced from the caches comes back
+    watch.begin();
+    MGPU_TRY(meet());
+    const Clock::time_point start = Clock::now();
+    for (uint64_t k = 0; k < runsPerSample; ++k)
+      MGPU_TRY(run());
+    MGPU_TRY_ASSIGN(sample.seconds,
+                    slowest(secondsSince(start) / double(runsPerSample)));
   }
-  MGPU_TRY(run()); // what prepare() displaced from the caches comes back
-  watch.begin();
-  Clock::time_point start = Clock::now();
-  for (uint64_t k = 0; k < runsPerSample; ++k)
-    MGPU_TRY(run());
-  sample.seconds = secondsSince(start) / double(runsPerSample);
-  sample.disturbance = watch.end();
+  MGPU_TRY_ASSIGN(sample.disturbance, worst(watch.end()));
   return sample;
 }
 

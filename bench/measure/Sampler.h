@@ -5,7 +5,7 @@
 // Takes samples of something that can be run again and again.
 
 #include "bench/measure/Disturbance.h"
-#include "support/Result.h"
+#include "device/api/Rendezvous.h"
 
 #include <functional>
 #include <vector>
@@ -24,6 +24,9 @@ struct SamplingOptions {
   double sampleSeconds = 500e-6;
   uint64_t maxUnroll = 1 << 20;
   double warmUpSeconds = 5e-3;
+  /// The processes that sample together: each makes the same calls, and all get
+  /// the times of the slowest. Null: this one is alone.
+  device::Rendezvous *others = nullptr;
 };
 
 struct Sample {
@@ -46,6 +49,10 @@ public:
 
 private:
   void coolCaches();
+  Result<double> timedRun();
+  Result<void> meet();
+  Result<double> slowest(double seconds);
+  Result<Disturbance> worst(const Disturbance &found);
 
   Action prepare, run;
   SamplingOptions options;

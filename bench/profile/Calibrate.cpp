@@ -16,8 +16,8 @@ using Members = std::vector<uint32_t>; ///< devices, by rank
 
 constexpr uint64_t smallestBytes = 4096;
 
-/// The device of a process that has one of several.
-std::optional<DeviceId> onlyDeviceOf(const Driver &driver) {
+/// The first device of a process that has some of several.
+std::optional<DeviceId> firstDeviceOf(const Driver &driver) {
   const auto part = driver.part();
   return part ? std::optional(DeviceId{int32_t(part->first)}) : std::nullopt;
 }
@@ -25,7 +25,7 @@ std::optional<DeviceId> onlyDeviceOf(const Driver &driver) {
 class Calibration {
 public:
   explicit Calibration(const CalibrationInput &input)
-      : input(input), driver(input.driver), only(onlyDeviceOf(driver)),
+      : input(input), driver(input.driver), only(firstDeviceOf(driver)),
         devices(only ? input.about.devices : driver.numDevices()),
         here(only.value_or(DeviceId{0})),
         beside(only ? *only : DeviceId{int32_t(devices > 1 ? 1 : 0)}),
@@ -41,8 +41,12 @@ private:
                 const std::byte *from, uint64_t bytes) const;
   Work collectiveWork(CollectiveKind kind, const Members &members,
                       uint64_t bytes) const;
-  /// The time of the slowest send to a neighbour.
-  Result<double> sendUs(uint64_t bytes);
+  Result<double> sendUs(uint32_t from, uint32_t to, uint64_t bytes);
+  /// The time of the slowest send to a neighbour on the same machine, or on
+  /// another.
+  Result<double> slowestSendUs(uint64_t bytes, bool isFar);
+  Result<void> measureLinks(Topology &out);
+  Result<void> measurePairs(Topology &out);
 
   Result<void> measureKernels(Topology &out);
   Result<void> measureCopies(Topology &out);
@@ -52,6 +56,13 @@ private:
   /// blocks; where devices are threads, beside k of those.
   Result<void> measureBesideKernel(const Work &kernel, Topology &out);
 
+  bool isHere(DeviceId device) const {
+    const auto part = driver.part();
+    return !part || part->holds(device);
+  }
+  uint32_t nodeOf(uint32_t device) const {
+    return input.nodes.empty() ? 0 : input.nodes[device];
+  }
   std::byte *sendOf(DeviceId device) const {
     return send[size_t(device.value)];
   }
@@ -61,7 +72,7 @@ private:
 
   const CalibrationInput &input;
   Driver &driver;
-  const std::optional<DeviceId> only; ///< this driver's GPU, one of several
+  const std::optional<DeviceId> only; ///< the first here; none: all are here
   const uint32_t devices;
   const DeviceId here;
   const DeviceId beside; ///< where what runs beside that of `here` runs
@@ -87,7 +98,7 @@ Result<void> Calibration::load() {
   for (int32_t k = 0; k < int32_t(devices); ++k) {
     std::byte *arena = nullptr;
     const uint64_t bytes = 2 * input.largestBytes;
-    if (!only || only->value == k) {
+    if (isHere({k})) {
       MGPU_TRY_ASSIGN(arena, driver.allocateArena({k}, bytes, bytes));
     }
     send.push_back(arena);
@@ -150,15 +161,15 @@ Work Calibration::collectiveWork(CollectiveKind kind, const Members &members,
     out.strides = {4};
     return out;
   };
-  bool isHere = !only;
+  bool hasPart = false;
   for (uint32_t k : members) {
     const DeviceId device{int32_t(k)};
     params.members.push_back({device, sendOf(device), recvOf(device),
                               box(sends), box(receives), 0,
                               input.largestBytes});
-    isHere |= only == device;
+    hasPart |= isHere(device);
   }
-  if (!isHere)
+  if (!hasPart)
     return {params.name, nullptr};
   return {params.name, [params](GraphDriver &graph, const Nodes &after) {
             return graph.addCollective(params, after);
@@ -240,15 +251,61 @@ Result<void> Calibration::measureCopies(Topology &out) {
   return {};
 }
 
-Result<double> Calibration::sendUs(uint64_t bytes) {
+Result<double> Calibration::sendUs(uint32_t from, uint32_t to, uint64_t bytes) {
+  return times.usOf(
+      collectiveWork(CollectiveKind::SendRecv, {from, to}, bytes));
+}
+
+/// 0 where there are no such neighbours.
+Result<double> Calibration::slowestSendUs(uint64_t bytes, bool isFar) {
   double slowest = 0;
   for (uint32_t from = 0; from < (only ? devices : 1); ++from) {
-    MGPU_TRY_ASSIGN(double us, times.usOf(collectiveWork(
-                                   CollectiveKind::SendRecv,
-                                   {from, (from + 1) % devices}, bytes)));
+    const uint32_t to = (from + 1) % devices;
+    if ((nodeOf(from) != nodeOf(to)) != isFar)
+      continue;
+    MGPU_TRY_ASSIGN(const double us, sendUs(from, to, bytes));
     slowest = std::max(slowest, us);
   }
   return slowest;
+}
+
+/// Of processes: the links within a machine and between machines.
+Result<void> Calibration::measureLinks(Topology &out) {
+  const uint64_t bytes = input.largestBytes;
+  MGPU_TRY_ASSIGN(const double start, slowestSendUs(smallestBytes, false));
+  MGPU_TRY_ASSIGN(const double us, slowestSendUs(bytes, false));
+  MGPU_TRY_ASSIGN(const double farStart, slowestSendUs(smallestBytes, true));
+  MGPU_TRY_ASSIGN(const double farUs, slowestSendUs(bytes, true));
+  const double far = farUs > 0 ? rateOf(bytes, farUs, farStart) : 0;
+  out.link.bytesPerSecond = us > 0 ? rateOf(bytes, us, start) : far;
+  out.link.source = fmt::format(
+      "{}sends of {} bytes to the next device{}, the slowest", input.source,
+      bytes, us > 0 ? "" : " of another machine, as each has one");
+  if (far > 0)
+    out.nic = Topology::Nic{
+        1, far,
+        fmt::format("{}sends of {} bytes to the next device of another "
+                    "machine, the slowest",
+                    input.source, bytes)};
+  return {};
+}
+
+/// Each pair of devices, where they are few.
+Result<void> Calibration::measurePairs(Topology &out) {
+  constexpr uint32_t mostDevices = 16;
+  if (devices > mostDevices)
+    return {};
+  const uint64_t bytes = input.largestBytes;
+  for (uint32_t from = 0; from < devices; ++from)
+    for (uint32_t to = 0; to < devices; ++to) {
+      if (from == to)
+        continue;
+      MGPU_TRY_ASSIGN(const double start, sendUs(from, to, smallestBytes));
+      MGPU_TRY_ASSIGN(const double us, sendUs(from, to, bytes));
+      out.calibration->pairs.push_back(
+          {from, to, start, rateOf(bytes, us, start)});
+    }
+  return {};
 }
 
 Result<void> Calibration::measureCollectives(Topology &out) {
@@ -279,20 +336,21 @@ Result<void> Calibration::measureCollectives(Topology &out) {
   uint64_t bytes = smallestBytes;
   for (uint64_t next = bytes; next <= input.largestBytes; next *= 16) {
     bytes = next;
-    MGPU_TRY_ASSIGN(us, sendUs(bytes));
+    MGPU_TRY_ASSIGN(us, slowestSendUs(bytes, false));
+    if (us == 0)
+      break; // each is on a machine of its own
     startUs = startUs > 0 ? startUs : us;
     add(CollectiveKind::SendRecv, 2, bytes, us);
   }
   if (!only)
     return {};
-  out.link.bytesPerSecond = rateOf(bytes, us, startUs);
-  out.link.source =
-      fmt::format("{}sends of {} bytes to the next GPU, the slowest of {}",
-                  input.source, bytes, devices);
-  return {};
+  MGPU_TRY(measureLinks(out));
+  return measurePairs(out);
 }
 
 Result<void> Calibration::measureContention(Topology &out) {
+  if (only && input.about.device.smCount == 1)
+    return {}; // processes of the host: what is beside has threads of its own
   const uint64_t bytes = input.largestBytes;
   struct Named {
     const char *name;
@@ -399,7 +457,7 @@ Result<Topology> Calibration::run() {
       "{}medians of chains in graphs; contention of nodes that others covered"
       "{}",
       input.source,
-      only ? "; all GPUs at once, of each figure the slowest GPU's" : "");
+      only ? "; all ranks at once, of each figure the slowest rank's" : "");
   MGPU_TRY(load());
   MGPU_TRY(measureKernels(out));
   MGPU_TRY(measureCopies(out));

@@ -44,9 +44,12 @@ struct CalibrationInput {
   /// Time for each figure; at least three replays are made.
   double secondsPerFigure = 0.3;
   std::function<void(const std::string &)> progress = nullptr; ///< may be null
-  /// Set if several GPUs calibrate together, each in a rank of its own. Then
-  /// Driver::join() was called for all of calibratedRanks().
+  /// Set if several ranks calibrate together, each with devices of its own. Of
+  /// GPUs each has one, and Driver::join() was called for all of
+  /// calibratedRanks().
   LargestOfAll largest = nullptr;
+  /// The machine of each device, where there are several; empty: one.
+  std::vector<uint32_t> nodes = {};
 };
 
 /// Measures one figure at a time by ChainTimes and takes medians. Contention is

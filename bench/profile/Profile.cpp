@@ -15,14 +15,15 @@ using namespace planner;
 namespace {
 
 /// What reading the clock around a node adds to its time.
-double clockUs() {
+Result<double> clockUs(device::Rendezvous *others) {
   std::vector<double> gaps;
   for (int k = 0; k < 1001; ++k) {
     const Clock::time_point first = Clock::now(), second = Clock::now();
     gaps.push_back(
         std::chrono::duration<double, std::micro>(second - first).count());
   }
-  return median(std::move(gaps));
+  const double us = median(std::move(gaps));
+  return others ? others->largest(us) : us;
 }
 
 /// A plan ready to be replayed, and what its replays took.
@@ -31,6 +32,7 @@ struct Run {
   std::unique_ptr<device::Driver> driver;
   std::optional<capture::Replayer> replayer;
   std::optional<Sampler> sampler;
+  device::Rendezvous *others = nullptr;
   std::vector<double> us;
   std::vector<std::vector<double>> nodeUs;
   std::vector<Overlap> overlaps;
@@ -42,6 +44,7 @@ Result<std::unique_ptr<Run>> open(const ProfileInput &input, const Plan &plan,
                                   uint32_t threads) {
   auto made = std::make_unique<Run>();
   made->threads = threads;
+  made->others = input.others;
   made->nodeUs.resize(input.dag.nodes.size());
   const std::vector<int> cpus = cpusFor(input.cpus, threads);
   MGPU_TRY_ASSIGN(made->driver,
@@ -55,7 +58,8 @@ Result<std::unique_ptr<Run>> open(const ProfileInput &input, const Plan &plan,
   MGPU_TRY(made->replayer->load());
   capture::Replayer *replayer = &*made->replayer;
   made->sampler.emplace([] { return Result<void>(); },
-                        [replayer] { return replayer->replay(); });
+                        [replayer] { return replayer->replay(); },
+                        SamplingOptions{.others = input.others});
   MGPU_TRY(made->sampler->warmUp());
   return made;
 }
@@ -69,7 +73,7 @@ Result<void> sampleNodes(Run &run, const Dag &dag, double clock) {
   const uint64_t burst =
       std::clamp<uint64_t>(uint64_t(burstUs / us), 1, mostInBurst);
   for (uint64_t j = 0; j < burst; ++j) {
-    MGPU_TRY_ASSIGN(run.last, run.replayer->replayTimed());
+    MGPU_TRY_ASSIGN(run.last, replayTimed(*run.replayer, run.others));
     if (j == 0 && burst > 1)
       continue;
     run.overlaps.push_back(overlapOf(dag, run.last.nodes));
@@ -84,7 +88,7 @@ Result<std::vector<capture::NodeSpan>> timelineOf(Run &run, uint64_t rounds) {
   constexpr uint64_t mostReplays = 11;
   std::vector<std::vector<capture::NodeSpan>> replays;
   for (uint64_t k = 0; k < std::min(rounds, mostReplays); ++k) {
-    MGPU_TRY_ASSIGN(auto timed, run.replayer->replayTimed());
+    MGPU_TRY_ASSIGN(auto timed, replayTimed(*run.replayer, run.others));
     replays.push_back(std::move(timed.nodes));
   }
   return medianReplay(std::move(replays));
@@ -152,7 +156,10 @@ Result<Profile> measureProfile(const ProfileInput &input, const Plan &serial,
     run.us.push_back(sample.seconds * 1e6);
     return {};
   };
-  const double clock = input.onGpu ? 0 : clockUs();
+  double clock = 0;
+  if (!input.onGpu) {
+    MGPU_TRY_ASSIGN(clock, clockUs(input.others));
+  }
   for (uint64_t k = 0; k < rounds; ++k) {
     MGPU_TRY(sample(*first));
     for (const std::unique_ptr<Run> &run : runs) {
@@ -173,7 +180,8 @@ Result<Profile> measureProfile(const ProfileInput &input, const Plan &serial,
         MGPU_TRY(sampleNodes(*run, input.dag, clock));
   }
   Correction correction;
-  if (!input.onGpu && !runs.empty() && runs[0]->threads == 1)
+  // Processes replay beside each other, so nodes do not add up to a replay.
+  if (!input.onGpu && !input.others && !runs.empty() && runs[0]->threads == 1)
     correction =
         correctionFor(timedNodes(*runs[0], input.dag), median(runs[0]->us));
   Profile profile;

@@ -23,6 +23,9 @@ struct ProfileInput {
   /// then not taken off; and whole replays are measured before any timed one,
   /// since the target's clocks may slow all that comes after them.
   bool onGpu = false;
+  /// The processes that have the other devices: all make the same calls, and
+  /// find the times of the slowest. Null: this one has them all.
+  device::Rendezvous *others = nullptr;
 };
 
 /// A plan, and the threads it is replayed on; 0 on a GPU.

@@ -1,11 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "bench/profile/ReplaySpans.h"
 
+#include "capture/ranks/Runner.h"
+
 #include <algorithm>
+#include <map>
 
 namespace mgpu::bench {
 
 using namespace planner;
+
+Result<capture::TimedReplay> replayTimed(capture::Replayer &replayer,
+                                         device::Rendezvous *others) {
+  if (!others)
+    return replayer.replayTimed();
+  MGPU_TRY(others->meet());
+  MGPU_TRY_ASSIGN(capture::TimedReplay timed, replayer.replayTimed());
+  Bytes mine;
+  capture::appendTimedReplay(mine, timed);
+  MGPU_TRY_ASSIGN(const std::vector<Bytes> all, others->exchange(mine));
+  std::map<uint32_t, capture::NodeSpan> longest;
+  uint32_t firstQueue = 0;
+  for (const Bytes &each : all) {
+    uint32_t nextQueue = firstQueue;
+    for (capture::NodeSpan span : capture::takeTimedReplay(each).nodes) {
+      span.queue += firstQueue; // those of each process are apart
+      nextQueue = std::max(nextQueue, span.queue + 1);
+      auto [at, isNew] = longest.emplace(span.node.value, span);
+      if (!isNew &&
+          span.endUs - span.startUs > at->second.endUs - at->second.startUs)
+        at->second = span;
+    }
+    firstQueue = nextQueue;
+  }
+  timed.nodes.clear();
+  for (const auto &[node, span] : longest)
+    timed.nodes.push_back(span);
+  std::sort(timed.nodes.begin(), timed.nodes.end(),
+            [](const capture::NodeSpan &a, const capture::NodeSpan &b) {
+              return a.startUs < b.startUs;
+            });
+  return timed;
+}
 
 std::vector<capture::NodeSpan>
 medianReplay(std::vector<std::vector<capture::NodeSpan>> replays) {

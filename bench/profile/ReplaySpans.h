@@ -5,12 +5,19 @@
 // What the spans of nodes in timed replays say.
 
 #include "capture/replay/Replayer.h"
+#include "device/api/Rendezvous.h"
 #include "planner/dag/Dag.h"
 
 #include <span>
 #include <vector>
 
 namespace mgpu::bench {
+
+/// Replayer::replayTimed(). With `others`, processes that replay together and
+/// all call it, all get the spans of all: of a node of several processes that
+/// of the one where it took longest.
+Result<capture::TimedReplay> replayTimed(capture::Replayer &replayer,
+                                         device::Rendezvous *others);
 
 /// The replay of median length among several; empty if there are none.
 std::vector<capture::NodeSpan>

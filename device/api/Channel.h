@@ -42,6 +42,8 @@ public:
   virtual ~Channel() = default;
   virtual uint32_t rank() const = 0;
   virtual uint32_t count() const = 0;
+  /// What carries the bytes, with its version; all ranks must have the same.
+  virtual std::string library() const = 0;
 
   /// Begins to send and receive; what was started before is done. The bytes
   /// stay where they are until advance() gives true, or abandon(). Between two

@@ -75,7 +75,12 @@ Result<void> MessageRendezvous::transfer(std::span<const Outgoing> sends,
   if (lost)
     return fail(*lost);
   channel->start(sends, recvs);
-  Result<void> done = run(what);
+  uint64_t bytes = 0;
+  for (const Outgoing &send : sends)
+    bytes += send.bytes.size();
+  for (const Incoming &recv : recvs)
+    bytes += recv.bytes.size();
+  Result<void> done = run(what, bytes);
   if (!done)
     channel->abandon(); // the bytes are the caller's again
   return done;
@@ -88,7 +93,9 @@ std::string MessageRendezvous::lateness(const std::string &what) const {
 
 /// A message between processes of one machine takes some microseconds, so the
 /// first looks yield to others alone. Then naps grow: the core is worth more.
-Result<void> MessageRendezvous::run(const std::string &what) {
+/// Long messages go on while this looks, so it looks for longer.
+Result<void> MessageRendezvous::run(const std::string &what, uint64_t bytes) {
+  const uint64_t mostLooks = 200 + bytes / 1024;
   const Clock::time_point start = Clock::now();
   microseconds nap{0};
   for (uint32_t turn = 0;; ++turn) {
@@ -104,7 +111,7 @@ Result<void> MessageRendezvous::run(const std::string &what) {
       if (deadline.count() > 0 && Clock::now() - start > deadline)
         return lose(ErrorKind::Absent, lateness(what), ErrorCause::Own);
     }
-    if (turn > 200)
+    if (turn > mostLooks)
       nap = std::clamp(nap * 5 / 4, microseconds(10), microseconds(1000));
     channel->wait(nap);
   }

@@ -27,6 +27,7 @@ public:
 
   uint32_t rank() const override { return channel->rank(); }
   uint32_t count() const override { return channel->count(); }
+  std::string library() const { return channel->library(); }
   Result<void> watch() override;
   Result<void> meet() override;
   Result<double> largest(double mine) override;
@@ -48,7 +49,7 @@ public:
   void leave();
 
 private:
-  Result<void> run(const std::string &what);
+  Result<void> run(const std::string &what, uint64_t bytes);
   std::string lateness(const std::string &what) const;
   /// Looks at what the others told; an error where one has failed.
   Result<void> listen();

@@ -59,6 +59,14 @@ public:
     bad(name, fmt::format("must be a whole number from 1 to {}", limit));
     return 0;
   }
+  uint32_t device(const char *name, uint32_t devices) {
+    const Json *value = find(name);
+    if (value && value->is_number_unsigned() &&
+        value->get<uint64_t>() < devices)
+      return value->get<uint32_t>();
+    bad(name, fmt::format("must be a device below {}", devices));
+    return 0;
+  }
   double factor(const char *name) {
     const Json *value = find(name);
     if (value && value->is_number() && value->get<double>() >= 1 &&
@@ -117,11 +125,29 @@ private:
   Result<void> &fault;
 };
 
-Topology::Calibration parseCalibration(Fields in) {
-  constexpr size_t most = 10'000;
+constexpr size_t most = 10'000; ///< of each list of a calibration
+
+void parsePairs(Fields &in, uint32_t devices,
+                std::vector<Topology::Calibration::Pair> &out) {
+  for (Fields &each : in.list("pairs", most)) {
+    each.allow({"from", "to", "start_us", "bytes_per_second"});
+    Topology::Calibration::Pair &row = out.emplace_back();
+    row.from = each.device("from", devices);
+    row.to = each.device("to", devices);
+    row.startUs = each.rate("start_us");
+    row.bytesPerSecond = each.rate("bytes_per_second");
+    if (row.from == row.to)
+      each.bad("to", "must be another device");
+  }
+  std::sort(out.begin(), out.end(), [](const auto &a, const auto &b) {
+    return std::pair(a.from, a.to) < std::pair(b.from, b.to);
+  });
+}
+
+Topology::Calibration parseCalibration(Fields in, uint32_t devices) {
   Topology::Calibration out;
   in.allow({"launch_us", "copy_latency_us", "source", "collectives", "matmuls",
-            "contention", "kernel_beside_kernel"});
+            "contention", "kernel_beside_kernel", "pairs"});
   out.launchUs = in.rate("launch_us");
   out.copyLatencyUs = in.rate("copy_latency_us");
   out.source = in.text("source");
@@ -156,6 +182,8 @@ Topology::Calibration parseCalibration(Fields in) {
     row.multiprocessors = uint32_t(each.count("multiprocessors", 1 << 16));
     row.factor = each.factor("factor");
   }
+  if (in.has("pairs"))
+    parsePairs(in, devices, out.pairs);
   return out;
 }
 
@@ -216,10 +244,24 @@ Result<Topology> parseTopology(std::string_view text, std::string_view source) {
     topology.nic->source = nic.text("source");
   }
   if (top.has("calibration"))
-    topology.calibration = parseCalibration(top.inside("calibration"));
+    topology.calibration =
+        parseCalibration(top.inside("calibration"), topology.devices);
   if (!fault)
     return fail(std::move(fault.error()));
   return topology;
+}
+
+const Topology::Calibration::Pair *Topology::pair(uint32_t from,
+                                                  uint32_t to) const {
+  if (!calibration)
+    return nullptr;
+  const auto &pairs = calibration->pairs;
+  auto at = std::lower_bound(pairs.begin(), pairs.end(), std::pair(from, to),
+                             [](const Calibration::Pair &pair,
+                                const std::pair<uint32_t, uint32_t> &key) {
+                               return std::pair(pair.from, pair.to) < key;
+                             });
+  return at != pairs.end() && at->from == from && at->to == to ? &*at : nullptr;
 }
 
 std::string topologyText(const Topology &topology) {
@@ -271,6 +313,11 @@ std::string topologyText(const Topology &topology) {
       into["contention"].push_back({{"work", each.work},
                                     {"beside", each.beside},
                                     {"factor", each.factor}});
+    for (const auto &each : c->pairs)
+      into["pairs"].push_back({{"from", each.from},
+                               {"to", each.to},
+                               {"start_us", each.startUs},
+                               {"bytes_per_second", each.bytesPerSecond}});
     for (const auto &each : c->besideKernel)
       into["kernel_beside_kernel"].push_back(
           {{"multiprocessors", each.multiprocessors}, {"factor", each.factor}});

@@ -16,7 +16,8 @@
 //      "collectives":[{"op":S,"ranks":N,"bytes":B,"us":R},...],
 //      "matmuls":[{"type":"f32|bf16","m":N,"n":N,"k":N,"us":R},...],
 //      "contention":[{"work":W,"beside":W,"factor":R},...],
-//      "kernel_beside_kernel":[{"multiprocessors":N,"factor":R},...]}}
+//      "kernel_beside_kernel":[{"multiprocessors":N,"factor":R},...],
+//      "pairs":[{"from":N,"to":N,"start_us":R,"bytes_per_second":R},...]}}
 // "devices" counts those of all nodes, which have equally many; devices are
 // numbered node by node. "nodes" is 1 where absent; "nic", each node's, may be
 // absent where there is one. "architecture" is 90 for compute capability 9.0.
@@ -31,6 +32,8 @@
 // larger side of the operation; each W is kernel, copy or collective; a
 // "factor" says how many times as long the work takes while the other runs on
 // one of its devices, or while a kernel has so many of their multiprocessors.
+// "pairs" says what a send from one device to another takes, where that was
+// measured of each; it may be absent.
 
 #include "support/Result.h"
 
@@ -92,6 +95,11 @@ struct Topology {
       uint32_t multiprocessors = 0;
       double factor = 1;
     };
+    struct Pair {
+      uint32_t from = 0, to = 0; ///< devices
+      double startUs = 0, bytesPerSecond = 0;
+    };
+    std::vector<Pair> pairs; ///< ascending
     std::vector<Collective> collectives;
     std::vector<Matmul> matmuls;
     std::vector<Beside> contention;
@@ -106,6 +114,8 @@ struct Topology {
   std::optional<Nic> nic; ///< of each node
   std::optional<Calibration> calibration;
 
+  /// What was measured of sends between two devices; null: nothing.
+  const Calibration::Pair *pair(uint32_t from, uint32_t to) const;
   uint32_t devicesPerNode() const { return devices / nodes; }
 };
 

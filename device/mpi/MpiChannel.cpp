@@ -37,6 +37,11 @@ public:
 
   uint32_t rank() const override { return uint32_t(mpi.rank()); }
   uint32_t count() const override { return uint32_t(mpi.count()); }
+  std::string library() const override {
+    char text[256] = "";
+    mpi.library(text, sizeof text);
+    return text;
+  }
 
   void start(std::span<const Outgoing> sends,
              std::span<const Incoming> recvs) override {

@@ -23,6 +23,8 @@ struct MgpuMpi {
      to an MPI_Comm. Null is MPI_COMM_WORLD, and starts MPI unless it runs. 0,
      or else a text is written to `why`. */
   int (*begin)(const void *communicator, char *why, size_t whyBytes);
+  /* The name and version of MPI, cut to `bytes`. */
+  void (*library)(char *text, size_t bytes);
   int (*rank)(void);
   int (*count)(void);
   /* A request, or null. The bytes stay where they are until it is done. */

@@ -58,6 +58,7 @@ public:
 
   uint32_t rank() const override { return own; }
   uint32_t count() const override { return uint32_t(peers.size()); }
+  std::string library() const override { return "TCP"; }
 
   void start(std::span<const Outgoing> sends,
              std::span<const Incoming> recvs) override {

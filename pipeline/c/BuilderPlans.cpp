@@ -6,6 +6,7 @@
 #include "pipeline/Probe.h"
 #include "pipeline/SourceCompiler.h"
 #include "pipeline/c/BuilderHandle.h"
+#include "pipeline/c/MeetingOf.h"
 #include "pipeline/c/OpenedBuilt.h"
 #include "planner/schedule/Timeline.h"
 
@@ -17,8 +18,9 @@ namespace {
 
 struct PlanChoice : pipeline::PrepareOptions {
   uint32_t threads = 0;
-  std::chrono::milliseconds deadline{}; ///< 0: the target's own
-  std::string machine, budget = "100";  ///< "": the host
+  std::chrono::milliseconds deadline{};     ///< 0: the target's own
+  std::string machine, budget = "100";      ///< "": the host
+  std::optional<pipeline::Meeting> meeting; ///< of several processes
 };
 
 Result<PlanChoice> planChoice(const char *call, const mgt_plan_options *given) {
@@ -56,6 +58,9 @@ Result<PlanChoice> planChoice(const char *call, const mgt_plan_options *given) {
                  options.transforms || options.threads > 0;
   out.useTuned = options.no_tuned == 0;
   out.deadline = std::chrono::milliseconds(options.deadline_ms);
+  if (options.ranks) {
+    MGPU_TRY_ASSIGN(out.meeting, meetingOf(call, options.ranks));
+  }
   return out;
 }
 
@@ -190,6 +195,14 @@ mgt_status mgt_builder_open(mgt_builder *builder, const char *target,
     MGPU_TRY_ASSIGN(const PlanChoice choice, planChoice(call, options));
     MGPU_TRY(requireHere(call, choice));
     MGPU_TRY_ASSIGN(const Program *built, builder->program.program());
+    if (choice.meeting) {
+      MGPU_TRY(checkDeadline(textOf(target), choice.deadline));
+      MGPU_TRY_ASSIGN(auto shared, capture::OpenedBuilt::openShared(
+                                       *built, textOf(target), choice,
+                                       choice.threads, *choice.meeting));
+      *program = new mgt_program(std::move(shared));
+      return {};
+    }
     MGPU_TRY_ASSIGN(auto opened,
                     capture::OpenedBuilt::open(*built, textOf(target), choice,
                                                {.threads = choice.threads},

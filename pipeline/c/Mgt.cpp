@@ -6,6 +6,7 @@
 
 #include "pipeline/Version.h"
 #include "pipeline/c/Calls.h"
+#include "pipeline/c/MeetingOf.h"
 #include "pipeline/c/OpenedBundle.h"
 
 using namespace mgpu;
@@ -25,35 +26,6 @@ std::string &capture::lastError() {
 }
 
 namespace {
-
-Result<pipeline::Meeting> meetingOf(const mgt_ranks *given) {
-  MGPU_TRY_ASSIGN(const mgt_ranks ranks,
-                  capture::sized(given, "mgt_open_with", "mgt_ranks"));
-  pipeline::Meeting out;
-  if (ranks.how)
-    out.how = ranks.how;
-  if (out.how != "auto" && out.how != "tcp" && out.how != "openmpi" &&
-      out.how != "mpich")
-    return fail(ErrorKind::Usage,
-                fmt::format("mgt_open_with: processes do not meet by '{}'; use "
-                            "openmpi, mpich, tcp, or NULL",
-                            out.how));
-  if (ranks.deadline_ms != 0)
-    out.deadline = std::chrono::milliseconds(ranks.deadline_ms);
-  out.communicator = ranks.communicator;
-  if (ranks.count == 0)
-    return out;
-  if (out.how != "tcp" || !ranks.address || ranks.rank >= ranks.count ||
-      ranks.port == 0 || ranks.port > 65535)
-    return fail(ErrorKind::Usage,
-                fmt::format("mgt_open_with: rank {} of {} at port {}: by tcp, "
-                            "a rank below the count, an address and a port "
-                            "from 1 to 65535 are needed",
-                            ranks.rank, ranks.count, ranks.port));
-  out.place = device::TcpPlace{ranks.rank, ranks.count, ranks.address,
-                               uint16_t(ranks.port)};
-  return out;
-}
 
 Result<void> open(const char *path, const char *target,
                   const mgt_options *given, mgt_program **out) {
@@ -78,7 +50,8 @@ Result<void> open(const char *path, const char *target,
                   fmt::format("mgt_open_with: NCCL's settings ({}) are for "
                               "GPUs, and ranks share the host",
                               nccl));
-    MGPU_TRY_ASSIGN(const pipeline::Meeting meeting, meetingOf(options.ranks));
+    MGPU_TRY_ASSIGN(const pipeline::Meeting meeting,
+                    capture::meetingOf("mgt_open_with", options.ranks));
     MGPU_TRY_ASSIGN(auto opened,
                     capture::OpenedBundle::openShared(path, where, meeting));
     *out = new mgt_program(std::move(opened));

@@ -31,4 +31,37 @@ OpenedBuilt::open(const planner::Program &program, const std::string &target,
   return out;
 }
 
+Result<std::unique_ptr<OpenedBuilt>>
+OpenedBuilt::openShared(const planner::Program &program,
+                        const std::string &target,
+                        const pipeline::PrepareOptions &prepare,
+                        uint32_t threads, const pipeline::Meeting &meeting) {
+  MGPU_TRY(checkShared(target));
+  std::unique_ptr<OpenedBuilt> out(new OpenedBuilt);
+  MGPU_TRY_ASSIGN(out->ranks, pipeline::meetRanks(meeting));
+  out->loaded = pipeline::loadBuilt(program, target);
+  // The others wait for this rank, so they are told why it does not come.
+  if (Result<void> done = out->openPart(prepare, threads); !done) {
+    out->ranks->abort(done.error().message);
+    return tl::unexpected(done.error());
+  }
+  return out;
+}
+
+Result<void> OpenedBuilt::openPart(const pipeline::PrepareOptions &prepare,
+                                   uint32_t threads) {
+  MGPU_TRY(pipeline::targetDevices(loaded.from.target, loaded.dag.numDevices));
+  auto prepareFirst = [&]() -> Result<pipeline::Prepared> {
+    pipeline::PrepareOptions options = prepare;
+    options.useTuned = false; // it was tuned for one process
+    MGPU_TRY_ASSIGN(pipeline::Prepared made,
+                    pipeline::prepare(loaded, options));
+    made.threads = threads;
+    return made;
+  };
+  MGPU_TRY_ASSIGN(theRunner, pipeline::shareDevices(loaded.dag, prepareFirst,
+                                                    *ranks, prepared));
+  return {};
+}
+
 } // namespace mgpu::capture

@@ -4,7 +4,7 @@
 
 // A program that was built by calls, planned, compiled and on its target.
 
-#include "pipeline/Run.h"
+#include "pipeline/Distributed.h"
 #include "pipeline/c/OpenedProgram.h"
 
 namespace mgpu::capture {
@@ -16,6 +16,12 @@ public:
   open(const planner::Program &program, const std::string &target,
        const pipeline::PrepareOptions &prepare, pipeline::OpenOptions options,
        std::chrono::milliseconds deadline);
+  /// The same on a host target that several processes share. `threads` replay;
+  /// 0: as many as useful.
+  static Result<std::unique_ptr<OpenedBuilt>>
+  openShared(const planner::Program &program, const std::string &target,
+             const pipeline::PrepareOptions &prepare, uint32_t threads,
+             const pipeline::Meeting &meeting);
 
   const planner::Program &program() const override { return loaded; }
   const planner::Plan &plan() const override { return prepared.plan; }
@@ -24,8 +30,14 @@ public:
     return prepared.configuration;
   }
 
+  const device::Rendezvous *others() const override { return ranks.get(); }
+
 private:
   OpenedBuilt() = default;
+  Result<void> openPart(const pipeline::PrepareOptions &prepare,
+                        uint32_t threads);
+
+  std::unique_ptr<device::MessageRendezvous> ranks;
   pipeline::LoadedProgram loaded;
   pipeline::Prepared prepared;
   std::unique_ptr<Runner> theRunner;

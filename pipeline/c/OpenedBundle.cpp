@@ -58,14 +58,19 @@ Result<void> OpenedBundle::readBundle(Bundle &bundle) {
   return {};
 }
 
+Result<void> checkShared(const std::string &target) {
+  if (target.empty() || target == "host" || target.starts_with("host:"))
+    return {};
+  return fail(ErrorKind::Unsupported,
+              fmt::format("several processes share devices of the host, not "
+                          "those of '{}': open the program on host",
+                          target));
+}
+
 Result<std::unique_ptr<OpenedBundle>>
 OpenedBundle::openShared(const std::string &path, const std::string &target,
                          const pipeline::Meeting &meeting) {
-  if (!target.empty() && target != "host" && !target.starts_with("host:"))
-    return fail(ErrorKind::Unsupported,
-                fmt::format("several processes share devices of the host, not "
-                            "those of '{}': open the program on host",
-                            target));
+  MGPU_TRY(checkShared(target));
   std::unique_ptr<OpenedBundle> out(new OpenedBundle);
   MGPU_TRY_ASSIGN(out->ranks, pipeline::meetRanks(meeting));
   // The others wait for this rank, so they are told why it does not come.

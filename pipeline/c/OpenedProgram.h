@@ -32,6 +32,8 @@ public:
   virtual const device::Rendezvous *others() const { return nullptr; }
 };
 
+/// Unsupported for a target whose devices several processes cannot share.
+Result<void> checkShared(const std::string &target);
 /// Unsupported for a deadline on the host.
 Result<void> checkDeadline(const std::string &target,
                            std::chrono::milliseconds deadline);

@@ -448,6 +448,9 @@ typedef struct mgt_plan_options {
   const char *budget;
   int no_tuned; /* mgt_builder_open takes the defaults, whatever was tuned */
   uint32_t deadline_ms; /* of mgt_builder_open: as that of mgt_options */
+  /* Of mgt_builder_open: as that of mgt_options; NULL: this process is alone.
+   * All processes build the same. Nothing that was tuned is used. */
+  const mgt_ranks *ranks;
 } mgt_plan_options;
 /* As mgt_plan_text() and mgt_explain(), without a target to run on; NULL
  * `options` are the defaults. Valid until the builder's next call. */

@@ -221,6 +221,15 @@ static double boxBytes(const Box &box) {
   return double(box.numElements()) * box.elementBytes;
 }
 
+std::optional<Estimate>
+TopologyEstimator::sendBetween(DeviceId from, DeviceId to, double bytes) const {
+  const auto *pair = topology.pair(uint32_t(from.value), uint32_t(to.value));
+  if (!pair)
+    return std::nullopt;
+  return Estimate{pair->startUs + bytes / (pair->bytesPerSecond / 1e6),
+                  Origin::Measured, "calibrated sends of these two devices"};
+}
+
 Estimate TopologyEstimator::copy(const Dag &dag, const CopyCall &call) const {
   double bytes = boxBytes(call.sourceBox);
   DeviceId from = dag.buffer(call.source).device,
@@ -234,6 +243,9 @@ Estimate TopologyEstimator::copy(const Dag &dag, const CopyCall &call) const {
                     (topology.device.memoryBytesPerSecond / 1e6 * share.memory),
             origin, "copy inside a device's memory"};
   bool host = from.isHost() || to.isHost();
+  if (!host)
+    if (auto sent = sendBetween(from, to, bytes))
+      return *sent;
   // Between GPUs a copy is a send, whose start is not a copy engine's.
   if (topology.calibration && !host && nodeOf(from) == nodeOf(to))
     if (auto us = measuredUs(*topology.calibration, CollectiveKind::SendRecv,
@@ -323,6 +335,12 @@ Estimate TopologyEstimator::unscaled(const Dag &dag,
   std::optional<Asked> call = asked(dag, node);
   if (!call)
     return kernel(node);
+  if (auto *written = std::get_if<CollectiveCall>(&node.work);
+      written && written->kind == CollectiveKind::SendRecv &&
+      written->members.size() == 2)
+    if (auto sent = sendBetween(written->members[0].device,
+                                written->members[1].device, call->bytes))
+      return *sent;
   if (call->ranks < 2)
     return {shares().launchUs + 2 * call->bytes /
                                     (topology.device.memoryBytesPerSecond /

@@ -86,6 +86,9 @@ private:
   Shares shares() const;
   Estimate unscaled(const Dag &dag, const DagNode &node) const;
   Estimate kernel(const DagNode &node) const;
+  /// By the calibration's pairs; nothing where it has not these.
+  std::optional<Estimate> sendBetween(DeviceId from, DeviceId to,
+                                      double bytes) const;
   Estimate copy(const Dag &dag, const CopyCall &call) const;
   uint32_t nodeOf(DeviceId device) const;
   uint32_t nodesOf(const std::vector<DeviceId> &devices) const;

@@ -7,6 +7,7 @@ Usage: launch.py cases MPIRUN RANKS RUN_CASES FILE     every program of FILE (Ca
        launch.py embed MPIRUN RANKS PROGRAM BUNDLE     a program that opens the bundle by the C interface
        launch.py lose RANKS PROGRAM BUNDLE             a rank that is killed or late loses such a program for all
        launch.py harm MPIRUN RANKS MGPU_TUNE BUNDLE    one rank is killed or stopped at some moment
+       launch.py measure MPIRUN RANKS MGPU_TUNE BUNDLE plan, profile and tune, and what a replay makes of it
        launch.py forged MGPU_TUNE BUNDLE [EXAMPLES]    ranks that do not fit together
 
 MPIRUN is a command, "tcp" for processes that meet without MPI, or "none" where there is no MPI: then the
@@ -101,6 +102,27 @@ def replay(launcher, ranks, tune, bundle):
     print(f"{len(OUTS)} results of {ranks} processes by {launcher} equal those of one")
 
 
+def measure(launcher, ranks, tune, bundle):
+    with tempfile.TemporaryDirectory() as folder:
+        database = f"{folder}/mgpu.db"
+        shared = [bundle, "--distributed", "--db", database]
+        for line, words in ((["profile", *shared, "--repeat", "3"], "stored in"), (["tune", *shared, "--budget", "4"], "coverage"),
+                            (["plan", *shared, "-o", f"{folder}/plan"], "written to")):
+            out = run(launcher, ranks, [tune, *line])
+            if out.count(words) != 1:
+                fail(f"{line[0]}: one rank alone speaks, but this was printed:\n{out}")
+        if not read(f"{folder}/plan").startswith(b"mgpu-plan"):
+            fail("no plan was written")
+        line = [tune, "replay", bundle, "--db", database, "--arg", "a=random:1", "--arg", "b=random:2", "--json"]
+        # Times of several processes are not those of one.
+        if '"tuned": true' not in run(launcher, ranks, [*line, "--distributed"]):
+            fail("what was tuned is not found")
+        if '"tuned": true' in subprocess.run(line, check=True, capture_output=True, text=True).stdout:
+            fail("what several processes tuned was taken for one")
+        subprocess.run([tune, "db", "verify", database], check=True, stdout=subprocess.DEVNULL)
+    print(f"{ranks} processes by {launcher} plan, profile and tune together")
+
+
 def ranks_of(tune, processes):
     """The process ids of the ranks, by rank; those that mpirun started are found by their command."""
     if len(processes) > 1:
@@ -187,6 +209,8 @@ def forged(tune, bundle, examples):
         expect_refusal([good, good], "rank 0 is one of 2 ranks, and rank 1 one of 3", [2, 3])
         missing = [word if word != "b=random:2" else f"b={folder}/none.npy" for word in good]
         expect_refusal([missing, good], "none.npy")
+        other = [*good, "--db"]
+        expect_refusal([[*other, f"{folder}/a.db"], [*other, f"{folder}/b.db"]], "rank 1 has another database than rank 0")
         cuda = [*good, "--target", "cuda:0"]
         expect_refusal([cuda], "--distributed runs the host target alone")
         alone = {key: value for key, value in os.environ.items() if key not in ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")}
@@ -232,7 +256,7 @@ def main():
     elif what == "cases":
         print(run(launcher, ranks, [words[2], words[3], "tcp" if launcher == "tcp" else "auto"]), end="")
     else:
-        {"replay": replay, "harm": harm}[what](launcher, ranks, words[2], words[3])
+        {"replay": replay, "harm": harm, "measure": measure}[what](launcher, ranks, words[2], words[3])
 
 
 if __name__ == "__main__":

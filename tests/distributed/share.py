@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A bundle in several processes from Python: rank 0 has the bits of one process. Usage: share.py BUNDLE"""
+"""A bundle and a graph in several processes from Python: rank 0 has the bits of one process. Usage: share.py BUNDLE"""
 
 import array
 import os
@@ -27,6 +27,25 @@ for ranks in (given, mgpu.Ranks(deadline=20)):  # as it is told, and as the envi
                 raise AssertionError("rank 0 alone has it")
             except mgpu.UsageError as error:
                 assert "is not in the memory of rank" in str(error), error
+
+
+def built():
+    g = mgpu.Graph(devices=4)
+    whole, total = g.input("whole", (16,)), g.input("total", (4,), role="output")
+    parts = [g.empty((4,), device=d) for d in range(4)]
+    for d in range(4):
+        g.copy(parts[d], whole[4 * d:4 * d + 4])
+    g.all_reduce(parts)
+    g.copy(total, parts[3])
+    return g
+
+
+with built().open("host:4") as alone:  # the same of a graph that was built by calls
+    expected = {name: out.tobytes() for name, out in alone(whole=a).items()}
+with built().open("host:4", ranks=given) as shared:
+    assert (shared.rank, shared.num_ranks) == (mine, count)
+    found = {name: out.tobytes() for name, out in shared(whole=a).items()}
+    assert found == (expected if mine == 0 else {}), found
 try:
     mgpu.load(sys.argv[1], ranks=mgpu.Ranks("pigeon"))
     raise AssertionError("pigeons were taken")

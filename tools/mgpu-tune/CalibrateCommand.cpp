@@ -3,12 +3,16 @@
 // `mgpu-tune calibrate`: a target as a topology, measured.
 #include "bench/measure/Environment.h"
 #include "bench/profile/CalibrateRanks.h"
+#include "device/api/Agreement.h"
 #include "device/cuda/CudaDriver.h"
+#include "device/host/HostDriver.h"
 #include "pipeline/GpuIdentity.h"
 #include "pipeline/Kernels.h"
 #include "pipeline/Load.h"
+#include "pipeline/Version.h"
 #include "support/FileIO.h"
 #include "tools/mgpu-tune/FileUses.h"
+#include "tools/mgpu-tune/JoinRanks.h"
 #include "tools/mgpu-tune/OpenRanks.h"
 #include "tools/mgpu-tune/TerminalLine.h"
 
@@ -230,16 +234,24 @@ Result<Calibrated> calibrated(const CalibrateOptions &options) {
   out.target = options.load.target;
   if (out.target.empty())
     out.target = fmt::format(
-        "host:{}", std::clamp(bench::readEnvironment().cores, 2u, 8u));
+        "host:{}", theRanks()
+                       ? theRanks()->count()
+                       : std::clamp(bench::readEnvironment().cores, 2u, 8u));
   if (isCudaTarget(out.target)) {
     MGPU_TRY_ASSIGN(out.cuda, parseCudaTarget(out.target));
     out.devices =
         std::max(out.cuda.devicesOnGpu, uint32_t(out.cuda.gpus.size()));
   } else {
     MGPU_TRY_ASSIGN(out.devices, targetDevices(out.target, 1));
-    if (options.load.given.contains("--deadline"))
+    if (options.load.given.contains("--deadline") && !theRanks())
       return fail(ErrorKind::Usage, "--deadline is for GPUs: use it with "
                                     "--target cuda:0");
+    if (theRanks() && out.devices % theRanks()->count() != 0)
+      return fail(ErrorKind::Usage,
+                  fmt::format("target '{}': {} ranks calibrate as many devices "
+                              "each, so a multiple of {}",
+                              out.target, theRanks()->count(),
+                              theRanks()->count()));
   }
   if (!out.areGpus() && !options.nccl.empty())
     return fail(ErrorKind::Usage, "--nccl is for several GPUs: use it with "
@@ -247,10 +259,37 @@ Result<Calibrated> calibrated(const CalibrateOptions &options) {
   return out;
 }
 
+/// All ranks at once, each with as many of the host's devices. All find the
+/// same.
+Result<device::Topology> calibrateTogether(const std::string &target,
+                                           uint32_t devices,
+                                           const bench::MakeCalibration &make) {
+  device::MessageRendezvous &others = *theRanks();
+  MGPU_TRY(device::agree({{"version", versionText("mgpu", "")},
+                          {"library", others.library()},
+                          {"target", target}},
+                         others));
+  const device::HostPart part = device::hostPart(devices, others);
+  MGPU_TRY_ASSIGN(auto driver, device::createHostDriver(part, 1));
+  MGPU_TRY_ASSIGN(bench::CalibrationInput input, make(*driver));
+  input.largest = [&others](double mine) { return others.largest(mine); };
+  for (uint32_t rank : part.ranks)
+    input.nodes.push_back(nodeOfRank(rank));
+  input.about.nodes = numRankNodes();
+  input.about.device.memoryBytes =
+      std::max<uint64_t>(input.about.device.memoryBytes * devices /
+                             (part.here.count * numRanksHere()),
+                         1);
+  if (others.rank() != 0)
+    input.progress = nullptr;
+  return bench::calibrate(input);
+}
+
 } // namespace
 
 Result<int> runCalibrate(const CalibrateOptions &options) {
   MGPU_TRY(filesRead(options.load).write("-o", options.output));
+  MGPU_TRY(joinAsked(options, options.load));
   MGPU_TRY_ASSIGN(const Calibrated what, calibrated(options));
   const auto &[target, cuda, devices] = what;
   Kernels kernels;
@@ -290,6 +329,11 @@ Result<int> runCalibrate(const CalibrateOptions &options) {
     MGPU_TRY_ASSIGN(measured,
                     bench::calibrateRanks(devices, std::move(opening.open),
                                           std::move(opening.how), input));
+  } else if (theRanks()) {
+    MGPU_TRY_ASSIGN(kernels, compileKernels(options.load, ""));
+    MGPU_TRY_ASSIGN(measured, calibrateTogether(target, devices, input));
+    if (!isFirstRank())
+      return 0;
   } else {
     OpenOptions how;
     how.profiles = true;

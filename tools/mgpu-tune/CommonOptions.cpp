@@ -182,6 +182,19 @@ void addGpus(CLI::App *command, GpuOptions &options) {
            "most one rank run at once), windows (arenas in NCCL's "
            "symmetric memory, from 2.27 on), min-ctas=N, max-ctas=N, "
            "ctas=default|efficiency|zero");
+  addDeadline(command, options);
+}
+
+void addDistributed(CLI::App *command, RankOptions &options) {
+  takeWord(command->add_flag(
+               "--distributed{auto}", options.distributed,
+               "This is one of several processes that run the program "
+               "together, each some of its host devices: as mpirun, srun or "
+               "torchrun's variables say (docs/distributed.md)"),
+           {"auto", "openmpi", "mpich", "tcp"});
+}
+
+void addDeadline(CLI::App *command, RankOptions &options) {
   takeWhole(addValue(command, "--deadline", options.deadlineSeconds, "SECONDS",
                      "Of each replay on a GPU, and of each wait for another "
                      "rank, after which it is given up; 0: none")

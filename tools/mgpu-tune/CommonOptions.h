@@ -33,6 +33,8 @@ void addCold(CLI::App *command, MeasureOptions &options);
 void addPinning(CLI::App *command, MeasureOptions &options);
 void addTarget(CLI::App *command, LoadOptions &load);
 void addGpus(CLI::App *command, GpuOptions &options);
+void addDistributed(CLI::App *command, RankOptions &options);
+void addDeadline(CLI::App *command, RankOptions &options);
 void addJson(CLI::App *command, bool &json);
 /// --out and its like: pairs of the form K=V, which may be repeated.
 void addPairs(CLI::App *command, const char *name, Pairs &into,

@@ -81,18 +81,18 @@ json toJson(const bench::Summary &summary) {
 }
 
 /// Two ways to run the program, measured against each other.
-struct Meeting {
+struct Encounter {
   std::unique_ptr<tuner::Evaluator> evaluator;
   std::vector<std::string> warnings; ///< about the machine
   std::vector<tuner::Candidate> sides;
   bench::HeadToHead met;
 };
 
-Result<Meeting> meet(const LoadedProgram &program, const TuneContext &context,
-                     const tuner::TuningSubject &subject,
-                     const SearchBudget &budget,
-                     const CompareOptions &options) {
-  Meeting out;
+Result<Encounter> meet(const LoadedProgram &program, const TuneContext &context,
+                       const tuner::TuningSubject &subject,
+                       const SearchBudget &budget,
+                       const CompareOptions &options) {
+  Encounter out;
   tuner::EvaluatorOptions evaluation;
   evaluation.cache =
       options.coldCaches ? bench::CacheMode::Cold : bench::CacheMode::Hot;
@@ -132,7 +132,7 @@ Result<Meeting> meet(const LoadedProgram &program, const TuneContext &context,
   return out;
 }
 
-void printJson(const Meeting &meeting, const CompareOptions &options) {
+void printJson(const Encounter &meeting, const CompareOptions &options) {
   const bench::HeadToHead &met = meeting.met;
   const bench::Comparison &found = met.comparison;
   auto percent = [](double share) {
@@ -187,7 +187,7 @@ Result<int> runCompare(const CompareOptions &options) {
   MGPU_TRY_ASSIGN(auto inputs, programInputs(program));
   tuner::ProgramData data(program.dag, std::move(inputs));
   const tuner::TuningSubject subject = tuningSubject(program, context, data);
-  MGPU_TRY_ASSIGN(const Meeting meeting,
+  MGPU_TRY_ASSIGN(const Encounter meeting,
                   meet(program, context, subject, budget, options));
   if (options.json) {
     printJson(meeting, options);

@@ -28,10 +28,16 @@ struct CheckOptions : ProgramOptions {
   std::string planFile, certificateFile;
 };
 
-/// Options of several GPUs, and of how long a replay may take.
-struct GpuOptions {
-  std::string nccl;               ///< "overlap,max-ctas=8"
-  uint64_t deadlineSeconds = 120; ///< for each replay on a GPU; 0: none
+/// Options of several processes that run a command together.
+struct RankOptions {
+  std::string distributed; ///< "auto", "openmpi", "mpich", "tcp"; or none
+  /// For each wait for another rank, and each replay on a GPU; 0: none.
+  uint64_t deadlineSeconds = 120;
+};
+
+/// The same, and options of several GPUs.
+struct GpuOptions : RankOptions {
+  std::string nccl; ///< "overlap,max-ctas=8"
 };
 
 /// `run` and `replay`.
@@ -40,13 +46,12 @@ struct RunOptions : ProgramOptions, GpuOptions {
   std::map<std::string, std::string> outputs; ///< --out K=FILE
   uint64_t repeat = 1;
   std::string traceFile;
-  std::string distributed; ///< "auto", "openmpi", "mpich", "tcp"; or none
-  bool guard = false;      ///< watch the memory around buffers
-  bool pin = false;        ///< each thread that replays stays on its CPU
-  bool random = false;     ///< arrays without a value get random numbers
+  bool guard = false;  ///< watch the memory around buffers
+  bool pin = false;    ///< each thread that replays stays on its CPU
+  bool random = false; ///< arrays without a value get random numbers
 };
 
-struct PlanCommandOptions : ProgramOptions {
+struct PlanCommandOptions : ProgramOptions, RankOptions {
   PrepareOptions prepare;
   std::string output; ///< -o; "-" is the standard output
   std::string dotFile, traceFile, svgFile, certificateFile, dagFile;
@@ -72,7 +77,7 @@ struct MeasureOptions {
   bool pinThreads = true;
 };
 
-struct TuneOptions : ProgramOptions, MeasureOptions {
+struct TuneOptions : ProgramOptions, MeasureOptions, RankOptions {
   std::string budget = "60s";
   std::string strategy = "surrogate";
   uint64_t seed = 0;
@@ -83,7 +88,7 @@ struct CompareOptions : ProgramOptions, MeasureOptions {
   std::string budget = "10s";
 };
 
-struct ProfileOptions : ProgramOptions, MeasureOptions {
+struct ProfileOptions : ProgramOptions, MeasureOptions, RankOptions {
   bool useTuned = true;
   uint64_t repeat = 200;
   std::string traceFile;

@@ -3,6 +3,7 @@
 // `mgpu-tune plan`.
 #include "pipeline/ChooseOrder.h"
 #include "pipeline/ChooseShardings.h"
+#include "pipeline/Distributed.h"
 #include "pipeline/Kernels.h"
 #include "pipeline/Load.h"
 #include "pipeline/Target.h"
@@ -16,6 +17,7 @@
 #include "support/FileIO.h"
 #include "support/Plural.h"
 #include "tools/mgpu-tune/FileUses.h"
+#include "tools/mgpu-tune/JoinRanks.h"
 #include "tools/mgpu-tune/JsonOutput.h"
 
 #include <fmt/format.h>
@@ -257,6 +259,7 @@ Result<void> refuseBesidePareto(const PlanCommandOptions &options) {
                       : !options.certificateFile.empty() ? "--certificate"
                       : !options.dagFile.empty()         ? "--dag"
                       : !options.output.empty()          ? "-o"
+                      : !options.distributed.empty()     ? "--distributed"
                                                          : nullptr;
   if (given)
     return fail(ErrorKind::Usage,
@@ -274,6 +277,7 @@ Result<void> refuseBesideShardings(const PlanCommandOptions &options) {
                       : options.steps                    ? "--steps"
                       : options.noisePercent > 0         ? "--noise"
                       : options.output == standardOutput ? "-o -"
+                      : !options.distributed.empty()     ? "--distributed"
                                                          : nullptr;
   if (given)
     return fail(ErrorKind::Usage,
@@ -596,11 +600,25 @@ Result<void> checkFiles(const PlanCommandOptions &options) {
                                           : uses.write("-o", options.output);
 }
 
+/// All ranks prove rank 0's plan, and compare what they have.
+Result<void> sharePlan(LoadedProgram &program, const planner::Plan &plan) {
+  Prepared prepared;
+  prepared.plan = plan;
+  return sharePrepared(program.dag, prepared, *theRanks());
+}
+
+/// As a rank other than 0, which alone plans and prints.
+Result<int> followPlan(LoadedProgram &program) {
+  MGPU_TRY(sharePlan(program, {}));
+  return 0;
+}
+
 } // namespace
 
 Result<int> runPlan(const PlanCommandOptions &options) {
   if (options.pareto)
     MGPU_TRY(refuseBesidePareto(options));
+  MGPU_TRY(checkDeadline(options, options.load));
   if (options.shardings > 0)
     MGPU_TRY(refuseBesideShardings(options));
   MGPU_TRY(checkFiles(options));
@@ -610,7 +628,12 @@ Result<int> runPlan(const PlanCommandOptions &options) {
   load.kernelTexts = !isElsewhere && looksForTuned(load, options.prepare);
   load.keepText = options.shardings > 0;
   load.productTexts = isElsewhere; // the workspaces take of its memory
+  MGPU_TRY(joinAsked(options, load));
   MGPU_TRY_ASSIGN(LoadedProgram program, loadProgram(load));
+  if (theRanks())
+    MGPU_TRY(agreeOnProgram(program.dag, *theRanks(), factsOf(load)));
+  if (!isFirstRank())
+    return followPlan(program);
   PlanReport report;
   if (isElsewhere) {
     MGPU_TRY_ASSIGN(report.machine, openMachine(load.target, options.machine));
@@ -628,6 +651,8 @@ Result<int> runPlan(const PlanCommandOptions &options) {
     }
   }
   MGPU_TRY(planProgram(program, options, report));
+  if (theRanks())
+    MGPU_TRY(sharePlan(program, report.plan));
   MGPU_TRY(writeFiles(report.plan, program.dag, program.meshes, options));
   MGPU_TRY(proveBound(report, program.dag, options));
   if (!options.whatIf.empty()) {

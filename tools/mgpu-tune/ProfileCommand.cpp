@@ -3,7 +3,9 @@
 // `mgpu-tune profile`: the time of each node, beside what the plan predicts.
 #include "db/FileSystem.h"
 #include "device/api/Topology.h"
+#include "device/host/HostDriver.h"
 #include "pipeline/ChooseOrder.h"
+#include "pipeline/Distributed.h"
 #include "pipeline/Faults.h"
 #include "pipeline/GpuIdentity.h"
 #include "pipeline/Kernels.h"
@@ -17,6 +19,7 @@
 #include "support/FileIO.h"
 #include "support/Plural.h"
 #include "tools/mgpu-tune/FileUses.h"
+#include "tools/mgpu-tune/JoinRanks.h"
 #include "tools/mgpu-tune/JsonOutput.h"
 #include "tools/mgpu-tune/Options.h"
 #include "tuner/record/MeasuredTimes.h"
@@ -306,18 +309,64 @@ Result<void> storeTimes(const LoadedProgram &program, TunedChoice &choice,
                              profile.subjects[best].replayUs, store);
 }
 
+/// Measures on the host: all ranks call it, and rank 0's plans and kernels are
+/// measured.
+Result<bench::Profile> measure(planner::Dag &dag, tuner::ProgramData &data,
+                               std::vector<bench::ProfileSubject> &subjects,
+                               std::vector<Bytes> &kernels,
+                               const ProfileOptions &options,
+                               const std::vector<int> &cpus) {
+  device::MessageRendezvous *others = theRanks();
+  if (others)
+    MGPU_TRY(shareSubjects(dag, subjects, kernels, *others));
+  planner::RooflineEstimator roofline(planner::hostRates(), "host roofline");
+  MGPU_TRY_ASSIGN(planner::Plan serial, planner::scheduleSerial(dag, roofline));
+  auto open = [&](uint32_t devices, uint32_t threads,
+                  std::span<const int> workerCpus) {
+    if (others)
+      return device::createHostDriver(device::hostPart(devices, *others),
+                                      threads);
+    return openTarget(
+        options.load.target, devices,
+        OpenOptions{.threads = threads, .workerCpus = workerCpus});
+  };
+  auto bind = [&](capture::Replayer &replayer) { data.bind(replayer, 0); };
+  return bench::measureProfile({dag, kernels, bind, open, cpus, false, others},
+                               serial, subjects, options.repeat);
+}
+
+/// As a rank other than 0, which alone prints and stores.
+Result<int> followProfile(LoadedProgram &program,
+                          const ProfileOptions &options) {
+  std::vector<std::string> madeUp; // rank 0 says it
+  MGPU_TRY_ASSIGN(auto inputs, programInputs(program, {}, &madeUp));
+  tuner::ProgramData data(program.dag, std::move(inputs));
+  std::vector<bench::ProfileSubject> subjects;
+  std::vector<Bytes> kernels;
+  MGPU_TRY(measure(program.dag, data, subjects, kernels, options, {}));
+  return 0;
+}
+
 } // namespace
 
 Result<int> runProfile(const ProfileOptions &options) {
   MGPU_TRY(filesRead(options.load).write("--trace", options.traceFile));
   LoadOptions load = options.load;
   load.usesRecord = options.useTuned;
+  MGPU_TRY(checkDeadline(options, load));
+  MGPU_TRY(joinAsked(options, load));
   MGPU_TRY_ASSIGN(LoadedProgram program, loadProgram(load));
   MGPU_TRY(chooseOrder(program, PlanOptions()));
   MGPU_TRY_ASSIGN(const std::string path, db::databasePath(load.database));
   if (isCudaTarget(options.load.target))
     return profileGpu(program, options, path);
   nameFaults(program);
+  if (theRanks())
+    MGPU_TRY(agreeOnProgram(
+        program.dag, *theRanks(),
+        factsOf(load, {{"--repeat", std::to_string(options.repeat)}})));
+  if (!isFirstRank())
+    return followProfile(program, options);
   MGPU_TRY_ASSIGN(TunedChoice choice, chooseFor(program, options, path));
   const db::TuningProblem key =
       tuner::programProblem(choice.context.keys(program.dag, false));
@@ -329,24 +378,14 @@ Result<int> runProfile(const ProfileOptions &options) {
   tuner::ProgramData data(program.dag, std::move(inputs));
   MGPU_TRY_ASSIGN(auto kernels,
                   compileConfig(program, choice.context, choice.config));
-  planner::RooflineEstimator roofline(planner::hostRates(), "host roofline");
-  MGPU_TRY_ASSIGN(planner::Plan serial,
-                  planner::scheduleSerial(program.dag, roofline));
-  MGPU_TRY_ASSIGN(const auto subjects, subjectsOf(program, choice));
-  auto open = [&](uint32_t devices, uint32_t threads,
-                  std::span<const int> workerCpus) {
-    return openTarget(
-        options.load.target, devices,
-        OpenOptions{.threads = threads, .workerCpus = workerCpus});
-  };
-  auto bind = [&](capture::Replayer &replayer) { data.bind(replayer, 0); };
-  const std::vector<int> cpus =
-      options.pinThreads ? bench::cpusInOrder() : std::vector<int>();
+  MGPU_TRY_ASSIGN(auto subjects, subjectsOf(program, choice));
+  // Ranks are bound to CPUs by whoever starts them.
+  const std::vector<int> cpus = options.pinThreads && !theRanks()
+                                    ? bench::cpusInOrder()
+                                    : std::vector<int>();
   choice.context.environment.pinnedCpus = bench::cpusText(cpus);
-  MGPU_TRY_ASSIGN(
-      bench::Profile profile,
-      bench::measureProfile({program.dag, kernels, bind, open, cpus}, serial,
-                            subjects, options.repeat));
+  MGPU_TRY_ASSIGN(const bench::Profile profile,
+                  measure(program.dag, data, subjects, kernels, options, cpus));
   const size_t best = profile.fastest();
   MGPU_TRY_ASSIGN(db::TuningStore store, db::TuningStore::open(path));
   MGPU_TRY(storeTimes(program, choice, subjects, profile, store));

@@ -16,6 +16,7 @@
 #include "support/FileIO.h"
 #include "support/Units.h"
 #include "tools/mgpu-tune/FileUses.h"
+#include "tools/mgpu-tune/JoinRanks.h"
 #include "tools/mgpu-tune/JsonOutput.h"
 #include "tools/mgpu-tune/OpenRanks.h"
 
@@ -74,10 +75,6 @@ Result<void> checkTarget(const RunOptions &options) {
   if (isCudaTarget(load.target) && !options.prepare.cpu.empty())
     return fail(ErrorKind::Usage,
                 "--cpu is for the host's kernels: leave it out, or --target");
-  if (isCudaTarget(load.target) && !options.distributed.empty())
-    return fail(ErrorKind::Unsupported,
-                "--distributed runs the host target alone: GPUs of several "
-                "processes do not reach each other yet");
   if (load.products.choice == ProductPolicy::Choice::Library &&
       isCudaTarget(load.target))
     MGPU_TRY(device::findCublasLt());
@@ -260,10 +257,7 @@ Result<int> runRun(const RunOptions &given) {
   MGPU_TRY_ASSIGN(std::vector<Round> rounds,
                   takeRounds(options.load.arguments, options.outputs));
   MGPU_TRY(checkTarget(options));
-  if (!options.distributed.empty())
-    MGPU_TRY(
-        joinRanks({.how = options.distributed,
-                   .deadline = std::chrono::seconds(options.deadlineSeconds)}));
+  MGPU_TRY(joinAsked(options, options.load));
   const Clock::time_point began = Clock::now();
   MGPU_TRY(parseNccl(options.nccl));
   options.load.usesRecord = mayUseRecord(options.prepare);

@@ -56,12 +56,7 @@ static void addRun(CLI::App *command, RunOptions &options) {
                     "Random numbers of [0, 1) for arrays that --arg does not "
                     "give, and zeros for those of integers");
   addGpus(command, options);
-  takeWord(command->add_flag(
-               "--distributed{auto}", options.distributed,
-               "This is one of several processes that run the program "
-               "together, each some of its host devices: as mpirun, srun or "
-               "torchrun's variables say (docs/distributed.md)"),
-           {"auto", "openmpi", "mpich", "tcp"});
+  addDistributed(command, options);
 }
 
 void addRunCommand(CommandLine &line) {
@@ -127,6 +122,8 @@ void addPlanCommand(CommandLine &line) {
             1, 1'000'000);
   addValue(command, "-o,--output", options.output, "FILE",
            "Write the plan's text form to FILE; - is the standard output");
+  addDistributed(command, options);
+  addDeadline(command, options);
   addTensorCores(command, options.load);
   addTuned(command, options.load, options.prepare.useTuned);
 }

@@ -5,9 +5,11 @@
 #include "pipeline/ChooseOrder.h"
 #include "pipeline/Load.h"
 #include "pipeline/Tune.h"
+#include "pipeline/TuneTogether.h"
 #include "support/Plural.h"
 #include "support/Units.h"
 #include "tools/mgpu-tune/DbCommand.h"
+#include "tools/mgpu-tune/JoinRanks.h"
 #include "tools/mgpu-tune/JsonOutput.h"
 #include "tools/mgpu-tune/Options.h"
 #include "tools/mgpu-tune/TerminalLine.h"
@@ -277,27 +279,57 @@ void print(const TuningResult &result, const LoadedProgram &program,
     fmt::print("{}    {}\n", result.fromStore ? "found" : "stored", path);
 }
 
+/// As a rank other than 0, which alone searches, prints and stores.
+Result<int> followTune(const LoadedProgram &program,
+                       const TuneOptions &options) {
+  std::vector<std::string> madeUp; // rank 0 says it
+  MGPU_TRY_ASSIGN(auto inputs, programInputs(program, {}, &madeUp));
+  const tuner::ProgramData data(program.dag, std::move(inputs));
+  MGPU_TRY(followTuning(program.dag, data, options.coldCaches, *theRanks()));
+  return 0;
+}
+
 } // namespace
 
 Result<int> runTune(const TuneOptions &options) {
   CatchInterrupt catching;
   MGPU_TRY_ASSIGN(const SearchBudget budget, parseBudget(options.budget));
+  MGPU_TRY(checkDeadline(options, options.load));
+  MGPU_TRY(joinAsked(options, options.load));
   MGPU_TRY_ASSIGN(LoadedProgram program, loadProgram(options.load));
   MGPU_TRY(chooseOrder(program, PlanOptions()));
+  if (theRanks())
+    MGPU_TRY(agreeOnProgram(
+        program.dag, *theRanks(),
+        factsOf(options.load,
+                {{"--cold", std::to_string(options.coldCaches)}})));
+  if (!isFirstRank())
+    return followTune(program, options);
   MGPU_TRY_ASSIGN(TuneContext context, makeTuneContext(program));
   noteEarlierPlace(options.load.database);
   MGPU_TRY_ASSIGN(const std::string path,
                   db::databasePath(options.load.database));
-  const auto search = [&] {
+  const auto search = [&]() -> Result<TuningResult> {
     ProgressLine line; // is gone before anything is printed
-    return tuneProgram(program, context,
-                       {.budget = budget,
-                        .strategy = options.strategy,
-                        .seed = options.seed,
-                        .coldCaches = options.coldCaches,
-                        .pinThreads = options.pinThreads,
-                        .progress = std::ref(line),
-                        .stop = &interrupted});
+    std::optional<TuneLeader> leader;
+    if (theRanks())
+      leader.emplace(*theRanks(),
+                     std::chrono::seconds(options.deadlineSeconds));
+    MGPU_TRY_ASSIGN(
+        TuningResult found,
+        tuneProgram(program, context,
+                    {.budget = budget,
+                     .strategy = options.strategy,
+                     .seed = options.seed,
+                     .coldCaches = options.coldCaches,
+                     // Ranks are bound to CPUs by whoever starts them.
+                     .pinThreads = options.pinThreads && !leader,
+                     .progress = std::ref(line),
+                     .stop = &interrupted,
+                     .leader = leader ? &*leader : nullptr}));
+    if (leader)
+      MGPU_TRY(leader->end());
+    return found;
   };
   MGPU_TRY_ASSIGN(const TuningResult result, search());
   MGPU_TRY_ASSIGN(const planner::Dag dag,

@@ -32,6 +32,8 @@ void addTuneCommand(CommandLine &line) {
                 ->capture_default_str());
   addCold(command, options);
   addPinning(command, options);
+  addDistributed(command, options);
+  addDeadline(command, options);
 }
 
 void addCompareCommand(CommandLine &line) {
@@ -89,6 +91,8 @@ void addProfileCommand(CommandLine &line) {
   addValue(command, "--trace", options.traceFile, "FILE",
            "Write a Chrome/Perfetto trace of one timed replay");
   addPinning(command, options);
+  addDistributed(command, options);
+  addDeadline(command, options);
 }
 
 void addCalibrateCommand(CommandLine &line) {
@@ -100,6 +104,7 @@ void addCalibrateCommand(CommandLine &line) {
                       "tools/mgpu-tune/calibrate.mlir; else they are compiled");
   addTarget(command, options.load);
   addGpus(command, options);
+  addDistributed(command, options);
   addValue(command, "-o,--output", options.output, "FILE",
            "The topology to write, as node.json")
       ->required();

@@ -1,280 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tuner/candidate/Candidate.h"
 
-#include "bench/measure/Summary.h"
-#include "bench/profile/ReplaySpans.h"
-#include "support/Clock.h"
-#include "tuner/candidate/Guards.h"
-
-#include <algorithm>
 #include <bit>
 #include <cstring>
 
 namespace mgpu::tuner {
 
-using namespace planner;
-
-namespace {
-
-enum class Command : uint8_t { Check, Outputs, Sample, NodeTimes, Timeline };
-
-/// Reads `exact`, then `bound`; none if nothing was sent.
-std::optional<Tolerances> readTolerances(std::span<const std::byte> from,
-                                         size_t count) {
-  if (from.size() != 2 * count * sizeof(double) || count == 0)
-    return std::nullopt;
-  Tolerances made{std::vector<double>(count), std::vector<double>(count)};
-  std::memcpy(made.exact.data(), from.data(), from.size() / 2);
-  std::memcpy(made.bound.data(), from.data() + from.size() / 2,
-              from.size() / 2);
-  return made;
-}
-
-tl::unexpected<Fault> faultOf(const Error &error) {
-  return fault(error.kind == ErrorKind::Absent ? FaultKind::OverLimit
-                                               : FaultKind::Refused,
-               error.message);
-}
-
-/// The fault of a run under way: a GPU's driver comes back from a kernel that
-/// faults, where the host's process dies of it.
-tl::unexpected<Fault> faultOfRun(const Error &error) {
-  return fault(FaultKind::Crash, error.message);
-}
-
-#define TRY_RUN(expression)                                                    \
-  do {                                                                         \
-    if (auto outcome = (expression); !outcome)                                 \
-      return faultOfRun(outcome.error());                                      \
-  } while (0)
-#define TRY_OUTCOME(expression)                                                \
-  do {                                                                         \
-    if (auto outcome = (expression); !outcome)                                 \
-      return faultOf(outcome.error());                                         \
-  } while (0)
-
-/// A replayer and the guarded memory it runs in.
-struct Guarded {
-  std::unique_ptr<GuardedDriver> driver;
-  Plan plan;
-  std::optional<capture::Replayer> replayer;
-};
-
-/// The candidate's side of the conversation.
-class Runner {
-public:
-  Runner(const Realization &realization, const ProgramData &data,
-         const CandidateOptions &options)
-      : realization(realization), data(data), options(options) {}
-
-  Outcome<Bytes> answer(std::span<const std::byte> request) {
-    ByteReader reader(request);
-    Command command;
-    uint64_t number = 0;
-    if (!reader.take(command) || !reader.take(number))
-      return fault(FaultKind::Refused, "was asked nothing");
-    switch (command) {
-    case Command::Check:
-      return check(number, reader.rest());
-    case Command::Outputs:
-      return outputs(number);
-    case Command::Sample:
-      return sample();
-    case Command::NodeTimes:
-      return nodeTimes(std::bit_cast<double>(number));
-    case Command::Timeline:
-      return timeline(std::bit_cast<double>(number));
-    }
-    return fault(FaultKind::Refused, "was asked what it does not know");
-  }
-
-private:
-  /// CPUs of the threads; none where they are not pinned.
-  std::vector<int> cpus() const {
-    return bench::cpusFor(options.cpus, realization.threads);
-  }
-
-  Outcome<void> open(Guarded &into, Plan plan) {
-    pinned.reset(); // workers are born with what this thread may use
-    const std::vector<int> all = cpus();
-    auto driver = options.openDriver(
-        realization.dag->numDevices, realization.threads,
-        std::span<const int>(all).subspan(std::min<size_t>(all.size(), 1)));
-    if (!driver)
-      return faultOf(driver.error());
-    into.driver = std::make_unique<GuardedDriver>(std::move(*driver));
-    into.plan = std::move(plan);
-    std::vector<Bytes> kernels;
-    for (const auto &kernel : realization.kernels)
-      kernels.push_back(*kernel);
-    auto replayer = capture::Replayer::create(*realization.dag, into.plan,
-                                              kernels, *into.driver);
-    if (!replayer)
-      return faultOf(replayer.error());
-    into.replayer = std::move(*replayer);
-    return {};
-  }
-
-  /// Two replays: what the first one leaves behind is there in the second.
-  Outcome<Bytes> run(Guarded &guarded, uint64_t seed) {
-    capture::Replayer &replayer = *guarded.replayer;
-    TRY_OUTCOME(guarded.driver->arm(guarded.plan, *realization.dag));
-    data.bind(replayer, seed);
-    TRY_RUN(replayer.load());
-    TRY_RUN(replayer.replay());
-    TRY_RUN(replayer.replay());
-    TRY_RUN(replayer.fetch());
-    if (auto intact = guarded.driver->check(); !intact)
-      return tl::make_unexpected(intact.error());
-    return data.outputs(replayer);
-  }
-
-  Outcome<void> openTimed() {
-    return timed.replayer ? Outcome<void>() : open(timed, realization.plan);
-  }
-
-  void pin() {
-    if (const std::vector<int> all = cpus(); !pinned && !all.empty())
-      pinned.emplace(all[0]);
-  }
-
-  /// `body`: what is expected, then tolerances where there are such.
-  Outcome<Bytes> check(uint64_t seed, std::span<const std::byte> body) {
-    if (body.size() < data.outputBytes())
-      return fault(FaultKind::Refused, "was not told what to give");
-    const std::span<const std::byte> expected = body.first(data.outputBytes());
-    std::optional<Tolerances> tolerances =
-        readTolerances(body.subspan(data.outputBytes()), data.numFloats());
-    Guarded spread;
-    if (auto ok =
-            open(spread, spreadBuffers(realization.plan, *realization.dag));
-        !ok)
-      return tl::make_unexpected(ok.error());
-    if (auto ok = openTimed(); !ok)
-      return tl::make_unexpected(ok.error());
-    Agreement furthest;
-    for (Guarded *guarded : {&spread, &timed}) {
-      auto found = run(*guarded, seed);
-      if (!found)
-        return found;
-      auto agreement =
-          data.compare(*found, expected, tolerances ? &*tolerances : nullptr);
-      if (!agreement)
-        return tl::make_unexpected(agreement.error());
-      furthest.add(*agreement);
-    }
-    Bytes answer;
-    append(answer, furthest);
-    return answer;
-  }
-
-  Outcome<Bytes> outputs(uint64_t seed) {
-    Guarded spread;
-    if (auto ok =
-            open(spread, spreadBuffers(realization.plan, *realization.dag));
-        !ok)
-      return tl::make_unexpected(ok.error());
-    return run(spread, seed);
-  }
-
-  Result<void> prepare() {
-    data.bind(*timed.replayer, 0);
-    return timed.replayer->load();
-  }
-
-  Outcome<Bytes> sample() {
-    if (auto ok = openTimed(); !ok)
-      return tl::make_unexpected(ok.error());
-    pin();
-    if (!sampler)
-      sampler.emplace([this] { return prepare(); },
-                      [this] { return timed.replayer->replay(); },
-                      options.sampling);
-    auto sample = sampler->sample();
-    if (!sample)
-      return faultOfRun(sample.error());
-    Bytes answer;
-    append(answer, *sample);
-    return answer;
-  }
-
-  using Spans = std::vector<capture::NodeSpan>;
-
-  /// Timed replays for about `seconds`, three at least, after one that warms
-  /// up.
-  Outcome<std::vector<Spans>> timedReplays(double seconds) {
-    if (auto ok = openTimed(); !ok)
-      return tl::make_unexpected(ok.error());
-    pin();
-    TRY_RUN(prepare());
-    TRY_RUN(timed.replayer->replay());
-    std::vector<Spans> replays;
-    const Clock::time_point start = Clock::now();
-    while (replays.size() < 3 || microsecondsSince(start) < seconds * 1e6) {
-      auto spans = timed.replayer->replayTimed();
-      if (!spans)
-        return faultOfRun(spans.error());
-      replays.push_back(std::move(spans->nodes));
-    }
-    return replays;
-  }
-
-  Outcome<Bytes> nodeTimes(double seconds) {
-    auto replays = timedReplays(seconds);
-    if (!replays)
-      return tl::make_unexpected(replays.error());
-    std::vector<std::vector<double>> times(realization.dag->nodes.size());
-    for (const Spans &spans : *replays)
-      for (const capture::NodeSpan &span : spans)
-        times[span.node.value].push_back(span.endUs - span.startUs);
-    Bytes answer;
-    for (std::vector<double> &ofNode : times)
-      append(answer, ofNode.empty() ? 0.0 : bench::median(std::move(ofNode)));
-    return answer;
-  }
-
-  Outcome<Bytes> timeline(double seconds) {
-    auto replays = timedReplays(seconds);
-    if (!replays)
-      return tl::make_unexpected(replays.error());
-    Bytes answer;
-    for (const capture::NodeSpan &span :
-         bench::medianReplay(std::move(*replays)))
-      append(answer, span);
-    return answer;
-  }
-
-  const Realization &realization;
-  const ProgramData &data;
-  const CandidateOptions &options;
-  Guarded timed;
-  std::optional<bench::Sampler> sampler;
-  std::optional<bench::PinnedThread> pinned;
-};
-
-Bytes requestOf(Command command, uint64_t number,
-                std::span<const std::byte> body = {}) {
-  Bytes request;
-  append(request, command);
-  append(request, number);
-  append(request, body);
-  return request;
-}
-
-} // namespace
-
 Result<Candidate> Candidate::start(const Realization &realization,
                                    const ProgramData &data,
                                    const CandidateOptions &options) {
   // References suffice: the child has them as they are at the fork.
-  auto runner = std::make_shared<Runner>(realization, data, options);
+  auto runner = std::make_shared<CandidateRun>(realization, data, options);
   MGPU_TRY_ASSIGN(ChildProcess process,
                   ChildProcess::start(
                       [runner](std::span<const std::byte> request) {
                         return runner->answer(request);
                       },
                       options.limits));
-  return Candidate(std::move(process), options);
+  return Candidate(std::move(process), options,
+                   options.together ? options.together(realization) : nullptr);
+}
+
+Outcome<Bytes> Candidate::askTimed(std::span<const std::byte> request,
+                                   double seconds) {
+  return together ? together(request) : process.ask(request, seconds);
 }
 
 Outcome<Agreement> Candidate::check(uint64_t seed,
@@ -302,7 +51,7 @@ Outcome<Bytes> Candidate::outputs(uint64_t seed) {
 
 Outcome<bench::Sample> Candidate::sample() {
   auto answer =
-      process.ask(requestOf(Command::Sample, 0), options.secondsPerSample);
+      askTimed(requestOf(Command::Sample, 0), options.secondsPerSample);
   if (!answer)
     return tl::make_unexpected(answer.error());
   bench::Sample sample;
@@ -312,9 +61,9 @@ Outcome<bench::Sample> Candidate::sample() {
 }
 
 Outcome<std::vector<double>> Candidate::nodeTimes(double seconds) {
-  auto answer = process.ask(
-      requestOf(Command::NodeTimes, std::bit_cast<uint64_t>(seconds)),
-      options.secondsToPrepare + 2 * seconds);
+  auto answer =
+      askTimed(requestOf(Command::NodeTimes, std::bit_cast<uint64_t>(seconds)),
+               options.secondsToPrepare + 2 * seconds);
   if (!answer)
     return tl::make_unexpected(answer.error());
   std::vector<double> times(answer->size() / sizeof(double));
@@ -323,9 +72,9 @@ Outcome<std::vector<double>> Candidate::nodeTimes(double seconds) {
 }
 
 Outcome<std::vector<capture::NodeSpan>> Candidate::timeline(double seconds) {
-  auto answer = process.ask(
-      requestOf(Command::Timeline, std::bit_cast<uint64_t>(seconds)),
-      options.secondsToPrepare + 2 * seconds);
+  auto answer =
+      askTimed(requestOf(Command::Timeline, std::bit_cast<uint64_t>(seconds)),
+               options.secondsToPrepare + 2 * seconds);
   if (!answer)
     return tl::make_unexpected(answer.error());
   std::vector<capture::NodeSpan> spans(answer->size() /
@@ -346,7 +95,7 @@ outputsOfEach(std::span<const Realization> realizations,
           [&](std::span<const std::byte> request) -> Outcome<Bytes> {
             Bytes all;
             for (const Realization &each : realizations) {
-              auto outputs = Runner(each, data, options).answer(request);
+              auto outputs = CandidateRun(each, data, options).answer(request);
               if (!outputs)
                 return outputs;
               append(all, *outputs);

@@ -5,38 +5,10 @@
 // One way to run a program, in a process of its own. It is checked against the
 // reference and then measured.
 
-#include "bench/measure/Pinning.h"
 #include "bench/measure/Race.h"
-#include "device/api/DriverFactory.h"
-#include "planner/plan/Plan.h"
-#include "support/ChildProcess.h"
-#include "tuner/candidate/ProgramData.h"
-#include "tuner/record/Keys.h"
-
-#include <memory>
-#include <optional>
+#include "tuner/candidate/CandidateRun.h"
 
 namespace mgpu::tuner {
-
-/// All that is needed to run a program in one particular way.
-struct Realization {
-  /// With the launch shapes of this candidate.
-  std::shared_ptr<const planner::Dag> dag;
-  planner::Plan plan;
-  std::vector<KernelObject> kernels; ///< by KernelId
-  uint32_t threads = 0; ///< threads that replay; 0: as many as useful
-};
-
-struct CandidateOptions {
-  device::DriverFactory openDriver; ///< called in the candidate's process
-  bench::SamplingOptions sampling;
-  ChildLimits limits;
-  /// The candidate's threads are pinned to these while it is measured, unless
-  /// there are too few (bench::cpusInOrder()).
-  std::vector<int> cpus;
-  double secondsToPrepare = 10; ///< deadline of a check, beside the reference's
-  double secondsPerSample = 5;
-};
 
 /// A running candidate. One request at a time.
 class Candidate {
@@ -68,10 +40,14 @@ public:
   Outcome<std::vector<capture::NodeSpan>> timeline(double seconds);
 
 private:
-  explicit Candidate(ChildProcess process, const CandidateOptions &options)
-      : process(std::move(process)), options(options) {}
+  Candidate(ChildProcess process, const CandidateOptions &options,
+            Asked together)
+      : process(std::move(process)), together(std::move(together)),
+        options(options) {}
+  Outcome<Bytes> askTimed(std::span<const std::byte> request, double seconds);
 
   ChildProcess process;
+  Asked together; ///< all processes that share the devices; null: `process`
   CandidateOptions options;
   Agreement furthest;
 };

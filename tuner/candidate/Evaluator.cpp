@@ -60,6 +60,7 @@ Result<void> Evaluator::open() {
     pool->add({k, defaultChoice.kernels[k]}, about.compiled[k]);
 
   candidateOptions.openDriver = about.openDriver;
+  candidateOptions.together = about.together;
   candidateOptions.sampling.cache = options.cache;
   candidateOptions.limits.memoryBytes = options.memoryBytes;
   if (options.pinThreads)

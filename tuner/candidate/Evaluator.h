@@ -43,6 +43,11 @@ struct TuningSubject {
   /// their default: 0 where none of them is the kernels'. Null: never.
   std::function<uint32_t(const std::map<std::string, std::string> &)>
       variantOf = {};
+  // Where several processes share the devices:
+  std::string ranks = {};         ///< as KeyInput
+  AskTogether together = nullptr; ///< they measure
+  /// An error once one of them is lost: nothing more is known of a candidate.
+  std::function<Result<void>()> checkWhole = nullptr;
 
   SpaceLimits limits() const { return {mostThreads, mostStreams}; }
 };

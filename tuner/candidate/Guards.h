@@ -43,6 +43,9 @@ public:
              std::span<const std::byte> object) override {
     return inner->loadKernel(name, object);
   }
+  std::optional<device::DevicePart> part() const override {
+    return inner->part();
+  }
   std::unique_ptr<device::GraphDriver> createGraph() override {
     return inner->createGraph();
   }

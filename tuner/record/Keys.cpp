@@ -45,6 +45,8 @@ db::TuningProblem commonProblem(const KeyInput &input) {
     if (name != "cpu" || input.target)
       environment[name] = value;
   environment["devices"] = std::to_string(input.devices);
+  if (!input.ranks.empty())
+    environment["ranks"] = input.ranks;
   problem.environment = db::pairsText(environment);
   return problem;
 }

@@ -42,6 +42,9 @@ struct KeyInput {
   uint32_t devices = 1;
   bool coldCaches = false;
   std::optional<TargetIdentity> target = {}; ///< none: the host
+  /// The processes that share the devices: "4 on 2 nodes by openmpi"; empty:
+  /// one has them all.
+  std::string ranks = {};
 };
 
 /// Anything on this machine by this version: program and shape are the

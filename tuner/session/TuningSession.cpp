@@ -52,7 +52,7 @@ KeyInput Session::keys() const {
   return {subject.dag,     evaluator->defaultObjects(),
           environment,     options.version,
           options.devices, options.evaluation.cache == bench::CacheMode::Cold,
-          subject.target};
+          subject.target,  subject.ranks};
 }
 
 void Session::say(Stage stage, std::string last) {
@@ -118,6 +118,8 @@ db::Trial Session::measuredTrial(std::string configuration, double us,
 
 Result<void> Session::record(const db::TuningProblem &problem,
                              const db::Trial &trial) {
+  if (subject.checkWhole)
+    MGPU_TRY(subject.checkWhole());
   return store ? store->record(problem, trial) : Result<void>();
 }
 

@@ -4,6 +4,7 @@
 #include "device/mpi/MpiPlugin.h"
 
 #include <cstdio>
+#include <cstring>
 #include <mpi.h>
 #include <new>
 
@@ -52,6 +53,13 @@ int begin(const void *given, char *why, size_t whyBytes) {
   }
   MPI_Comm_set_errhandler(communicator, MPI_ERRORS_RETURN);
   return 0;
+}
+
+void library(char *text, size_t bytes) {
+  char all[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+  int length = 0;
+  MPI_Get_library_version(all, &length);
+  std::snprintf(text, bytes, "%.*s", int(std::strcspn(all, "\n")), all);
 }
 
 int ownRank() {
@@ -130,6 +138,7 @@ void end() {
 
 const MgpuMpi calls = {MGPU_MPI_PLUGIN_VERSION,
                        begin,
+                       library,
                        ownRank,
                        numRanks,
                        sendBytes,

@@ -221,7 +221,7 @@ TEST_F(CalibrateRanksTest, WhatIsWrittenIsTheSlowestGpus) {
          {measured->device.source, measured->link.source,
           measured->hostLink.source, c.source})
       EXPECT_EQ(source.find("measured on doubles: "), 0u) << source;
-    EXPECT_NE(c.source.find("of each figure the slowest GPU's"),
+    EXPECT_NE(c.source.find("of each figure the slowest rank's"),
               std::string::npos);
 
     // What is written is planned with; a copy between GPUs is a send.

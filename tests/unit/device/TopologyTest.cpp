@@ -7,7 +7,7 @@ using namespace mgpu;
 using namespace mgpu::device;
 
 TEST(Topology, EveryBuiltInOneIsValid) {
-  ASSERT_EQ(builtinTopologies().size(), 9u);
+  ASSERT_EQ(builtinTopologies().size(), 10u);
   for (std::string_view name : builtinTopologies()) {
     Result<Topology> topology = openTopology("sim:" + std::string(name));
     ASSERT_TRUE(topology) << topology.error().message;
@@ -53,6 +53,7 @@ static Topology calibrated() {
   c.matmuls = {{"bf16", 256, 128, 64, 3}};
   c.contention = {{"kernel", "copy", 1.5}};
   c.besideKernel = {{16, 1.25}};
+  c.pairs = {{0, 1, 4.5, 2e10}, {1, 0, 5.5, 1e10}};
   return topology;
 }
 
@@ -74,6 +75,10 @@ TEST(Topology, TheTextOfOneIsReadAsTheSame) {
   EXPECT_EQ(again->calibration->collectives[0].us, 12.5);
   EXPECT_EQ(again->calibration->contention[0].beside, "copy");
   EXPECT_EQ(again->calibration->besideKernel[0].multiprocessors, 16u);
+  ASSERT_NE(again->pair(1, 0), nullptr);
+  EXPECT_EQ(again->pair(1, 0)->startUs, 5.5);
+  EXPECT_EQ(again->pair(0, 1)->bytesPerSecond, 2e10);
+  EXPECT_EQ(again->pair(0, 2), nullptr);
 }
 
 TEST(Topology, FaultsOfACalibrationAreNamed) {

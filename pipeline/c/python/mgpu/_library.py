@@ -114,7 +114,8 @@ class CollectiveSpec(Sized):
 
 class PlanOptions(Sized):
     _fields_ = [("size", c_size_t), ("scheduler", c_char_p), ("seed", c_uint64), ("streams", c_uint32), ("transforms", c_char_p),
-                ("threads", c_uint32), ("machine", c_char_p), ("budget", c_char_p), ("no_tuned", c_int), ("deadline_ms", c_uint32)]
+                ("threads", c_uint32), ("machine", c_char_p), ("budget", c_char_p), ("no_tuned", c_int), ("deadline_ms", c_uint32),
+                ("ranks", POINTER(RanksSpec))]
 
 
 class SaveOptions(Sized):

@@ -9,7 +9,7 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Opt
 
 from mgpu import _arrays, _library
 from mgpu._library import UsageError, call, library, text
-from mgpu.program import Program
+from mgpu.program import Program, Ranks
 
 HOST = -1
 _KINDS = {"argument": 0, "result": 1, "temporary": 2, "resident": 3, "constant": 4, "external": 5}
@@ -409,6 +409,8 @@ class Graph:
 
 def _plan_options(scheduler: Optional[str] = None, seed: int = 0, streams: int = 0, transforms: Optional[str] = None,
                   threads: int = 0, machine: Optional[str] = None, budget: Optional[str] = None, tuned: bool = True,
-                  deadline: Optional[float] = None) -> _library.PlanOptions:
+                  deadline: Optional[float] = None, ranks: Optional[Ranks] = None) -> _library.PlanOptions:
+    shared = ctypes.pointer(ranks.spec()) if ranks is not None else None
     return _library.PlanOptions(scheduler=text(scheduler), seed=seed, streams=streams, transforms=text(transforms), threads=threads,
-                                machine=text(machine), budget=text(budget), no_tuned=not tuned, deadline_ms=_library.milliseconds(deadline))
+                                machine=text(machine), budget=text(budget), no_tuned=not tuned, deadline_ms=_library.milliseconds(deadline),
+                                ranks=shared)

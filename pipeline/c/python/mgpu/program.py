@@ -21,7 +21,7 @@ class NodeTime(NamedTuple):
 
 class Ranks(NamedTuple):
     """How the processes of one program meet, each of which has some of the host's devices. All open the
-    same bundle and make the same calls in the same order."""
+    same bundle, or build the same graph, and make the same calls in the same order."""
     how: Optional[str] = None
     """"openmpi", "mpich" or "tcp"; None is what mpirun, srun or torchrun's variables say."""
     rank: int = 0
@@ -33,6 +33,10 @@ class Ranks(NamedTuple):
     """The address of an MPI_Comm, as MPI._addressof(comm) of mpi4py gives it; 0 is MPI_COMM_WORLD."""
     deadline: float = 120.0
     """The longest wait for another process, in seconds."""
+
+    def spec(self) -> RanksSpec:
+        return RanksSpec(how=text(self.how), communicator=self.communicator or None, rank=self.rank, count=self.count,
+                         address=text(self.address or None), port=self.port, deadline_ms=milliseconds(self.deadline))
 
 
 class Array:
@@ -294,8 +298,6 @@ def load(path: str, target: str = "host", ranks: Optional[Ranks] = None, deadlin
     on GPUs may take."""
     handle, options = ctypes.c_void_p(), OpenOptions(deadline_ms=milliseconds(deadline))
     if ranks is not None:
-        spec = RanksSpec(how=text(ranks.how), communicator=ranks.communicator or None, rank=ranks.rank, count=ranks.count,
-                         address=text(ranks.address or None), port=ranks.port, deadline_ms=milliseconds(ranks.deadline))
-        options.ranks = ctypes.pointer(spec)
+        options.ranks = ctypes.pointer(ranks.spec())
     call("mgt_open_with", str(path).encode(), text(target), ctypes.byref(options), ctypes.byref(handle))
     return Program(handle, target)

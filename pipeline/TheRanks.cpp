@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "pipeline/TheRanks.h"
+
+#include "device/mpi/MpiChannel.h"
+#include "support/Plural.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <map>
+#include <unistd.h>
+
+namespace mgpu::pipeline {
+
+namespace {
+
+struct Joined {
+  std::unique_ptr<device::MessageRendezvous> all;
+  std::string how;
+  uint32_t here = 1, nodes = 1;
+  std::vector<uint32_t> nodeOf; ///< by rank
+};
+
+Joined &joined() {
+  static Joined ranks;
+  return ranks;
+}
+
+/// "openmpi", "mpich" or "tcp".
+std::string howToMeet(const Meeting &meeting) {
+  if (meeting.how != "auto")
+    return meeting.how;
+  const std::string mpi = device::mpiOfEnvironment();
+  return mpi.empty() ? "tcp" : mpi;
+}
+
+Result<std::unique_ptr<device::Channel>> openChannel(const Meeting &meeting) {
+  const std::string how = howToMeet(meeting);
+  if (how != "tcp")
+    return device::joinByMpi(how, meeting.communicator);
+  if (meeting.place)
+    return device::joinByTcp(*meeting.place, meeting.deadline);
+  MGPU_TRY_ASSIGN(const auto place, device::tcpPlaceOfEnvironment());
+  if (!place)
+    return fail(ErrorKind::Usage,
+                "nothing says which of several processes this "
+                "is: start them by mpirun or srun, or set MASTER_ADDR, "
+                "MASTER_PORT, RANK and WORLD_SIZE");
+  return device::joinByTcp(*place, meeting.deadline);
+}
+
+} // namespace
+
+Result<std::unique_ptr<device::MessageRendezvous>>
+meetRanks(const Meeting &meeting) {
+  MGPU_TRY_ASSIGN(auto channel, openChannel(meeting));
+  return std::make_unique<device::MessageRendezvous>(std::move(channel),
+                                                     meeting.deadline);
+}
+
+Result<void> joinRanks(const Meeting &meeting) {
+  Joined &ranks = joined();
+  MGPU_TRY_ASSIGN(ranks.all, meetRanks(meeting));
+  ranks.how = howToMeet(meeting);
+  char name[256] = "";
+  gethostname(name, sizeof name - 1);
+  Bytes mine;
+  append(mine, std::string(name));
+  MGPU_TRY_ASSIGN(const std::vector<Bytes> names, ranks.all->exchange(mine));
+  ranks.here = uint32_t(std::count(names.begin(), names.end(), mine));
+  std::map<Bytes, uint32_t> numbers;
+  for (const Bytes &each : names)
+    ranks.nodeOf.push_back(
+        numbers.emplace(each, uint32_t(numbers.size())).first->second);
+  ranks.nodes = uint32_t(numbers.size());
+  return {};
+}
+
+device::MessageRendezvous *theRanks() { return joined().all.get(); }
+
+bool isFirstRank() { return !theRanks() || theRanks()->rank() == 0; }
+
+void failRanks(const std::string &reason) {
+  if (theRanks())
+    theRanks()->abort(reason);
+}
+
+void leaveRanks() { joined().all.reset(); }
+
+uint32_t numRanksHere() { return joined().here; }
+
+uint32_t nodeOfRank(uint32_t rank) { return joined().nodeOf[rank]; }
+
+uint32_t numRankNodes() { return joined().nodes; }
+
+uint32_t mostDevicesOfRank(uint32_t devices) {
+  const uint32_t count = theRanks() ? theRanks()->count() : 1;
+  return (devices + count - 1) / count;
+}
+
+std::string ranksText() {
+  if (!theRanks())
+    return "";
+  return fmt::format("{} on {} by {}", theRanks()->count(),
+                     counted(joined().nodes, "node"), joined().how);
+}
+
+} // namespace mgpu::pipeline

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_PIPELINE_C_MEETINGOF_H
+#define MGPU_PIPELINE_C_MEETINGOF_H
+
+#include "pipeline/TheRanks.h"
+#include "pipeline/c/mgt.h"
+
+namespace mgpu::capture {
+
+/// How the processes of a program meet. `call` is for errors, which are Usage.
+Result<pipeline::Meeting> meetingOf(const char *call, const mgt_ranks *given);
+
+} // namespace mgpu::capture
+
+#endif // MGPU_PIPELINE_C_MEETINGOF_H

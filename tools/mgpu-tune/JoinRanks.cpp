@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "tools/mgpu-tune/JoinRanks.h"
+
+#include "pipeline/Target.h"
+
+namespace mgpu::pipeline {
+
+Result<void> joinAsked(const RankOptions &options, const LoadOptions &load) {
+  if (options.distributed.empty())
+    return {};
+  if (isCudaTarget(load.target))
+    return fail(ErrorKind::Unsupported,
+                "--distributed runs the host target alone: GPUs of several "
+                "processes do not reach each other yet");
+  return joinRanks({.how = options.distributed,
+                    .deadline = std::chrono::seconds(options.deadlineSeconds)});
+}
+
+Result<void> checkDeadline(const RankOptions &options,
+                           const LoadOptions &load) {
+  if (!options.distributed.empty() || !load.given.contains("--deadline"))
+    return {};
+  return fail(ErrorKind::Usage,
+              "--deadline is of waits for other ranks: use it with "
+              "--distributed");
+}
+
+} // namespace mgpu::pipeline

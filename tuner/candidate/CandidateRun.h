@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_TUNER_CANDIDATE_CANDIDATERUN_H
+#define MGPU_TUNER_CANDIDATE_CANDIDATERUN_H
+
+// A candidate as the process has it that runs it: what it does when it is
+// asked. That is a process of its own, or each of several that share the
+// program's devices and are asked the same.
+
+#include "bench/measure/Pinning.h"
+#include "bench/measure/Sampler.h"
+#include "capture/replay/Replayer.h"
+#include "device/api/DriverFactory.h"
+#include "planner/plan/Plan.h"
+#include "support/ChildProcess.h"
+#include "tuner/candidate/Guards.h"
+#include "tuner/candidate/ProgramData.h"
+#include "tuner/record/Keys.h"
+
+#include <memory>
+#include <optional>
+
+namespace mgpu::tuner {
+
+/// All that is needed to run a program in one particular way.
+struct Realization {
+  /// With the launch shapes of this candidate.
+  std::shared_ptr<const planner::Dag> dag;
+  planner::Plan plan;
+  std::vector<KernelObject> kernels; ///< by KernelId
+  uint32_t threads = 0; ///< threads that replay; 0: as many as useful
+};
+
+/// Answers what Candidate asks.
+using Asked = std::function<Outcome<Bytes>(std::span<const std::byte> request)>;
+/// Gives what asks all processes at once that share the program's devices.
+using AskTogether = std::function<Asked(const Realization &realization)>;
+
+struct CandidateOptions {
+  device::DriverFactory openDriver; ///< called in the candidate's process
+  bench::SamplingOptions sampling;
+  ChildLimits limits;
+  /// The candidate's threads are pinned to these while it is measured, unless
+  /// there are too few (bench::cpusInOrder()).
+  std::vector<int> cpus;
+  double secondsToPrepare = 10; ///< deadline of a check, beside the reference's
+  double secondsPerSample = 5;
+  /// Measures; checks are the candidate's own process'. Null: that does both.
+  AskTogether together = nullptr;
+};
+
+enum class Command : uint8_t { Check, Outputs, Sample, NodeTimes, Timeline };
+Bytes requestOf(Command command, uint64_t number,
+                std::span<const std::byte> body = {});
+
+class CandidateRun {
+public:
+  /// All are referred to.
+  CandidateRun(const Realization &realization, const ProgramData &data,
+               const CandidateOptions &options)
+      : realization(realization), data(data), options(options) {}
+
+  Outcome<Bytes> answer(std::span<const std::byte> request);
+  /// Opens what is measured, unless it is open.
+  Outcome<void> openTimed();
+
+private:
+  /// A replayer and the guarded memory it runs in.
+  struct Guarded {
+    std::unique_ptr<GuardedDriver> driver;
+    planner::Plan plan;
+    std::optional<capture::Replayer> replayer;
+  };
+  using Spans = std::vector<capture::NodeSpan>;
+
+  std::vector<int> cpus() const;
+  Outcome<void> open(Guarded &into, planner::Plan plan);
+  Outcome<Bytes> run(Guarded &guarded, uint64_t seed);
+  void pin();
+  Outcome<Bytes> check(uint64_t seed, std::span<const std::byte> body);
+  Outcome<Bytes> outputs(uint64_t seed);
+  Result<void> prepare();
+  Outcome<Bytes> sample();
+  Outcome<std::vector<Spans>> timedReplays(double seconds);
+  Outcome<Bytes> nodeTimes(double seconds);
+  Outcome<Bytes> timeline(double seconds);
+
+  const Realization &realization;
+  const ProgramData &data;
+  const CandidateOptions &options;
+  Guarded timed;
+  std::optional<bench::Sampler> sampler;
+  std::optional<bench::PinnedThread> pinned;
+};
+
+} // namespace mgpu::tuner
+
+#endif // MGPU_TUNER_CANDIDATE_CANDIDATERUN_H
