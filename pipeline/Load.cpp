@@ -232,9 +232,10 @@ static Result<LoadedProgram> loadAgain(const LoadedProgram &program,
 }
 
 Result<LoadedProgram> loadOrder(const LoadedProgram &program,
-                                const std::string &schedule) {
+                                const std::string &schedule, bool remat) {
   LoadOptions options = program.from;
   options.schedule = schedule;
+  options.remat |= remat;
   return loadAgain(program, std::move(options));
 }
 

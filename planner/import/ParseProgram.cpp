@@ -145,6 +145,18 @@ lowerTensors(ModuleOp module, const conversion::SpmdPipelineOptions &options) {
   return failure(failed(bufferizing.run(module)) || failed(verify(module)));
 }
 
+/// Makes launches of all device work. What was made of tensors is verified at
+/// the end alone.
+static LogicalResult
+makeLaunches(ModuleOp module, const conversion::LaunchPipelineOptions &options,
+             bool isMade) {
+  PassManager passes(module.getContext());
+  passes.enableVerifier(!isMade);
+  conversion::buildLaunchPipeline(passes, options);
+  return failure(failed(passes.run(module)) ||
+                 (isMade && failed(verify(module))));
+}
+
 /// What the caller says of the grid and the arguments.
 static Result<void> applyShardings(ParsedProgram &program, func::FuncOp entry,
                                    const ParseOptions &options) {
@@ -193,12 +205,13 @@ static Result<ParsedProgram> lower(OwningOpRef<ModuleOp> module,
     }
     return failure(); // on to handlers made before it
   });
-  PassManager passes(&context);
   LogicalResult result = success();
   if (conversion::hasSchedule(*program.module))
     result = conversion::applySchedule(*program.module);
   const bool isGpu = conversion::isGpuProgram(*program.module, options.entry);
-  if (succeeded(result) && entry && conversion::isTensorProgram(entry)) {
+  const bool isTensor =
+      succeeded(result) && entry && conversion::isTensorProgram(entry);
+  if (isTensor) {
     foldScalars(entry, options.scalars, options.roles);
     conversion::SpmdPipelineOptions spmd;
     spmd.entry = options.entry;
@@ -216,15 +229,16 @@ static Result<ParsedProgram> lower(OwningOpRef<ModuleOp> module,
     conversion::GpuPipelineOptions gpu;
     gpu.entry = options.entry;
     gpu.devices = options.devices;
+    PassManager passes(&context);
     conversion::buildGpuPipeline(passes, gpu);
+    result = passes.run(*program.module);
   }
   conversion::LaunchPipelineOptions pipeline;
   pipeline.entry = options.entry;
   pipeline.fuse = options.fuse;
   pipeline.products = options.products;
-  conversion::buildLaunchPipeline(passes, pipeline);
   if (succeeded(result))
-    result = passes.run(*program.module);
+    result = makeLaunches(*program.module, pipeline, isTensor);
   context.setRemarkEngine(nullptr);
   if (failed(result))
     return fail(std::move(error));
@@ -325,7 +339,7 @@ Result<ParsedProgram> parseProgram(const std::string &path,
   text = file->getBuffer();
   MGPU_TRY(checkProgramText({text.data(), text.size()}, path));
   const Respelled respelled = respell(text);
-  if (!respelled.lines.empty())
+  if (!respelled.text.empty())
     file = llvm::MemoryBuffer::getMemBufferCopy(respelled.text, path);
   sources.AddNewSourceBuffer(std::move(file), llvm::SMLoc());
   for (unsigned line : respelled.lines)

@@ -8,6 +8,7 @@
 #include "pipeline/Target.h"
 #include "planner/dagfile/DagJson.h"
 #include "planner/schedule/HostReplay.h"
+#include "planner/schedule/Origins.h"
 #include "planner/schedule/PipelineReport.h"
 #include "planner/schedule/PlanProof.h"
 #include "planner/schedule/Simulate.h"
@@ -24,6 +25,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <map>
+#include <set>
 
 namespace mgpu::pipeline {
 
@@ -52,6 +54,7 @@ void explainNode(json &out, const planner::PlanStep &step,
                  std::span<const planner::DepEdge> dependencies) {
   out["kind"] = toString(workClass(node));
   out["location"] = node.location;
+  out["duration_origin"] = toString(step.origin);
   out["starts_after"] = reason;
   out["dependencies"] = json::array();
   for (const planner::DepEdge &edge : dependencies)
@@ -118,6 +121,14 @@ json toJson(const planner::Plan &plan, const planner::Dag &dag,
            {"arena_bound_bytes", summary.arenaBoundBytes},
            {"arena_ratio", summary.arenaRatio},
            {"verified", true}};
+  if (plan.memoryBytes != UINT64_MAX)
+    out["memory_bytes"] = plan.memoryBytes;
+  for (const planner::KindOrigins &each : planner::originsOf(plan, dag)) {
+    json row{{"kind", each.kind}, {"mixed", each.isMixed()}};
+    for (planner::Origin origin : planner::allOrigins)
+      row[std::string(toString(origin))] = each.nodes[size_t(origin)];
+    out["durations"].push_back(std::move(row));
+  }
   std::map<planner::NodeId, const planner::AlgorithmChoice *> choices;
   for (const planner::AlgorithmChoice &choice : algorithms)
     choices.emplace(choice.node, &choice);
@@ -507,6 +518,19 @@ std::string durationsText(const PlanReport &report, const planner::Dag &dag) {
                "measures the machine, for --target sim:FILE\n";
 }
 
+/// What the times of each kind of node rest on, where that is not one thing for
+/// all.
+std::string originsText(const planner::Plan &plan, const planner::Dag &dag) {
+  std::set<planner::Origin> origins;
+  for (const planner::PlanStep &step : plan.steps)
+    origins.insert(step.origin);
+  std::string out;
+  if (origins.size() > 1)
+    for (const std::string &line : planner::originLines(plan, dag))
+      out += fmt::format("           {}\n", line);
+  return out;
+}
+
 void printText(const PlanReport &report, const LoadedProgram &program,
                const PlanCommandOptions &options) {
   if (report.changed)
@@ -543,7 +567,8 @@ void printText(const PlanReport &report, const LoadedProgram &program,
     fmt::print("contention {:.3f} us, where work on a device slows down what "
                "runs beside it\n",
                report.target->contendedUs);
-  fmt::print("{}", durationsText(report, program.dag));
+  fmt::print("{}{}", durationsText(report, program.dag),
+             originsText(plan, program.dag));
   if (options.steps)
     fmt::print("{}", planner::stepsText(plan, program.dag));
   else

@@ -76,8 +76,7 @@ LogicalResult FineMesh::take(Operation *op, sdy::TensorShardingAttr sharding) {
     if (id != int64_t(k))
       return ir::emitUnsupported(op)
              << "has a sharding of a mesh that lists its devices";
-  if (!sharding.getUnreduced().empty())
-    return ir::emitUnsupported(op) << "has a sharding with unreduced axes";
+  // What is left unreduced along an axis may as well be reduced at once.
   if (!axes)
     axes.emplace(own);
   axes->take(sharding);
