@@ -12,7 +12,9 @@ namespace mgpu::fake {
 
 using namespace device;
 
-static std::unique_ptr<FakeCusparse> theCusparse;
+/// Never destroyed: what ran is asked for when the process ends.
+static std::unique_ptr<FakeCusparse> &theCusparse =
+    *new std::unique_ptr<FakeCusparse>;
 
 FakeCusparse &FakeCusparse::reset() {
   theCusparse = std::make_unique<FakeCusparse>();
