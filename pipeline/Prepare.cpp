@@ -5,6 +5,7 @@
 #include "pipeline/Kernels.h"
 #include "pipeline/Target.h"
 #include "planner/plan/Workspace.h"
+#include "planner/schedule/Origins.h"
 #include "planner/schedule/ProgramSearch.h"
 #include "planner/schedule/list/PlanBuilder.h"
 #include "support/Clock.h"
@@ -57,6 +58,7 @@ Result<planner::Plan> makePlan(const LoadedProgram &program,
   MGPU_TRY_ASSIGN(planner::Plan plan, tuner::makePlan(dag, choice.config));
   for (planner::PlanStep &step : plan.steps)
     step.durationUs = measured.durationUs(dag, step.node);
+  planner::recordOrigins(plan, dag, measured);
   plan.model = measured.name();
   planner::predictTimes(plan, dag);
   MGPU_TRY_ASSIGN(const planner::ProgramModel model,

@@ -20,9 +20,9 @@ public:
           const BufferAddresses &addresses,
           std::span<const device::KernelHandle> kernels,
           device::GraphDriver &graph, const GraphPart &part,
-          const std::vector<bool> &awaits)
+          const EarlyNodes &earlyNodes)
       : plan(plan), dag(dag), phase(phase), addresses(addresses),
-        kernels(kernels), graph(graph), part(part), awaits(awaits),
+        kernels(kernels), graph(graph), part(part), earlyNodes(earlyNodes),
         predecessors(dag) {}
 
   Result<void> run(ExecutableGraph &out);
@@ -63,7 +63,8 @@ private:
                      std::span<const GraphNodeId> dependencies,
                      const std::vector<NodeId> &dagNodes) const;
   Result<GraphNodeId> addCopy(const DagNode &node, const CopyCall &call,
-                              std::span<const GraphNodeId> dependencies);
+                              std::span<const GraphNodeId> dependencies,
+                              bool mayBeginEarly);
   Result<GraphNodeId> addCollective(const DagNode &node,
                                     const CollectiveCall &call,
                                     std::span<const GraphNodeId> dependencies);
@@ -80,8 +81,8 @@ private:
   const BufferAddresses &addresses;
   std::span<const device::KernelHandle> kernels;
   device::GraphDriver &graph;
-  const GraphPart &part;           ///< what is here
-  const std::vector<bool> &awaits; ///< by KernelId
+  const GraphPart &part; ///< what is here
+  const EarlyNodes &earlyNodes;
   const Predecessors predecessors;
   /// The last graph node of each communicator, by its members.
   std::map<std::vector<DeviceId>, uint32_t> lastOf;
@@ -201,9 +202,9 @@ Builder::addKernel(const DagNode &node, const KernelCall &call,
   return graph.addKernel(params, dependencies);
 }
 
-Result<GraphNodeId>
-Builder::addCopy(const DagNode &node, const CopyCall &call,
-                 std::span<const GraphNodeId> dependencies) {
+Result<GraphNodeId> Builder::addCopy(const DagNode &node, const CopyCall &call,
+                                     std::span<const GraphNodeId> dependencies,
+                                     bool mayBeginEarly) {
   MGPU_TRY_ASSIGN(std::byte * source,
                   address(node, call.source, call.sourceBox));
   MGPU_TRY_ASSIGN(std::byte * destination,
@@ -216,6 +217,7 @@ Builder::addCopy(const DagNode &node, const CopyCall &call,
   params.source = source;
   params.destinationBox = call.destinationBox;
   params.sourceBox = call.sourceBox;
+  params.mayBeginEarly = mayBeginEarly;
   return graph.addCopy(params, dependencies);
 }
 
@@ -289,11 +291,8 @@ Builder::addSendRecv(const DagNode &node, const CopyCall &call,
 bool Builder::mayBeginEarly(const DagNode &node,
                             std::span<const GraphNodeId> dependencies,
                             const std::vector<NodeId> &dagNodes) const {
-  const auto *call = std::get_if<KernelCall>(&node.work);
-  return call && call->kernel.value < awaits.size() &&
-         awaits[call->kernel.value] && dependencies.size() == 1 &&
-         std::holds_alternative<KernelCall>(
-             dag.node(dagNodes[dependencies[0].value]).work);
+  return dependencies.size() == 1 && earlyNodes.waits(dag, node) &&
+         earlyNodes.isLaunch(dag, dag.node(dagNodes[dependencies[0].value]));
 }
 
 Result<GraphNodeId> Builder::add(const DagNode &node,
@@ -302,8 +301,9 @@ Result<GraphNodeId> Builder::add(const DagNode &node,
   if (const auto *kernel = std::get_if<KernelCall>(&node.work))
     return addKernel(node, *kernel, dependencies, mayBeginEarly);
   if (const auto *copy = std::get_if<CopyCall>(&node.work))
-    return part.isCommunication(node) ? addSendRecv(node, *copy, dependencies)
-                                      : addCopy(node, *copy, dependencies);
+    return part.isCommunication(node)
+               ? addSendRecv(node, *copy, dependencies)
+               : addCopy(node, *copy, dependencies, mayBeginEarly);
   if (const auto *collective = std::get_if<CollectiveCall>(&node.work))
     return addCollective(node, *collective, dependencies);
   return failAt(node, ErrorKind::Unsupported,
@@ -453,14 +453,12 @@ Result<void> rebuildGraph(const Plan &plan, const Dag &dag, Phase phase,
   std::unique_ptr<device::GraphDriver> building = driver.createGraph();
   ExecutableGraph out;
   const GraphPart part(dag, driver.part());
-  std::vector<bool> awaits;
-  for (device::KernelHandle kernel : kernels)
-    awaits.push_back(driver.awaits(kernel));
+  const EarlyNodes earlyNodes = EarlyNodes::of(kernels, driver);
   MGPU_TRY(
-      Builder(plan, dag, phase, addresses, kernels, *building, part, awaits)
+      Builder(plan, dag, phase, addresses, kernels, *building, part, earlyNodes)
           .run(out));
   MGPU_TRY(proveGraph(plan, dag, phase, out.dagNodes, out.edges, part,
-                      out.early, awaits));
+                      out.early, earlyNodes));
   if (graph.exec) {
     MGPU_TRY(building->instantiateOver(graph.exec));
   } else {

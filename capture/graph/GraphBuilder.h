@@ -6,6 +6,7 @@
 // node per step, edges from stream order and waits.
 
 #include "capture/graph/Communication.h"
+#include "capture/graph/EarlyNodes.h"
 #include "planner/dag/Dag.h"
 #include "planner/plan/Plan.h"
 
@@ -58,14 +59,14 @@ Result<void> rebuildGraph(const planner::Plan &plan, const planner::Dag &dag,
 /// communications whose communicators share two ranks (all of them where
 /// processes have memory of the host of their own) follow each other in the
 /// plan's order, which is that of all processes. It also proves that each
-/// `early` edge is the only edge of its target, that both ends are kernels, and
-/// that the target's, by KernelId in `awaits`, waits.
+/// `early` edge is the only edge of its target, that both ends are launches,
+/// and that the target is one that waits.
 Result<void> proveGraph(const planner::Plan &plan, const planner::Dag &dag,
                         planner::Phase phase,
                         std::span<const planner::NodeId> dagNodes,
                         std::span<const GraphEdge> edges, const GraphPart &part,
                         std::span<const GraphEdge> early = {},
-                        const std::vector<bool> &awaits = {});
+                        const EarlyNodes &earlyNodes = {});
 
 } // namespace mgpu::capture
 

@@ -46,14 +46,11 @@ tl::unexpected<Error> broken(std::string message) {
 Result<void> proveEarly(const Dag &dag, std::span<const NodeId> dagNodes,
                         std::span<const GraphEdge> edges,
                         std::span<const GraphEdge> early,
-                        const std::vector<bool> &awaits) {
+                        const EarlyNodes &earlyNodes) {
   std::vector<uint32_t> numEdges(dagNodes.size(), 0);
   for (const GraphEdge &edge : edges)
     if (edge.second < numEdges.size())
       ++numEdges[edge.second];
-  auto kernelOf = [&](uint32_t node) {
-    return std::get_if<KernelCall>(&dag.node(dagNodes[node]).work);
-  };
   for (const GraphEdge &edge : early) {
     // They are sorted so.
     auto at = std::lower_bound(edges.begin(), edges.end(), edge,
@@ -64,16 +61,17 @@ Result<void> proveEarly(const Dag &dag, std::span<const NodeId> dagNodes,
     if (at == edges.end() || *at != edge || edge.first >= dagNodes.size() ||
         edge.second >= dagNodes.size())
       return broken("an edge over which a node begins early is not there");
-    const std::string &name = dag.node(dagNodes[edge.second]).name;
-    const KernelCall *call = kernelOf(edge.second);
-    if (!call || !kernelOf(edge.first))
+    const DagNode &from = dag.node(dagNodes[edge.first]);
+    const DagNode &to = dag.node(dagNodes[edge.second]);
+    const std::string &name = to.name;
+    if (!earlyNodes.isLaunch(dag, from) || !earlyNodes.isLaunch(dag, to))
       return broken(fmt::format("node '{}' begins before '{}' has ended, and "
                                 "they are not both kernels",
-                                name, dag.node(dagNodes[edge.first]).name));
-    if (call->kernel.value >= awaits.size() || !awaits[call->kernel.value])
+                                name, from.name));
+    if (!earlyNodes.waits(dag, to))
       return broken(fmt::format("node '{}' begins before '{}' has ended, for "
                                 "which its kernel does not wait",
-                                name, dag.node(dagNodes[edge.first]).name));
+                                name, from.name));
     if (numEdges[edge.second] != 1)
       return broken(fmt::format("node '{}' begins early and has {} edges", name,
                                 numEdges[edge.second]));
@@ -239,10 +237,10 @@ Result<void> proveGraph(const Plan &plan, const Dag &dag, Phase phase,
                         std::span<const NodeId> dagNodes,
                         std::span<const GraphEdge> edges, const GraphPart &part,
                         std::span<const GraphEdge> early,
-                        const std::vector<bool> &awaits) {
+                        const EarlyNodes &earlyNodes) {
   Proof proof(plan, dag, dagNodes, edges, part);
   MGPU_TRY(proof.nodesAreThePhase(phase));
-  MGPU_TRY(proveEarly(dag, dagNodes, edges, early, awaits));
+  MGPU_TRY(proveEarly(dag, dagNodes, edges, early, earlyNodes));
   proof.findPlaces();
   MGPU_TRY(proof.streamsAreChains());
   MGPU_TRY(proof.communicationsFollow());

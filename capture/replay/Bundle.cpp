@@ -86,6 +86,13 @@ Result<Bundle> Bundle::open(const std::string &path) {
   return bundle;
 }
 
+Program Bundle::takeProgram() {
+  Program out = std::move(theProgram);
+  theProgram = {};
+  theProgram.dag.kernels = out.dag.kernels;
+  return out;
+}
+
 uint32_t Bundle::threads() const {
   std::string_view options = origin().options;
   uint32_t threads = 0;

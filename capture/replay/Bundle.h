@@ -63,6 +63,9 @@ public:
 
   const std::string &path() const { return name; }
   const planner::Program &program() const { return theProgram; }
+  /// The program, of which what remains here is its kernels: plan() and
+  /// verify() come before.
+  planner::Program takeProgram();
   const db::ProgramRecord &origin() const { return store.record().program; }
 
   /// The plan stored for "host". Invalid where it is unsafe.

@@ -47,6 +47,8 @@ struct CopyNodeParams {
   std::byte *destination = nullptr;
   const std::byte *source = nullptr; ///< bases the boxes are relative to
   Box destinationBox, sourceBox;
+  /// As of KernelNodeParams (Driver::earlyCopyBytes).
+  bool mayBeginEarly = false;
 };
 
 struct CollectiveMemberParams {
@@ -202,6 +204,9 @@ public:
   /// Whether a launch of the kernel waits for the kernel it follows before it
   /// does anything, and so may begin before that has ended.
   virtual bool awaits(KernelHandle) const { return false; }
+  /// A copy of at most so many bytes within a device is a launch that waits in
+  /// the same way; 0: none is.
+  virtual uint64_t earlyCopyBytes() const { return 0; }
   virtual std::unique_ptr<GraphDriver> createGraph() = 0;
 
   /// Returns once everything that GraphExec::enqueue() queued has ended.

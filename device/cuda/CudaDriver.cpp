@@ -41,6 +41,10 @@ public:
            state->awaits(state->kernels[kernel.value]);
   }
 
+  uint64_t earlyCopyBytes() const override {
+    return state->hasEarlyLaunches() ? smallCopyBytes : 0;
+  }
+
   std::unique_ptr<GraphDriver> createGraph() override {
     return std::make_unique<CudaGraph>(state);
   }

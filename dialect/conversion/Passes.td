@@ -298,8 +298,7 @@ def ExpandMpmd : Pass<"mpmd-expand", "::mlir::ModuleOp"> {
   let description = [{
     Of the entry function, into which what it calls with mpmd.call has been
     inlined. The rounds of an mpmd.for follow each other, and an
-    mpmd.fragment_call becomes an mpmd.fragment with the callee's body. A named
-    computation within another one, or within a fragment, becomes a part of it.
+    mpmd.fragment_call becomes an mpmd.fragment with the callee's body.
   }];
   let options = [EntryOption];
   let dependentDialects = ["::mgpu::mpmd::MpmdDialect",
@@ -316,10 +315,12 @@ def AssignMeshes : Pass<"mpmd-assign-meshes", "::mlir::ModuleOp"> {
     are, if that is one mesh, else on the first mesh that uses their result; an
     mpmd.reduce combines its operands in their order. An argument is on the
     first mesh that uses it, and a result where it was made; both are in the
-    memory that `mhlo.memory_kind` says.
+    memory that `mhlo.memory_kind` says. What stands in a computation or in a
+    fragment is a part of that.
 
-    An error names a computation of which nothing says the mesh, operations that
-    do more than give tensors, and values that would be in two memories.
+    An error names a computation of which nothing says the mesh, or which stands
+    in work of another mesh, operations that do more than give tensors, and
+    values that would be in two memories.
   }];
   let options = [EntryOption,
     Option<"assign", "assign", "std::string", [{""}],

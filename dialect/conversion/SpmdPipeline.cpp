@@ -67,6 +67,14 @@ void addSpmdFrontEnds(OpPassManager &passes,
   passes.addPass(createPartitionTensors({entry}));
 }
 
+/// Without what simplifies regions of several blocks, which no program over
+/// tensors has, at the cost of a look at each of its operations.
+static std::unique_ptr<Pass> createPlainCanonicalizer() {
+  GreedyRewriteConfig config;
+  config.setRegionSimplificationLevel(GreedySimplifyRegionLevel::Disabled);
+  return createCanonicalizerPass(config);
+}
+
 void addSpmdPlacement(OpPassManager &passes,
                       const SpmdPipelineOptions &options) {
   passes.addPass(createInlineCalls({options.entry}));
@@ -74,7 +82,7 @@ void addSpmdPlacement(OpPassManager &passes,
   passes.addPass(createDecomposeTensors());
   passes.addPass(createConvertTensorToLinalgPass());
   passes.addPass(createFuseElementwise());
-  passes.addPass(createCanonicalizerPass());
+  passes.addPass(createPlainCanonicalizer());
   passes.addPass(createCSEPass());
   passes.addPass(createFillSplats());
   passes.addPass(createPlaceArguments({options.entry, options.devices}));
@@ -101,10 +109,10 @@ void addSpmdBufferization(OpPassManager &passes,
   passes.addPass(bufferization::createEmptyTensorToAllocTensorPass());
   passes.addPass(bufferization::createOneShotBufferizePass(options));
   passes.addPass(createForallToParallelLoopPass());
-  passes.addPass(createCanonicalizerPass());
+  passes.addPass(createPlainCanonicalizer());
   passes.addPass(createCSEPass());
   passes.addPass(createConvertSpmdToMgpu({pipeline.entry}));
-  passes.addPass(createCanonicalizerPass());
+  passes.addPass(createPlainCanonicalizer());
 }
 
 void buildSpmdPipeline(OpPassManager &passes,

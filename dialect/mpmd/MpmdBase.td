@@ -167,7 +167,8 @@ def Mpmd_WorkAttr : AttrDef<Mpmd_Dialect, "Work"> {
   let summary = "Which work of a pipeline an operation belongs to";
   let description = [{
     Locations of operations have it after fragments were converted. Stages are
-    counted from 0 among those of the mesh.
+    counted from 0 among those of the mesh. Of two works that run as one, `half`
+    is 1 in the first and 2 in the second: their launches have no order.
 
     Example:
     ```mlir
@@ -175,9 +176,11 @@ def Mpmd_WorkAttr : AttrDef<Mpmd_Dialect, "Work"> {
     ```
   }];
   let parameters = (ins EnumParameter<Mpmd_WorkKind>:$kind,
-                        "int64_t":$microbatch, "int64_t":$stage);
+                        "int64_t":$microbatch, "int64_t":$stage,
+                        DefaultValuedParameter<"int64_t", "0">:$half);
   let assemblyFormat = [{
-    `<` $kind `,` `microbatch` `=` $microbatch `,` `stage` `=` $stage `>`
+    `<` $kind `,` `microbatch` `=` $microbatch `,` `stage` `=` $stage
+    (`,` `half` `=` $half^)? `>`
   }];
 }
 

@@ -66,6 +66,16 @@ TopologyAttr topologyOf(Operation *op) {
                   : TopologyAttr();
 }
 
+WorkAttr workAt(Location location) {
+  WorkAttr found;
+  location->walk([&](Location inner) {
+    if (auto fused = dyn_cast<FusedLoc>(inner))
+      found = dyn_cast_or_null<WorkAttr>(fused.getMetadata());
+    return found ? WalkResult::interrupt() : WalkResult::advance();
+  });
+  return found;
+}
+
 sdy::MeshAttr meshAt(Operation *op, StringRef name) {
   TopologyAttr topology = topologyOf(op);
   return topology ? topology.find(name) : sdy::MeshAttr();

@@ -51,6 +51,9 @@ namespace mgpu::mpmd {
 /// The topology of the function that `op` is or stands in; null without one.
 TopologyAttr topologyOf(mlir::Operation *op);
 
+/// The work that a location names; null where it names none.
+WorkAttr workAt(mlir::Location location);
+
 /// The mesh of this name there; null where there is none.
 sdy::MeshAttr meshAt(mlir::Operation *op, llvm::StringRef name);
 

@@ -54,7 +54,7 @@ OpenedBundle::open(const std::string &path, const std::string &target,
 
 Result<void> OpenedBundle::readBundle(Bundle &bundle) {
   MGPU_TRY_ASSIGN(thePlan, bundle.plan());
-  theProgram = bundle.program();
+  theProgram = bundle.takeProgram();
   return {};
 }
 

@@ -252,6 +252,16 @@ const char *mgt_builder_error(const mgt_builder *builder);
 /* Where the calls that follow stand, as "step.py:12": messages, plans and times
  * name it. NULL is nowhere. */
 mgt_status mgt_builder_place(mgt_builder *builder, const char *place);
+/* The calls that follow compute `part` of a microbatch at a stage of a
+ * pipeline: plans and reports are coloured by it. */
+typedef enum mgt_part {
+  MGT_NO_PART = -1,
+  MGT_FORWARD = 0,
+  MGT_BACKWARD = 1,
+  MGT_WEIGHTS = 2, /* of backward work, what no other stage waits for */
+} mgt_part;
+mgt_status mgt_builder_part(mgt_builder *builder, int part, uint32_t microbatch,
+                            uint32_t stage);
 
 /* Structs with a `size` grow at their end; what is zero there has its default.
  * Set `size` to sizeof, and clear the rest. */
@@ -259,7 +269,8 @@ mgt_status mgt_builder_place(mgt_builder *builder, const char *place);
 typedef enum mgt_kind {
   MGT_ARGUMENT = 0,  /* of the caller, on the host */
   MGT_RESULT = 1,    /* made by the program, on the host */
-  MGT_TEMPORARY = 2, /* lives within a replay */
+  MGT_TEMPORARY = 2, /* lives within a replay, of a device within a trip
+                        where it is declared inside a loop */
   MGT_RESIDENT = 3,  /* of a device, lives across replays, 0 at first */
   MGT_CONSTANT = 4,  /* on the host, with contents */
   MGT_EXTERNAL = 5,  /* of the caller, on a device: kernels work on it where it
@@ -355,6 +366,9 @@ typedef struct mgt_launch_spec {
   const char *name;    /* in plans and times; NULL: the kernel's */
   double flops;        /* what it costs, for the model, */
   double microseconds; /* or how long it takes; 0: by the model */
+  /* For the model: no more bytes of each argument's view are touched, as of a
+   * table in which a kernel looks rows up. NULL or 0: those of the view. */
+  const uint64_t *most_bytes;
 } mgt_launch_spec;
 mgt_status mgt_builder_launch(mgt_builder *builder,
                               const mgt_launch_spec *spec);

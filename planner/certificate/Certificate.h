@@ -47,6 +47,25 @@ struct SetArgument {
   double head = 0, tail = 0;
 };
 
+/// Buffers of a device are live for as long as the longest way between two of
+/// their users takes (to the end of all, where they are kept), and those live
+/// at one time take no more than its memory does beside the resident bytes.
+/// Buffers of less than `small` bytes count for nothing, and then one beside
+/// which no other fits, which is larger than the memory without `small`, counts
+/// as all of it (Fekete and Schepers 2001); `small` is half the memory at most.
+/// Over the buffers that none uses before `head` and after whose users `tail`
+/// follows, the bound is `head` + the sum of times by shares of the memory +
+/// `tail`.
+struct MemoryArgument {
+  uint32_t device = 0;
+  uint64_t small = 0;
+  double head = 0, tail = 0;
+};
+/// Buffers of less than this share of the memory, and all those of a problem of
+/// more nodes, are only known to be live as long as the longest of their users.
+inline constexpr uint64_t mostWaysShare = 4096;
+inline constexpr uint32_t mostWaysNodes = 30000;
+
 /// A decision of a search: the first of two nodes of one unit stream goes
 /// before the second, and then, when that is done with, the second before the
 /// first. Two equal nodes stand for a leaf.
@@ -63,7 +82,8 @@ inline constexpr uint32_t maxSearchedNodes = 128;
 
 struct Certificate {
   double boundUs = 0;
-  std::variant<NodeArgument, SetArgument, SearchArgument> argument;
+  std::variant<NodeArgument, SetArgument, MemoryArgument, SearchArgument>
+      argument;
   std::vector<Claim> heads, tails; ///< by node
 };
 

@@ -2,11 +2,12 @@
 //
 // The text form of a plan's certificates, one claim per line:
 //
-//   mgpu-certificate 2
+//   mgpu-certificate 3
 //   phases 1                     those of the plan that have nodes, in order
 //   nodes 2                      of the first
-//   bound 12.5 by node 1         or: by set 0 head 2.5 tail 4; or, of three
-//                                branches: by search 3, and then
+//   bound 12.5 by node 1         or: by set 0 head 2.5 tail 4; or, of device 0:
+//                                by memory 0 small 64 head 2.5 tail 4; or, of
+//                                three branches: by search 3, and then
 //   order 0 1                    node 0 first, down to the leaf that fits, then
 //   leaf                         node 1 first
 //   leaf
@@ -18,7 +19,8 @@
 //
 // A head `work 1 from 4` is 4 and the work on resource 1 of the node's
 // ancestors whose heads are at least 4; a tail likewise, of descendants.
-// Numbers are the shortest text that reads back to the same double.
+// Numbers are the shortest text that reads back to the same double. Version 2
+// had no memory.
 
 #include "planner/certificate/Certificate.h"
 #include "support/LineText.h"
@@ -53,6 +55,11 @@ static void write(std::string &out, const Certificate &certificate) {
       out += branch.first == branch.second
                  ? "leaf\n"
                  : fmt::format("order {} {}\n", branch.first, branch.second);
+  } else if (auto *memory =
+                 std::get_if<MemoryArgument>(&certificate.argument)) {
+    out += fmt::format("memory {} small {} head {} tail {}\n", memory->device,
+                       memory->small, numberText(memory->head),
+                       numberText(memory->tail));
   } else {
     const auto &set = std::get<SetArgument>(certificate.argument);
     out += fmt::format("set {} head {} tail {}\n", set.resource,
@@ -64,7 +71,7 @@ static void write(std::string &out, const Certificate &certificate) {
 
 std::string toText(std::span<const Certificate> certificates) {
   std::string out =
-      fmt::format("mgpu-certificate 2\nphases {}\n", certificates.size());
+      fmt::format("mgpu-certificate 3\nphases {}\n", certificates.size());
   for (const Certificate &certificate : certificates)
     write(out, certificate);
   return out + "end\n";
@@ -82,8 +89,8 @@ public:
     MGPU_TRY(title.keyword("mgpu-certificate"));
     MGPU_TRY_ASSIGN(uint32_t version,
                     title.integer<uint32_t>("version number"));
-    if (version != 2)
-      return title.bad("this program reads version 2");
+    if (version < 2 || version > 3)
+      return title.bad("this program reads versions 2 and 3");
     MGPU_TRY(title.expectEnd());
     MGPU_TRY_ASSIGN(const uint32_t phases, count("phases"));
     std::vector<Certificate> certificates;
@@ -130,14 +137,30 @@ private:
       MGPU_TRY(line.expectEnd());
       return parseBranches(branches);
     }
+    if (line.peek() == "memory") {
+      MemoryArgument argument;
+      (void)line.word();
+      MGPU_TRY_ASSIGN(argument.device, line.integer<uint32_t>("device"));
+      MGPU_TRY(line.keyword("small"));
+      MGPU_TRY_ASSIGN(argument.small, line.integer<uint64_t>("byte count"));
+      MGPU_TRY(parseHeadAndTail(line, argument.head, argument.tail));
+      certificate.argument = argument;
+      return {};
+    }
     SetArgument argument;
     MGPU_TRY(line.keyword("set"));
     MGPU_TRY_ASSIGN(argument.resource, line.integer<uint32_t>("resource"));
-    MGPU_TRY(line.keyword("head"));
-    MGPU_TRY_ASSIGN(argument.head, line.number("head"));
-    MGPU_TRY(line.keyword("tail"));
-    MGPU_TRY_ASSIGN(argument.tail, line.number("tail"));
+    MGPU_TRY(parseHeadAndTail(line, argument.head, argument.tail));
     certificate.argument = argument;
+    return {};
+  }
+
+  static Result<void> parseHeadAndTail(LineReader &line, double &head,
+                                       double &tail) {
+    MGPU_TRY(line.keyword("head"));
+    MGPU_TRY_ASSIGN(head, line.number("head"));
+    MGPU_TRY(line.keyword("tail"));
+    MGPU_TRY_ASSIGN(tail, line.number("tail"));
     return line.expectEnd();
   }
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "planner/certificate/CheckMemory.h"
 #include "planner/certificate/CheckSearch.h"
 
 #include <algorithm>
@@ -114,6 +115,8 @@ static Result<double> provenBy(const Certificate &certificate,
     return certificate.heads[node->node].us + problem.durations[node->node] +
            certificate.tails[node->node].us;
   }
+  if (auto *memory = std::get_if<MemoryArgument>(&certificate.argument))
+    return provenByMemory(*memory, certificate, problem);
   const auto &set = std::get<SetArgument>(certificate.argument);
   double sum = 0;
   bool isEmpty = true;

@@ -6,6 +6,7 @@
 // measurements; RooflineEstimator below is the model used without any.
 
 #include "planner/dag/Dag.h"
+#include "planner/dag/Origin.h"
 
 namespace mgpu::planner {
 
@@ -14,6 +15,9 @@ public:
   virtual ~LatencyEstimator();
   /// Predicted time of the node alone on its devices, microseconds, > 0.
   virtual double durationUs(const Dag &dag, NodeId node) const = 0;
+  /// What that rests on: the file's where the node has a duration of its own,
+  /// else by default assumed.
+  virtual Origin origin(const Dag &dag, NodeId node) const;
   /// Where the figures come from, for the plan's `model` line.
   virtual std::string name() const = 0;
 };

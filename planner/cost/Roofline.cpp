@@ -8,6 +8,10 @@ namespace mgpu::planner {
 
 LatencyEstimator::~LatencyEstimator() = default;
 
+Origin LatencyEstimator::origin(const Dag &dag, NodeId node) const {
+  return dag.node(node).durationUs ? Origin::Given : Origin::Assumed;
+}
+
 // One virtual device of the `host` target. All five are assumed: round figures
 // for one core of a current server, and memory copies between devices. They
 // order plans sensibly; they are not a claim about a machine.

@@ -20,18 +20,6 @@ static constexpr double memoryShare = 0.85, flopsShare = 0.6;
 // and how long it takes to start.
 static constexpr double copyShare = 0.8, copyLatencyUs = 2.5;
 
-std::string_view toString(Origin origin) {
-  switch (origin) {
-  case Origin::Measured:
-    return "measured";
-  case Origin::Published:
-    return "published";
-  case Origin::Assumed:
-    return "assumed";
-  }
-  return "unknown";
-}
-
 TopologyEstimator::TopologyEstimator(
     device::Topology topology, std::shared_ptr<const CollectiveTable> table,
     bool choosesAlgorithms)
@@ -322,7 +310,7 @@ Estimate TopologyEstimator::kernel(const DagNode &node) const {
 Estimate TopologyEstimator::estimate(const Dag &dag, NodeId id) const {
   const DagNode &node = dag.node(id);
   if (node.durationUs)
-    return {*node.durationUs, Origin::Measured, "in the file"};
+    return {*node.durationUs, Origin::Given, "in the file"};
   Estimate result = unscaled(dag, node);
   result.us *= node.timeFactor;
   return result;
@@ -381,6 +369,10 @@ std::vector<NcclTime> TopologyEstimator::algorithms(const Dag &dag,
 
 double TopologyEstimator::durationUs(const Dag &dag, NodeId node) const {
   return estimate(dag, node).us;
+}
+
+Origin TopologyEstimator::origin(const Dag &dag, NodeId node) const {
+  return estimate(dag, node).origin;
 }
 
 } // namespace mgpu::planner

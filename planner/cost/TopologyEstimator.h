@@ -15,10 +15,6 @@
 
 namespace mgpu::planner {
 
-/// What the model rests on.
-enum class Origin : uint8_t { Measured, Published, Assumed };
-std::string_view toString(Origin origin);
-
 struct Coefficient {
   std::string name, unit;
   double value = 0;
@@ -55,6 +51,7 @@ public:
       bool choosesAlgorithms = true);
 
   double durationUs(const Dag &dag, NodeId node) const override;
+  Origin origin(const Dag &dag, NodeId node) const override;
   std::string name() const override;
   Estimate estimate(const Dag &dag, NodeId node) const;
   /// A collective of `ranks` >= 2, `ranks / nodes` on each node.

@@ -18,7 +18,7 @@ namespace {
 class Parser {
 public:
   Parser(std::string_view text, const BlobReader &blobs)
-      : lines("program", text), blobs(blobs) {}
+      : text(text), lines("program", text), blobs(blobs) {}
 
   Result<Program> run();
 
@@ -45,6 +45,10 @@ private:
   /// What may follow within a node, in this order.
   enum class Part { None, Node, Work, Use, After };
 
+  /// Nodes are large, and a vector that grows has them twice.
+  void makeRoom();
+
+  const std::string_view text;
   LineSource lines;
   const BlobReader &blobs;
   Program program;
@@ -432,8 +436,18 @@ Result<void> Parser::parseLine(LineReader &line, std::string_view head) {
   return line.bad(fmt::format("unexpected \"{}\"", head.substr(0, 40)));
 }
 
+void Parser::makeRoom() {
+  static constexpr std::string_view node = "\nnode ";
+  size_t count = 0;
+  for (size_t at = text.find(node); at != std::string_view::npos;
+       at = text.find(node, at + node.size()))
+    ++count;
+  program.dag.nodes.reserve(count);
+}
+
 Result<Program> Parser::run() {
   MGPU_TRY(parseHeader());
+  makeRoom();
   for (;;) {
     LineReader line = lines.next();
     std::string_view head = line.word();

@@ -29,18 +29,12 @@ HostScope::HostScope(RecorderOptions options)
 
 /// The work of a pipeline that a location names.
 static std::optional<PipelinePart> partOf(Location location) {
-  std::optional<PipelinePart> part;
-  location->walk([&](Location inner) {
-    auto fused = dyn_cast<FusedLoc>(inner);
-    auto work = fused ? dyn_cast_or_null<mpmd::WorkAttr>(fused.getMetadata())
-                      : mpmd::WorkAttr();
-    if (!work)
-      return WalkResult::advance();
-    part = {PipelinePart::Kind(work.getKind()), uint32_t(work.getMicrobatch()),
-            uint32_t(work.getStage())};
-    return WalkResult::interrupt();
-  });
-  return part;
+  mpmd::WorkAttr work = mpmd::workAt(location);
+  if (!work)
+    return std::nullopt;
+  return PipelinePart{PipelinePart::Kind(work.getKind()),
+                      uint32_t(work.getMicrobatch()),
+                      uint32_t(work.getStage())};
 }
 
 Place HostScope::placeOf(Location location) {

@@ -3,6 +3,10 @@
 // mgpu.launch: the kernel, its shape, and the bytes it touches.
 #include "planner/import/Commands.h"
 
+#include "dialect/mpmd/MpmdDialect.h"
+
+#include <utility>
+
 namespace mgpu::planner {
 
 using namespace mlir;
@@ -84,12 +88,35 @@ Result<void> Commands::addUses(ir::LaunchOp op, KernelSummary summary,
   return {};
 }
 
-LaunchUse Commands::turnOf(DeviceId device) {
+/// Which one of two works that run as one a launch belongs to; 0 if neither.
+static int64_t halfOf(Location location) {
+  mpmd::WorkAttr work = mpmd::workAt(location);
+  return work ? work.getHalf() : 0;
+}
+
+llvm::SmallVector<LaunchUse, 2> Commands::turnOf(DeviceId device,
+                                                 int64_t half) {
   auto [at, isNew] = turns.try_emplace(device);
+  Turns &mine = at->second;
   if (isNew)
-    at->second = recorder.addBuffer("turn", device, BufferRole::Temporary,
-                                    ElementType::I8, {1});
-  return {{at->second, Box::flat(0, 1), /*reads=*/false, /*writes=*/true}};
+    mine.buffer = recorder.addBuffer("turn", device, BufferRole::Temporary,
+                                     ElementType::I8, {4});
+  auto use = [&](int64_t first, int64_t count, bool writes) {
+    return LaunchUse{
+        {mine.buffer, Box::flat(first, count), /*reads=*/!writes, writes}};
+  };
+  const int64_t before = std::exchange(mine.half, half);
+  if (half == 0)
+    return {use(0, 4, /*writes=*/true)};
+  if (before == 0 || (half == 1 && before == 2)) {
+    mine.followsPair = before != 0;
+    mine.pair = 1 - mine.pair;
+  }
+  llvm::SmallVector<LaunchUse, 2> uses = {
+      use(2 * mine.pair + half - 1, 1, /*writes=*/true)};
+  if (mine.followsPair)
+    uses.push_back(use(2 - 2 * mine.pair, 2, /*writes=*/false));
+  return uses;
 }
 
 Result<void> Commands::issue(ir::LaunchOp op) {
@@ -147,7 +174,7 @@ Result<void> Commands::issue(ir::LaunchOp op) {
           Box::flat(0, int64_t(recorder.dag().buffer(parameter).sizeBytes)),
           /*reads=*/true, /*writes=*/false}});
   if (op->getParentOfType<func::FuncOp>()->hasAttr("mgpu.in_order"))
-    launch.uses.push_back(turnOf(device));
+    llvm::append_range(launch.uses, turnOf(device, halfOf(op.getLoc())));
   MGPU_TRY_ASSIGN(auto site, host.siteOf(op, op.getStream()));
   return recorder.launch(std::move(launch), site);
 }

@@ -5,6 +5,7 @@
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/Twine.h"
+#include "llvm/Support/MathExtras.h"
 
 #include <initializer_list>
 
@@ -55,9 +56,55 @@ std::string respellLine(StringRef line, const Spelling &spelling) {
   return "";
 }
 
-} // namespace
+/// The elements of `tensor<2x3xi1>` that `type` begins with; 0 for another
+/// type.
+uint64_t booleansOf(StringRef type) {
+  if (!type.consume_front("tensor<"))
+    return 0;
+  uint64_t count = 1, size = 0;
+  while (!type.consumeInteger(10, size)) {
+    count = llvm::SaturatingMultiply(count, size);
+    if (!type.consume_front("x"))
+      return 0;
+  }
+  return type.starts_with("i1>") ? count : 0;
+}
 
-Respelled respell(StringRef text) {
+/// The digits of a byte for each element as those of a bit for each.
+std::string packed(StringRef digits) {
+  std::string bytes((digits.size() / 2 + 7) / 8, '\0');
+  for (size_t k = 0; k < digits.size() / 2; ++k)
+    if (digits.substr(2 * k, 2) != "00")
+      bytes[k / 8] = char(bytes[k / 8] | 1 << k % 8);
+  return llvm::toHex(bytes);
+}
+
+/// Empty where no constant of i1 has a byte for each element.
+std::string packBooleans(StringRef text) {
+  constexpr StringRef opening = "dense<\"0x";
+  std::string made;
+  size_t copied = 0;
+  for (size_t at = text.find(opening); at != StringRef::npos;
+       at = text.find(opening, at + 1)) {
+    const size_t begin = at + opening.size();
+    StringRef rest = text.substr(begin);
+    StringRef digits = rest.take_while(llvm::isHexDigit);
+    rest = rest.drop_front(digits.size());
+    if (!rest.consume_front("\">"))
+      continue;
+    rest = rest.ltrim();
+    if (!rest.consume_front(":") || digits.size() < 4 ||
+        digits.size() % 2 != 0 || booleansOf(rest.ltrim()) != digits.size() / 2)
+      continue;
+    made += text.slice(copied, begin);
+    made += packed(digits);
+    copied = begin + digits.size();
+  }
+  return copied == 0 ? "" : made + text.substr(copied).str();
+}
+
+/// Operations of the gpu dialect.
+Respelled respellOperations(StringRef text) {
   Respelled made;
   if (!text.contains("\"gpu."))
     return made;
@@ -76,6 +123,16 @@ Respelled respell(StringRef text) {
   }
   if (made.lines.empty())
     made.text.clear();
+  return made;
+}
+
+} // namespace
+
+Respelled respell(StringRef text) {
+  Respelled made = respellOperations(text);
+  std::string other = packBooleans(made.text.empty() ? text : made.text);
+  if (!other.empty())
+    made.text = std::move(other);
   return made;
 }
 

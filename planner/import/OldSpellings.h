@@ -9,15 +9,15 @@
 
 namespace mgpu::planner {
 
-/// A text whose operations of the gpu dialect are spelled as in 2019
-/// (`"gpu.thread_id"() {dimension = "x"}`, `{op = "add"}`), as MLIR spells them
-/// now. Lines stay where they are.
+/// A text as MLIR spells it now. Operations of the gpu dialect may be spelled
+/// as in 2019 (`"gpu.thread_id"() {dimension = "x"}`, `{op = "add"}`), and
+/// constants of i1 in hexadecimal with a byte for each element. Lines stay
+/// where they are.
 struct Respelled {
-  std::string text;
-  std::vector<unsigned> lines; ///< that changed, from 1 on
+  std::string text;            ///< empty where nothing changes
+  std::vector<unsigned> lines; ///< with operations that changed, from 1 on
 };
 
-/// Nothing changes where `lines` of the result is empty; `text` is then, too.
 Respelled respell(llvm::StringRef text);
 
 } // namespace mgpu::planner

@@ -2,6 +2,7 @@
 //
 // Parsing with names: MLIR forgets SSA names, but users know their buffers and
 // arguments by them.
+#include "planner/import/ArgumentShardings.h"
 #include "planner/import/BuildDag.h"
 #include "planner/import/CheckText.h"
 #include "planner/import/MeshNames.h"
@@ -144,6 +145,34 @@ lowerTensors(ModuleOp module, const conversion::SpmdPipelineOptions &options) {
   return failure(failed(bufferizing.run(module)) || failed(verify(module)));
 }
 
+/// Makes launches of all device work. What was made of tensors is verified at
+/// the end alone.
+static LogicalResult
+makeLaunches(ModuleOp module, const conversion::LaunchPipelineOptions &options,
+             bool isMade) {
+  PassManager passes(module.getContext());
+  passes.enableVerifier(!isMade);
+  conversion::buildLaunchPipeline(passes, options);
+  return failure(failed(passes.run(module)) ||
+                 (isMade && failed(verify(module))));
+}
+
+/// What the caller says of the grid and the arguments.
+static Result<void> applyShardings(ParsedProgram &program, func::FuncOp entry,
+                                   const ParseOptions &options) {
+  if (!options.grid.empty())
+    MGPU_TRY(setGrid(*program.module, options.grid));
+  if (!entry || entry.isExternal())
+    return {};
+  program.shardings = shardingsOf(*program.module, entry);
+  if (program.shardings.grid.empty())
+    return {};
+  setSplits(entry, options.splits);
+  if (options.keepText)
+    program.shardings.text = programText(*program.module);
+  return {};
+}
+
 /// Runs the passes of dialect/conversion.
 static Result<ParsedProgram> lower(OwningOpRef<ModuleOp> module,
                                    const ParseOptions &options) {
@@ -153,6 +182,7 @@ static Result<ParsedProgram> lower(OwningOpRef<ModuleOp> module,
   MGPU_TRY(checkMeshNames(*module, entry, options.meshes));
   MGPU_TRY(checkSchedule(entry, options.schedule, options.remat));
   ParsedProgram program{std::move(module), {}};
+  MGPU_TRY(applyShardings(program, entry, options));
   program.meshes = meshesOf(entry);
   MLIRContext &context = *program.module->getContext();
   remark::RemarkCategories categories;
@@ -175,12 +205,13 @@ static Result<ParsedProgram> lower(OwningOpRef<ModuleOp> module,
     }
     return failure(); // on to handlers made before it
   });
-  PassManager passes(&context);
   LogicalResult result = success();
   if (conversion::hasSchedule(*program.module))
     result = conversion::applySchedule(*program.module);
   const bool isGpu = conversion::isGpuProgram(*program.module, options.entry);
-  if (succeeded(result) && entry && conversion::isTensorProgram(entry)) {
+  const bool isTensor =
+      succeeded(result) && entry && conversion::isTensorProgram(entry);
+  if (isTensor) {
     foldScalars(entry, options.scalars, options.roles);
     conversion::SpmdPipelineOptions spmd;
     spmd.entry = options.entry;
@@ -198,15 +229,16 @@ static Result<ParsedProgram> lower(OwningOpRef<ModuleOp> module,
     conversion::GpuPipelineOptions gpu;
     gpu.entry = options.entry;
     gpu.devices = options.devices;
+    PassManager passes(&context);
     conversion::buildGpuPipeline(passes, gpu);
+    result = passes.run(*program.module);
   }
   conversion::LaunchPipelineOptions pipeline;
   pipeline.entry = options.entry;
   pipeline.fuse = options.fuse;
   pipeline.products = options.products;
-  conversion::buildLaunchPipeline(passes, pipeline);
   if (succeeded(result))
-    result = passes.run(*program.module);
+    result = makeLaunches(*program.module, pipeline, isTensor);
   context.setRemarkEngine(nullptr);
   if (failed(result))
     return fail(std::move(error));
@@ -307,7 +339,7 @@ Result<ParsedProgram> parseProgram(const std::string &path,
   text = file->getBuffer();
   MGPU_TRY(checkProgramText({text.data(), text.size()}, path));
   const Respelled respelled = respell(text);
-  if (!respelled.lines.empty())
+  if (!respelled.text.empty())
     file = llvm::MemoryBuffer::getMemBufferCopy(respelled.text, path);
   sources.AddNewSourceBuffer(std::move(file), llvm::SMLoc());
   for (unsigned line : respelled.lines)

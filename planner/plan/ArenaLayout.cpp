@@ -24,11 +24,19 @@ static uint64_t aligned(uint64_t bytes) {
 
 namespace {
 
+/// The last step of a stream that uses a buffer, as the stream's count of them.
+struct LastUse {
+  uint32_t stream, count;
+};
+
 /// Bytes no live buffer holds, and who held them last; nobody where all that is
-/// to come follows that.
+/// to come follows that. One of the owner's last uses stands here as well, for
+/// each take() looks at all ranges, and most owners have no other.
 struct FreeRange {
   uint64_t begin, size;
   uint32_t owner;
+  LastUse first;
+  bool isOnly; ///< the owner has no last use but `first`
   uint64_t end() const { return begin + size; }
 };
 constexpr uint32_t nobody = UINT32_MAX;
@@ -78,7 +86,7 @@ struct DeviceArena {
 enum class Fit : uint8_t { Smallest, Ends };
 
 class Layouter {
-  using LastUses = std::vector<std::pair<uint32_t, uint32_t>>;
+  using LastUses = std::vector<LastUse>;
 
 public:
   Layouter(const Plan &plan, const Dag &dag, Fit fit)
@@ -177,10 +185,11 @@ private:
   void release(uint32_t id) {
     DeviceArena &arena = arenaOf(id);
     uint64_t size = aligned(dag.buffers[id].sizeBytes);
-    arena.freeRanges.insert(rangeFrom(arena, offsets[id]),
-                            {offsets[id], size, id});
-    arena.live -= size;
     noteLastUses(id);
+    arena.freeRanges.insert(rangeFrom(arena, offsets[id]),
+                            {offsets[id], size, id, lastUsesOf[id].front(),
+                             lastUsesOf[id].size() == 1});
+    arena.live -= size;
   }
 
   /// For each stream, how many of its steps are before every use of the buffer.
@@ -197,28 +206,30 @@ private:
     return done;
   }
 
-  /// Per stream in use, the last of the buffer's steps, as (stream, count).
+  /// Per stream in use, the last of the buffer's steps.
   void noteLastUses(uint32_t id) {
     LastUses &last = lastUsesOf[id];
     for (uint32_t step : stepsOf[id]) {
       uint32_t stream = clocks.home(step), count = clocks.count(step);
       auto it = std::find_if(last.begin(), last.end(),
-                             [&](auto &use) { return use.first == stream; });
+                             [&](auto &use) { return use.stream == stream; });
       if (it == last.end())
-        last.emplace_back(stream, count);
+        last.push_back({stream, count});
       else
-        it->second = std::max(it->second, count);
+        it->count = std::max(it->count, count);
     }
   }
 
   /// `done` by stream.
-  bool mayFollow(std::span<const uint32_t> done, uint32_t owner) const {
-    if (owner == nobody)
+  bool mayFollow(std::span<const uint32_t> done, const FreeRange &range) const {
+    if (range.owner == nobody)
       return true;
-    for (auto [stream, count] : lastUsesOf[owner])
-      if (done[stream] < count)
-        return false;
-    return true;
+    if (done[range.first.stream] < range.first.count)
+      return false;
+    return range.isOnly ||
+           std::ranges::all_of(lastUsesOf[range.owner], [&](LastUse use) {
+             return done[use.stream] >= use.count;
+           });
   }
 
   /// Joins free ranges that any buffer may have from a step on.
@@ -229,7 +240,7 @@ private:
     const std::span<const uint32_t> floor = floors.at(step);
     size_t kept = 0;
     for (FreeRange range : arena.freeRanges) {
-      if (mayFollow(floor, range.owner))
+      if (mayFollow(floor, range))
         range.owner = nobody;
       FreeRange *before = kept > 0 ? &arena.freeRanges[kept - 1] : nullptr;
       if (before && range.owner == nobody && before->owner == nobody &&
@@ -268,7 +279,7 @@ private:
                                   : best != UINT64_MAX && !isBrief(id);
     };
     for (const FreeRange &range : arena.freeRanges) {
-      bool usable = mayFollow(done, range.owner);
+      bool usable = mayFollow(done, range);
       if (!usable || range.begin != runEnd) {
         closeRun();
         if (isFound())
@@ -303,10 +314,15 @@ private:
     auto last = first;
     std::vector<FreeRange> left; // at most what is before and what is behind
     for (; last != ranges.end() && last->begin < end; ++last) {
+      auto keep = [&](uint64_t from, uint64_t to) {
+        left.push_back(*last);
+        left.back().begin = from;
+        left.back().size = to - from;
+      };
       if (last->begin < begin)
-        left.push_back({last->begin, begin - last->begin, last->owner});
+        keep(last->begin, begin);
       if (last->end() > end)
-        left.push_back({end, last->end() - end, last->owner});
+        keep(end, last->end());
     }
     ranges.insert(ranges.erase(first, last), left.begin(), left.end());
   }
@@ -330,9 +346,13 @@ private:
 
 } // namespace
 
-ArenaLayout layoutArena(const Plan &plan, const Dag &dag) {
+ArenaLayout layoutArena(const Plan &plan, const Dag &dag, uint64_t enough) {
   ArenaLayout layout = Layouter(plan, dag, Fit::Smallest).run();
-  if (layout.arenaBytes == layout.lowerBoundBytes)
+  bool isEnough = true;
+  for (size_t d = 0; d < layout.arenaBytes.size(); ++d)
+    isEnough = isEnough && layout.arenaBytes[d] <=
+                               std::max(enough, layout.lowerBoundBytes[d]);
+  if (isEnough)
     return layout;
   const ArenaLayout other = Layouter(plan, dag, Fit::Ends).run();
   // Each device has the smaller of its two arenas.

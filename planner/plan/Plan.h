@@ -8,6 +8,7 @@
 
 #include "planner/dag/CollectiveAlgorithm.h"
 #include "planner/dag/Dag.h"
+#include "planner/dag/Origin.h"
 
 #include <optional>
 #include <string>
@@ -35,6 +36,7 @@ struct PlanStep {
   std::vector<NodeId> waits; ///< nodes of other streams it waits for, ascending
   double startUs = 0;        ///< predicted
   double durationUs = 0;     ///< predicted
+  Origin origin = Origin::Assumed; ///< of the duration
   /// How NCCL does a collective fastest by the model, where the model says.
   std::optional<CollectiveAlgorithm> algorithm = std::nullopt;
 };
@@ -53,13 +55,14 @@ enum class BoundArgument : uint8_t {
   CriticalPath, ///< the longest path
   StreamHeads,  ///< one node, and what must run before and after it
   StreamSet,    ///< nodes of one resource that share a head and a tail
+  Memory,       ///< what is live, for how long, in the memory of one device
   Search,       ///< an exhaustive search; its decisions are the witness
 };
 inline constexpr std::array allBoundArguments = {
-    BoundArgument::Work, BoundArgument::CriticalPath,
+    BoundArgument::Work,        BoundArgument::CriticalPath,
     BoundArgument::StreamHeads, BoundArgument::StreamSet,
-    BoundArgument::Search};
-/// "work", "path", "heads", "set", "search"; "" of Unknown.
+    BoundArgument::Memory,      BoundArgument::Search};
+/// "work", "path", "heads", "set", "memory", "search"; "" of Unknown.
 std::string_view toString(BoundArgument argument);
 
 struct Plan {
@@ -70,6 +73,9 @@ struct Plan {
   std::vector<std::string> transforms;
   uint32_t numDevices = 0;
   uint32_t streamsPerDevice = 1;
+  /// What an arena and the resident bytes may take together, of each device;
+  /// the bound may rest on it. Without a limit UINT64_MAX.
+  uint64_t memoryBytes = UINT64_MAX;
   std::vector<PlanStep> steps;       ///< creation order, a topological order;
                                      ///< order within a stream = this order
   std::vector<Placement> placements; ///< every buffer of arenas, by BufferId

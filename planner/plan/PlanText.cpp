@@ -2,26 +2,29 @@
 //
 // The text form of a plan, one fact per line:
 //
-//   mgpu-plan 3
+//   mgpu-plan 4
 //   scheduler "list"
 //   model "frozen durations"
 //   transforms copies bucket     what was done to the DAG first; may be absent
 //   devices 2
 //   streams 4
+//   memory 80000000000         the limit of each device; may be absent
 //   makespan 12.5
 //   bound 11 by path             what proves it may be absent
 //   arena 0 1024                 device, bytes; one line per device
 //   place 3 "x" at 256           buffer, its name, offset
-//   step 7 "saxpy" on 0.1 start 1.5 for 2 after 3 4
+//   step 7 "saxpy" on 0.1 start 1.5 for 2 measured after 3 4
 //   step 8 "sum" on 0.2 1.2 by tree LL128 start 3.5 for 9
 //   end
 //
 // A stream is device.stream, `host.0` on the host. `by` is NCCL's algorithm and
 // protocol, where one was chosen; version 1 had none. Version 2 did not say
-// what proves the bound. `after` lists waits. Names repeat what the DAG says,
-// so that a plan read against another DAG is refused. Numbers are the shortest
-// text that reads back to the same double. Blank lines and lines that start
-// with # are skipped.
+// what proves the bound, version 3 neither the memory nor what a duration rests
+// on, which is `measured`, `published`, `given` or, where
+// nothing is said, assumed. `after` lists waits. Names repeat what the DAG
+// says, so that a plan read against another DAG is refused. Numbers are the
+// shortest text that reads back to the same double. Blank lines and lines that
+// start with # are skipped.
 
 #include "planner/plan/Plan.h"
 
@@ -44,6 +47,8 @@ std::string_view toString(BoundArgument argument) {
     return "heads";
   case BoundArgument::StreamSet:
     return "set";
+  case BoundArgument::Memory:
+    return "memory";
   case BoundArgument::Search:
     return "search";
   }
@@ -75,7 +80,7 @@ static std::string streamText(PlanStream stream) {
 }
 
 std::string toText(const Plan &plan, const Dag &dag) {
-  std::string out = "mgpu-plan 3\n";
+  std::string out = "mgpu-plan 4\n";
   auto append = [&out](const std::string &text) { out += text; };
   append(fmt::format("scheduler {}\nmodel {}\n", quoteText(plan.scheduler),
                      quoteText(plan.model)));
@@ -83,6 +88,8 @@ std::string toText(const Plan &plan, const Dag &dag) {
     append(fmt::format("transforms {}\n", fmt::join(plan.transforms, " ")));
   append(fmt::format("devices {}\nstreams {}\n", plan.numDevices,
                      plan.streamsPerDevice));
+  if (plan.memoryBytes != UINT64_MAX)
+    append(fmt::format("memory {}\n", plan.memoryBytes));
   append(fmt::format("makespan {}\nbound {}", numberText(plan.makespanUs),
                      numberText(plan.lowerBoundUs)));
   if (plan.boundBy != BoundArgument::Unknown)
@@ -104,6 +111,8 @@ std::string toText(const Plan &plan, const Dag &dag) {
                          toString(step.algorithm->protocol)));
     append(fmt::format(" start {} for {}", numberText(step.startUs),
                        numberText(step.durationUs)));
+    if (step.origin != Origin::Assumed)
+      append(fmt::format(" {}", toString(step.origin)));
     if (!step.waits.empty())
       out += " after";
     for (NodeId wait : step.waits)
@@ -158,10 +167,10 @@ private:
     LineReader line = lines.next();
     MGPU_TRY(line.keyword("mgpu-plan"));
     MGPU_TRY_ASSIGN(uint32_t version, line.integer<uint32_t>("version number"));
-    if (version < 1 || version > 3) {
+    if (version < 1 || version > 4) {
       Error error =
           line.bad(fmt::format("the plan has version {}; this program "
-                               "reads versions 1 to 3",
+                               "reads versions 1 to 4",
                                version))
               .value();
       error.kind = ErrorKind::Unsupported;
@@ -190,6 +199,7 @@ private:
                               "program has {}",
                               lines.number(), plan.numDevices, dag.numDevices));
     MGPU_TRY_ASSIGN(plan.streamsPerDevice, countLine("streams"));
+    MGPU_TRY(parseMemory());
     MGPU_TRY_ASSIGN(plan.makespanUs, timeLine("makespan"));
     MGPU_TRY(parseBound());
     for (uint32_t device = 0; device < plan.numDevices; ++device) {
@@ -204,7 +214,19 @@ private:
       plan.arenaBytes.push_back(bytes);
       MGPU_TRY(line.expectEnd());
     }
+    plan.steps.reserve(dag.nodes.size());
     return {};
+  }
+
+  Result<void> parseMemory() {
+    LineSource after = lines;
+    LineReader line = after.next();
+    if (line.peek() != "memory")
+      return {};
+    lines = after;
+    (void)line.word();
+    MGPU_TRY_ASSIGN(plan.memoryBytes, line.integer<uint64_t>("byte count"));
+    return line.expectEnd();
   }
 
   Result<void> parseBound() {
@@ -220,7 +242,7 @@ private:
         plan.boundBy = argument;
     if (plan.boundBy == BoundArgument::Unknown)
       return line.bad(fmt::format("\"{}\" does not prove a bound; write work, "
-                                  "path, heads or set",
+                                  "path, heads, set, memory or search",
                                   word.substr(0, 40)));
     return line.expectEnd();
   }
@@ -327,6 +349,12 @@ private:
     MGPU_TRY_ASSIGN(step.startUs, line.number("time in microseconds"));
     MGPU_TRY(line.keyword("for"));
     MGPU_TRY_ASSIGN(step.durationUs, line.number("time in microseconds"));
+    for (Origin origin : allOrigins)
+      if (line.peek() == toString(origin)) {
+        step.origin = origin;
+        (void)line.word();
+        break;
+      }
     if (!line.atEnd())
       MGPU_TRY(line.keyword("after"));
     while (!line.atEnd()) {

@@ -2,6 +2,7 @@
 #include "planner/record/BuilderRecording.h"
 
 #include <set>
+#include <tuple>
 
 namespace mgpu::planner {
 
@@ -9,12 +10,21 @@ BuilderRecording::BuilderRecording(const ProgramBuilder &builder)
     : builder(builder),
       recorder({.name = builder.name, .numDevices = builder.numDevices}) {}
 
-Place BuilderRecording::placeOf(const std::string &text) {
-  if (text.empty())
+bool ProgramBuilder::Where::operator<(const Where &other) const {
+  auto key = [](const Where &where) {
+    const PipelinePart part = where.part.value_or(PipelinePart{});
+    return std::tuple(std::string_view(where.text), where.part.has_value(),
+                      part.kind, part.microbatch, part.stage);
+  };
+  return key(*this) < key(other);
+}
+
+Place BuilderRecording::placeOf(const ProgramBuilder::Where &where) {
+  if (where.text.empty() && !where.part)
     return {};
-  auto [at, isNew] = places.try_emplace(text);
+  auto [at, isNew] = places.try_emplace(where);
   if (isNew)
-    at->second = recorder.place(text);
+    at->second = recorder.place(where.text, where.part);
   return at->second;
 }
 
@@ -89,8 +99,9 @@ Result<void> BuilderRecording::addUse(const BuiltArgument &argument,
   if (argument.isPassed)
     launch.arguments.push_back({view.buffer, view.offset * width});
   if (argument.reads || argument.writes)
-    launch.uses.push_back({{view.buffer, boxOf(view, uint32_t(width)),
-                            argument.reads, argument.writes}});
+    launch.uses.push_back({.use = {view.buffer, boxOf(view, uint32_t(width)),
+                                   argument.reads, argument.writes},
+                           .mostBytes = argument.mostBytes});
   return {};
 }
 

@@ -28,7 +28,7 @@ private:
                       size_t rank, Place place);
   Result<void> addUse(const BuiltArgument &argument, LaunchSpec &launch,
                       Place place);
-  Place placeOf(const std::string &text);
+  Place placeOf(const ProgramBuilder::Where &where);
   View viewOf(const BuiltView &view) const;
   KernelId kernelOf(BuiltKernel kernel);
 
@@ -37,7 +37,7 @@ private:
   std::vector<BufferId> ids;                      ///< by BuiltBuffer
   std::vector<std::optional<KernelId>> kernelIds; ///< by BuiltKernel
   std::map<std::vector<DeviceId>, uint32_t> communicators;
-  std::map<std::string, Place> places;
+  std::map<ProgramBuilder::Where, Place> places;
   std::vector<std::pair<BufferId, std::string>> results;
 };
 

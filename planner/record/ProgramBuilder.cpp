@@ -20,7 +20,7 @@ ProgramBuilder::~ProgramBuilder() = default;
 
 tl::unexpected<Error> ProgramBuilder::refuse(std::string text,
                                              ErrorKind kind) const {
-  return fail(kind, (currentPlace.empty() ? "" : currentPlace + ": ") +
+  return fail(kind, (current.text.empty() ? "" : current.text + ": ") +
                         std::move(text));
 }
 
@@ -88,15 +88,24 @@ Result<BuiltBuffer> ProgramBuilder::addBuffer(BuiltBufferSpec spec) {
     return wrong("has a name that reads as the number of an argument");
   const BuiltBuffer id{uint32_t(buffers.size())};
   buffers.push_back({std::move(spec), uint64_t(*bytes), {}});
-  // Inside a loop it is declared before the loop.
-  std::shared_ptr<Loop> around = std::move(open);
-  Result<void> added = add({currentPlace, id});
-  open = std::move(around);
-  if (!added) {
+  if (Result<void> added = declare({current, id}); !added) {
     buffers.pop_back();
     return fail(std::move(added.error()));
   }
   return id;
+}
+
+/// Memory of a device that is declared inside a loop is each trip's own; all
+/// else is declared before the loop.
+Result<void> ProgramBuilder::declare(Call buffer) {
+  const BuiltBufferSpec &spec =
+      buffers[std::get<BuiltBuffer>(buffer.what).value].spec;
+  if (spec.kind == BuiltKind::Temporary && !spec.device.isHost())
+    return add(std::move(buffer));
+  std::shared_ptr<Loop> around = std::move(open);
+  Result<void> added = add(std::move(buffer));
+  open = std::move(around);
+  return added;
 }
 
 Result<BuiltView> ProgramBuilder::whole(BuiltBuffer buffer) const {
@@ -178,7 +187,7 @@ Result<void> ProgramBuilder::takeParameters(const BuiltLaunch &launch) {
   }
   file.parameters = std::move(given);
   kernel.numArguments = uint32_t(file.parameters.size());
-  kernel.location = currentPlace;
+  kernel.location = current.text;
   Sha256 hash;
   hash.addField("mgpu built kernel 1").addField(JsonFields::text(file));
   hash.addField(file.text).addField(file.host);
@@ -268,7 +277,7 @@ Result<void> ProgramBuilder::launch(BuiltLaunch launch) {
   const bool isFirst = !hasParameters[launch.kernel.value];
   MGPU_TRY(takeParameters(launch));
   const BuiltKernel kernel = launch.kernel;
-  Result<void> added = add({currentPlace, std::move(launch)});
+  Result<void> added = add({current, std::move(launch)});
   if (!added && isFirst) {
     kernels[kernel.value] = before;
     hasParameters[kernel.value] = false;
@@ -280,14 +289,14 @@ Result<void> ProgramBuilder::copy(BuiltView destination, BuiltView source,
                                   std::string name) {
   MGPU_TRY(checkView(destination));
   MGPU_TRY(checkView(source));
-  return add({currentPlace, Copy{std::move(destination), std::move(source),
-                                 name.empty() ? "copy" : std::move(name)}});
+  return add({current, Copy{std::move(destination), std::move(source),
+                            name.empty() ? "copy" : std::move(name)}});
 }
 
 Result<void> ProgramBuilder::fill(BuiltView view,
                                   std::vector<std::byte> element) {
   MGPU_TRY(checkView(view));
-  return add({currentPlace, Fill{std::move(view), std::move(element)}});
+  return add({current, Fill{std::move(view), std::move(element)}});
 }
 
 Result<void> ProgramBuilder::collective(BuiltCollective call) {
@@ -314,7 +323,7 @@ Result<void> ProgramBuilder::collective(BuiltCollective call) {
                                 fmt::join(call.receive[rank].sizes, ", ")),
                     ErrorKind::Invalid);
   }
-  return add({currentPlace, std::move(call)});
+  return add({current, std::move(call)});
 }
 
 Result<BuiltBuffer> ProgramBuilder::beginLoop(uint64_t trips, int64_t first,
@@ -333,25 +342,72 @@ Result<BuiltBuffer> ProgramBuilder::beginLoop(uint64_t trips, int64_t first,
   spec.kind = BuiltKind::Temporary;
   spec.elementType = ElementType::I64;
   buffers.push_back({std::move(spec), 8, Declared::State::LoopValue});
-  open =
-      std::make_shared<Loop>(Loop{trips, first, step, value, currentPlace, {}});
+  open = std::make_shared<Loop>(Loop{trips, first, step, value, current, {}});
   return value;
 }
 
-Result<void> ProgramBuilder::dropLoop() {
+Result<std::shared_ptr<ProgramBuilder::Loop>> ProgramBuilder::closeLoop() {
   if (!open)
     return refuse("there is no loop to end");
   buffers[open->value.value].state = Declared::State::OldLoopValue;
-  open = nullptr;
+  return std::exchange(open, nullptr);
+}
+
+std::set<uint32_t> ProgramBuilder::usesOf(const std::vector<Call> &calls) {
+  std::set<uint32_t> used;
+  auto use = [&](const BuiltView &view) { used.insert(view.buffer.value); };
+  for (const Call &call : calls) {
+    if (auto *launch = std::get_if<BuiltLaunch>(&call.what)) {
+      for (const BuiltArgument &argument : launch->arguments)
+        if (auto *view = std::get_if<BuiltView>(&argument.value))
+          use(*view);
+    } else if (auto *copy = std::get_if<Copy>(&call.what)) {
+      use(copy->destination), use(copy->source);
+    } else if (auto *fill = std::get_if<Fill>(&call.what)) {
+      use(fill->view);
+    } else if (auto *collective = std::get_if<BuiltCollective>(&call.what)) {
+      std::ranges::for_each(collective->send, use);
+      std::ranges::for_each(collective->receive, use);
+    }
+  }
+  return used;
+}
+
+/// Takes the declarations of buffers that are not in `used` out of a loop.
+std::vector<ProgramBuilder::Call>
+ProgramBuilder::takeBuffers(Loop &loop, const std::set<uint32_t> &used) {
+  std::vector<Call> kept, taken;
+  for (Call &call : loop.body) {
+    auto *buffer = std::get_if<BuiltBuffer>(&call.what);
+    const bool stays = !buffer || used.contains(buffer->value);
+    (stays ? kept : taken).push_back(std::move(call));
+  }
+  loop.body = std::move(kept);
+  return taken;
+}
+
+/// The caller has the numbers of these, also where the loop is gone.
+Result<void> ProgramBuilder::addAll(std::vector<Call> buffers) {
+  for (Call &buffer : buffers)
+    MGPU_TRY(add(std::move(buffer)));
   return {};
 }
 
+Result<void> ProgramBuilder::dropLoop() {
+  MGPU_TRY_ASSIGN(std::shared_ptr<Loop> loop, closeLoop());
+  return addAll(takeBuffers(*loop, {}));
+}
+
 Result<void> ProgramBuilder::endLoop() {
-  std::shared_ptr<Loop> loop = open;
-  MGPU_TRY(dropLoop());
-  MGPU_TRY(add({loop->place, loop}));
+  MGPU_TRY_ASSIGN(std::shared_ptr<Loop> loop, closeLoop());
+  std::vector<Call> unused = takeBuffers(*loop, usesOf(loop->body));
+  if (Result<void> added = add({loop->place, loop}); !added) {
+    MGPU_TRY(addAll(takeBuffers(*loop, {})));
+    MGPU_TRY(addAll(std::move(unused)));
+    return added;
+  }
   hasLoop = true;
-  return {};
+  return addAll(std::move(unused));
 }
 
 //===----------------------------------------------------------------------===//

@@ -18,6 +18,7 @@
 #include "planner/record/Recorder.h"
 
 #include <memory>
+#include <set>
 
 namespace mgpu::planner {
 
@@ -32,7 +33,8 @@ struct BuiltKernel {
 enum class BuiltKind : uint8_t {
   Argument,  ///< the caller's, on the host
   Result,    ///< made by the program, on the host
-  Temporary, ///< on a device or the host, within a replay
+  Temporary, ///< on a device or the host, within a replay; on a device within
+             ///< a trip where it is declared inside a loop
   Resident,  ///< on a device, across replays; 0 in the beginning
   Constant,  ///< on the host, with contents
   External,  ///< the caller's, on a device
@@ -68,6 +70,9 @@ struct BuiltArgument {
   bool reads = false, writes = false;
   /// Else it only says what the kernel touches through another argument.
   bool isPassed = true;
+  /// No more bytes of the view are touched, as of a table in which it looks
+  /// something up.
+  uint64_t mostBytes = UINT64_MAX;
 };
 
 struct BuiltLaunch {
@@ -99,7 +104,9 @@ public:
   ~ProgramBuilder();
 
   /// Where later calls stand, as "step.py:12", for messages and reports.
-  void setPlace(std::string place) { currentPlace = std::move(place); }
+  void setPlace(std::string place) { current.text = std::move(place); }
+  /// What later calls compute of a pipeline, for reports; nullopt: nothing.
+  void setPart(std::optional<PipelinePart> part) { current.part = part; }
 
   Result<BuiltBuffer> addBuffer(BuiltBufferSpec spec);
   /// The view of a whole buffer; Usage where there is none of that number.
@@ -137,8 +144,13 @@ private:
     std::vector<std::byte> element;
   };
   struct Loop;
+  struct Where {
+    std::string text;
+    std::optional<PipelinePart> part = std::nullopt;
+    bool operator<(const Where &other) const;
+  };
   struct Call {
-    std::string place;
+    Where place;
     std::variant<BuiltBuffer, BuiltLaunch, Copy, Fill, BuiltCollective,
                  std::shared_ptr<Loop>>
         what; ///< a BuiltBuffer is declared
@@ -147,7 +159,7 @@ private:
     uint64_t trips = 0;
     int64_t first = 0, step = 1;
     BuiltBuffer value;
-    std::string place;
+    Where place;
     std::vector<Call> body;
   };
   struct Declared {
@@ -161,10 +173,17 @@ private:
   Result<void> checkView(const BuiltView &view) const;
   Result<void> checkLaunch(const BuiltLaunch &launch) const;
   Result<void> takeParameters(const BuiltLaunch &launch);
+  Result<void> declare(Call buffer);
+  Result<std::shared_ptr<Loop>> closeLoop();
+  static std::set<uint32_t> usesOf(const std::vector<Call> &calls);
+  static std::vector<Call> takeBuffers(Loop &loop,
+                                       const std::set<uint32_t> &used);
+  Result<void> addAll(std::vector<Call> buffers);
   Result<void> add(Call call);
   Result<BuilderRecording *> live();
 
-  std::string name, currentPlace;
+  std::string name;
+  Where current;
   uint32_t numDevices;
   std::vector<Declared> buffers;   ///< by BuiltBuffer
   std::vector<KernelSpec> kernels; ///< by BuiltKernel

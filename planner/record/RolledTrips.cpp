@@ -116,7 +116,7 @@ public:
     MGPU_TRY_ASSIGN(std::vector<NodeId> newIds, matchNodes(matcher));
     std::vector<BufferId> newBuffers = matchBuffers(matcher);
     for (uint32_t n = 0; n < dag.nodes.size(); ++n) {
-      assignPhase(n);
+      assignPhase(n, newBuffers);
       renumberBuffers(dag.nodes[n], newBuffers);
     }
     removeSecond(newIds);
@@ -165,7 +165,7 @@ private:
     return newBuffers;
   }
 
-  void assignPhase(uint32_t n) {
+  void assignPhase(uint32_t n, const std::vector<BufferId> &newBuffers) {
     auto [firstNode, secondNode, endNode] = rolled.nodes;
     bool inBody = firstNode <= n && n < secondNode && !isHoisted[n];
     DagNode &node = dag.nodes[n];
@@ -174,11 +174,15 @@ private:
                                   : Phase::Epilogue;
     if (secondNode <= n && n < endNode)
       return;
-    for (const BufferUse &use : node.uses)
-      if (Buffer &buffer = dag.buffers[use.buffer.value];
-          buffer.role == BufferRole::Temporary &&
-          (!inBody || use.buffer.value < rolled.buffers[0]))
+    for (const BufferUse &use : node.uses) {
+      const uint32_t used = use.buffer.value;
+      const bool isOfSecond =
+          rolled.buffers[1] <= used && used < rolled.buffers[2];
+      Buffer &buffer = dag.buffers[isOfSecond ? newBuffers[used].value : used];
+      if (buffer.role == BufferRole::Temporary &&
+          (!inBody || used < rolled.buffers[0]))
         buffer.role = BufferRole::Resident;
+    }
   }
 
   void removeSecond(const std::vector<NodeId> &newIds) {

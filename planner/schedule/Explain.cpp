@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/plan/ArenaLayout.h"
+#include "planner/schedule/Origins.h"
 #include "planner/schedule/Timeline.h"
 #include "planner/schedule/list/PlanBuilder.h"
 
@@ -171,6 +172,8 @@ std::string explain(const Plan &plan, const Dag &dag) {
       plan.boundVerdict().empty() ? "" : ": " + plan.boundVerdict(),
       summary.serialMakespanUs, summary.waits, summary.arenaBytes,
       summary.bufferBytes, summary.arenaBoundBytes, summary.arenaRatio);
+  for (const std::string &line : originLines(plan, dag))
+    out += "durations of " + line + "\n";
   for (size_t d = 0; d < summary.devices.size(); ++d) {
     const DeviceTimes &times = summary.devices[d];
     if (times.kernelUs + times.collectiveUs + times.copyUs > 0)

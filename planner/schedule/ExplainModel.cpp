@@ -39,7 +39,7 @@ std::string explainModel(const TargetPlan &plan, const Dag &dag,
                                   ? given.withoutAlgorithms()
                                   : given.on(given.machine());
   out += explainAlgorithms(plan.algorithms, dag, machine);
-  double sums[3] = {0, 0, 0}, total = 0;
+  double sums[allOrigins.size()] = {}, total = 0;
   for (uint32_t i = 0; i < dag.nodes.size(); ++i) {
     Estimate estimate = machine.estimate(dag, NodeId{i});
     if (i < plan.isScaled.size() && plan.isScaled[i])
@@ -57,7 +57,8 @@ std::string explainModel(const TargetPlan &plan, const Dag &dag,
         scaledWords);
   out += fmt::format("durations of {}: {:.0f} % measured or frozen, {:.0f} % "
                      "published, {:.0f} % assumed\n",
-                     machine.name(), share(Origin::Measured),
+                     machine.name(),
+                     share(Origin::Measured) + share(Origin::Given),
                      share(Origin::Published), share(Origin::Assumed));
   std::vector<Coefficient> list = machine.coefficients();
   contentionOf(machine.machine(), &list);

@@ -83,6 +83,8 @@ public:
         joinClasses(allClasses[a], allClasses[b]);
     while (joinOne()) {
     }
+    if (added > 0)
+      predictTimes(plan, dag);
     return added;
   }
 
@@ -91,13 +93,12 @@ private:
   static constexpr size_t mostNodes = 400000;
   static constexpr int maxRounds = 8;
 
-  bool keep(Plan trial, uint32_t waits) {
-    predictTimes(trial, dag);
+  /// Whether `trial`, with `waits` more, is shorter than the plan was.
+  bool isShorter(const Plan &trial, uint32_t waits) {
     double us = simulate(trial, dag, contention).makespanUs;
     --trialsLeft;
     if (us >= makespan * (1 - 1e-9))
       return false;
-    plan = std::move(trial);
     makespan = us;
     added += waits;
     return true;
@@ -123,8 +124,8 @@ private:
       if (more == 0)
         break;
     }
-    if (waits > 0)
-      keep(std::move(trial), waits);
+    if (waits > 0 && isShorter(trial, waits))
+      plan = std::move(trial);
   }
 
   /// Takes out the fork that loses most among those whose end shortens the
@@ -139,9 +140,11 @@ private:
     for (const Fork &fork : forks) {
       if (trialsLeft == 0)
         return false;
-      Plan trial = plan;
-      if (order(trial, fork) > 0 && keep(std::move(trial), 1))
+      if (order(plan, fork) == 0)
+        continue;
+      if (isShorter(plan, 1))
         return true;
+      std::erase(plan.steps[fork.second].waits, plan.steps[fork.first].node);
     }
     return false;
   }

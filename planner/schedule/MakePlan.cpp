@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/schedule/MakePlan.h"
 
+#include "planner/schedule/Origins.h"
 #include "planner/schedule/ProgramSearch.h"
 #include "planner/schedule/list/PlanBuilder.h"
 #include "support/Random.h"
@@ -89,6 +90,7 @@ Result<Plan> makePlan(const Dag &dag, const PlanRequest &request,
   MGPU_TRY_ASSIGN(Plan plan, schedule(dag, request, by));
   if (!request.isDraft)
     MGPU_TRY(complete(plan, dag, request, by));
+  recordOrigins(plan, dag, by);
   if (auto ok = verify(plan, dag, request.limits); !ok)
     return fail(ErrorKind::Internal,
                 fmt::format("scheduler '{}' made an unsafe plan: {}",

@@ -17,12 +17,14 @@ Result<std::vector<PhaseProblem>> problemsOf(const Plan &plan, const Dag &dag) {
   for (const PlanStep &step : plan.steps)
     durations[step.node.value] = step.durationUs;
   if (!dag.spmd)
-    return phaseProblems(dag, durations);
+    return phaseProblems(dag, durations, plan.memoryBytes);
   Dag frozen = dag;
   for (size_t i = 0; i < durations.size(); ++i)
     frozen.nodes[i].durationUs = durations[i];
   std::vector<PhaseProblem> phases(1);
-  MGPU_TRY_ASSIGN(phases[0].problem, frozenProblem(frozen));
+  FrozenOptions options;
+  options.memoryBytes = plan.memoryBytes;
+  MGPU_TRY_ASSIGN(phases[0].problem, frozenProblem(frozen, options));
   for (uint32_t i = 0; i < dag.nodes.size(); ++i)
     phases[0].nodes.push_back(NodeId{i});
   return phases;
@@ -107,6 +109,12 @@ Result<double> checkProof(const Plan &plan, const Dag &dag,
     return fail(ErrorKind::Invalid,
                 fmt::format("certificate: it is of {} phases, the plan has {}",
                             certificates.size(), phases.size()));
+  for (uint64_t bytes : plan.arenaBytes)
+    if (plan.memoryBytes < dag.residentBytes ||
+        bytes > plan.memoryBytes - dag.residentBytes)
+      return bad(fmt::format("its arena of {} bytes and the {} resident ones "
+                             "do not fit the {} bytes it says",
+                             bytes, dag.residentBytes, plan.memoryBytes));
   const std::vector<double> starts = startsOf(plan, dag);
   double end = 0, proven = 0;
   for (size_t k = 0; k < phases.size(); ++k) {

@@ -24,11 +24,11 @@ Result<PlanBound> proofOf(const Plan &plan, const Dag &dag);
 /// Whether a proof rests on a search.
 bool restsOnSearch(std::span<const Certificate> certificates);
 
-/// Checks, without a search, that the plan's times are a schedule of its
-/// problems that ends when the plan says, and that the certificates prove a
-/// bound of them, which is returned. The plan has passed verify(). A plan whose
-/// bound a search found may come with a proof that has no search: then only
-/// what that proves is.
+/// Checks, without a search, that the plan keeps to the memory it says, that
+/// its times are a schedule of its problems that ends when it says, and that
+/// the certificates prove a bound of them, which is returned. The plan has
+/// passed verify(). A plan whose bound a search found may come with a proof
+/// that has no search: then only what that proves is.
 Result<double> checkProof(const Plan &plan, const Dag &dag,
                           std::span<const Certificate> certificates);
 

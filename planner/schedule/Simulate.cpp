@@ -8,7 +8,9 @@
 #include <cmath>
 #include <map>
 #include <numbers>
+#include <numeric>
 #include <queue>
+#include <span>
 
 namespace mgpu::planner {
 
@@ -20,18 +22,18 @@ class Player {
 public:
   Player(const Plan &plan, const Dag &dag, const Contention &contention)
       : dag(dag), contention(contention), count(plan.steps.size()),
-        devicesOf(count), classOf(count), after(count), needs(count, 0) {
+        devicesOf(count), classOf(count), needs(count, 0) {
     std::vector<uint32_t> stepOf(dag.nodes.size(), 0);
     std::map<PlanStream, uint32_t> streams;
-    std::vector<uint32_t> resources(numResources(dag), none);
+    std::vector<uint32_t> resources(numResources(dag), none), before;
+    std::vector<std::pair<uint32_t, uint32_t>> edges;
     for (uint32_t s = 0; s < count; ++s) {
       const PlanStep &step = plan.steps[s];
       const DagNode &node = dag.node(step.node);
       stepOf[step.node.value] = s;
       classOf[s] = workClass(node);
-      for (DeviceId device : streamDevices(node))
-        devicesOf[s].push_back(uint32_t(device.value + 1));
-      std::vector<uint32_t> before;
+      devicesOf[s] = streamDevices(node);
+      before.clear();
       for (NodeId wait : step.waits)
         before.push_back(stepOf[wait.value]);
       for (PlanStream stream : step.streams) {
@@ -49,9 +51,10 @@ public:
       before.erase(std::unique(before.begin(), before.end()), before.end());
       needs[s] = uint32_t(before.size());
       for (uint32_t earlier : before)
-        after[earlier].push_back(s);
+        edges.emplace_back(earlier, s);
       phases[size_t(node.phase)].push_back(s);
     }
+    fillAfter(edges);
   }
 
   Simulation play(const std::vector<double> &durations) {
@@ -94,38 +97,57 @@ private:
     }
   };
 
+  /// `edges` are sorted by what they lead to.
+  void fillAfter(const std::vector<std::pair<uint32_t, uint32_t>> &edges) {
+    afterBegin.assign(count + 1, 0);
+    for (auto [earlier, later] : edges)
+      ++afterBegin[earlier + 1];
+    std::partial_sum(afterBegin.begin(), afterBegin.end(), afterBegin.begin());
+    after.resize(edges.size());
+    std::vector<uint32_t> at(afterBegin.begin(), afterBegin.end() - 1);
+    for (auto [earlier, later] : edges)
+      after[at[earlier]++] = later;
+  }
+  std::span<const uint32_t> stepsAfter(uint32_t s) const {
+    return std::span(after).subspan(afterBegin[s],
+                                    afterBegin[s + 1] - afterBegin[s]);
+  }
+  /// The host is number -1.
+  std::vector<uint32_t> &runningOn(DeviceId device) {
+    return running[size_t(device.value + 1)];
+  }
   bool inPhase(uint32_t s) const {
     return std::binary_search(phases[current].begin(), phases[current].end(),
                               s);
   }
   void start(uint32_t s) {
     out->startUs[s] = since[s] = now;
-    for (uint32_t device : devicesOf[s])
-      running[device].push_back(s);
+    for (DeviceId device : devicesOf[s])
+      runningOn(device).push_back(s);
     setRate(s);
-    for (uint32_t device : devicesOf[s])
-      for (uint32_t other : running[device])
+    for (DeviceId device : devicesOf[s])
+      for (uint32_t other : runningOn(device))
         if (other != s)
           setRate(other);
   }
   void finish(uint32_t s) {
     out->endUs[s] = now;
     ++version[s];
-    for (uint32_t device : devicesOf[s])
-      std::erase(running[device], s);
-    for (uint32_t device : devicesOf[s])
-      for (uint32_t other : running[device])
+    for (DeviceId device : devicesOf[s])
+      std::erase(runningOn(device), s);
+    for (DeviceId device : devicesOf[s])
+      for (uint32_t other : runningOn(device))
         setRate(other);
-    for (uint32_t next : after[s])
+    for (uint32_t next : stepsAfter(s))
       if (--missing[next] == 0 && inPhase(next))
         start(next);
   }
   /// Books the work done at the old rate and foretells the end anew.
   void setRate(uint32_t s) {
     double slowest = 1;
-    for (uint32_t device : devicesOf[s]) {
+    for (DeviceId device : devicesOf[s]) {
       double factor = 1;
-      for (uint32_t other : running[device])
+      for (uint32_t other : runningOn(device))
         if (other != s)
           factor *= contention.of(classOf[s], classOf[other]);
       slowest = std::max(slowest, factor);
@@ -139,9 +161,9 @@ private:
   const Dag &dag;
   const Contention &contention;
   size_t count;
-  std::vector<std::vector<uint32_t>> devicesOf; ///< the host is 0
+  std::vector<std::span<const DeviceId>> devicesOf;
   std::vector<WorkClass> classOf;
-  std::vector<std::vector<uint32_t>> after;
+  std::vector<uint32_t> afterBegin, after; ///< steps that wait for a step
   std::vector<uint32_t> needs;
   std::vector<uint32_t> phases[allPhases.size()]; ///< steps, ascending
 

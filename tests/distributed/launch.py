@@ -5,6 +5,7 @@
 Usage: launch.py cases MPIRUN RANKS RUN_CASES FILE     every program of FILE (Case.h)
        launch.py replay MPIRUN RANKS MGPU_TUNE BUNDLE  a bundle of examples/ops gives the bits of one process
        launch.py embed MPIRUN RANKS PROGRAM BUNDLE     a program that opens the bundle by the C interface
+       launch.py lose RANKS PROGRAM BUNDLE             a rank that is killed or late loses such a program for all
        launch.py harm MPIRUN RANKS MGPU_TUNE BUNDLE    one rank is killed or stopped at some moment
        launch.py forged MGPU_TUNE BUNDLE [EXAMPLES]    ranks that do not fit together
 
@@ -204,12 +205,24 @@ def forged(tune, bundle, examples):
     print("forged ranks are refused by all")
 
 
+def lose(ranks, program, bundle):
+    for how in ("killed", "late"):
+        with tempfile.TemporaryDirectory() as folder:
+            done = finish(start("tcp", ranks, [program, bundle, how, os.path.join(folder, "given up")]))
+        for rank, (code, out, err) in enumerate(done):
+            if code != (-signal.SIGKILL if (rank, how) == (1, "killed") else 0):
+                fail(f"rank 1 is {how}, and rank {rank} ends with {code}:\n{out}{err}")
+            print(out, end="")
+
+
 def main():
     if len(sys.argv) < 4:
         sys.exit(__doc__)
     what, words = sys.argv[1], sys.argv[2:]
     if what == "forged":
         return forged(words[0], words[1], words[2] if len(words) > 2 else None)
+    if what == "lose":
+        return lose(int(words[0]), words[1], words[2])
     launcher, ranks = words[0], int(words[1])
     if launcher == "none":
         print("skipped: no MPI was found when this was built")

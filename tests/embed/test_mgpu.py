@@ -422,6 +422,37 @@ class Residents(unittest.TestCase):
         self.assertEqual(g.open()()["y"].tolist(), [0x3f80, 0x3fc0, 0xc000, 0x3f80])
 
 
+class Parts(unittest.TestCase):
+    def testNodesKnowWhatTheyComputeOfAPipeline(self):
+        g = mgpu.Graph()
+        x, a = g.input("x", (4,)), g.empty((4,))
+        with g.part("backward", 3, stage=1):
+            g.copy(a, x)
+        g.fill(a, 1)
+        with self.assertRaisesRegex(mgpu.UsageError, "there is no part 'sideways' of a pipeline; there are forward, backward, weights"):
+            with g.part("sideways", 0):
+                pass
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "parts.mgpu")
+            g.save(path, cpu="none")
+            with contextlib.closing(sqlite3.connect(path)) as bundle:
+                text = bundle.execute("SELECT text FROM programs").fetchone()[0]
+        self.assertEqual([line.split(" in ")[-1] for line in text.splitlines() if " in " in line], ["backward 3 1"])
+
+
+class Costs(unittest.TestCase):
+    def testATableIsNotReadWhole(self):
+        def makespan(**options):
+            g = mgpu.Graph()
+            table, row = g.empty((1024, 1024)), g.empty((1024,))
+            g.kernel("look", params=("w", "r"), host="void look(mgpu_block, float *y, const float *table) {}")(row, table, **options)
+            return float(next(line for line in g.plan().text.splitlines() if line.startswith("makespan ")).split()[1])
+        whole, part = makespan(), makespan(most_bytes={1: 4096})
+        self.assertLess(part, whole / 10)
+        with self.assertRaisesRegex(mgpu.UsageError, "most_bytes {2: 1}: give bytes by the places of its arguments"):
+            makespan(most_bytes={2: 1})
+
+
 class CommandLine(unittest.TestCase):
     def testVersion(self):
         done = subprocess.run([sys.executable, "-m", "mgpu", "--version"], capture_output=True, text=True, check=True)

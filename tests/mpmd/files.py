@@ -9,9 +9,9 @@ split by `// -----`. Those that Shardy reads without a pass and expects an error
 refused by us; all others must be read, and be the same after they are written and read again.
 Mutants of them may be refused, and must not crash the command.
 
-A public function with a topology, arguments and results is run on the host, and equals its flattened
-form (mpmd-flatten). Which mesh a name is on is what the file's RUN line says, else the first one. What
-is not run is counted by its reason. Without MGPU_SWEEPS every SHARE-th function is run.
+A function with a topology is run on the host, and equals its flattened form (mpmd-flatten). Which mesh a
+name is on is what the file's RUN line says; what that leaves open is on the first one. What is not run is
+counted by its reason. Without MGPU_SWEEPS every SHARE-th function is run.
 """
 
 import argparse
@@ -22,7 +22,8 @@ import re
 import subprocess
 import sys
 import tarfile
-import tempfile
+
+from whole_programs import Runs
 
 # Where our verdict is another one, by file and program: why.
 OTHER = {
@@ -49,101 +50,6 @@ def programs(path):
             for number, part in enumerate(parts):
                 meshes = re.findall(r"([\w.]+)@([\w.]+)", " ".join(re.findall(r"assignment=(\S+)", line.group(1))) if line else "")
                 yield name, number, part, options, plain and "expected-error" in part, dict(meshes)
-
-
-def entries(text):
-    """(name, meshes) of each public function with a topology."""
-    for match in re.finditer(r"func\.func\s+(public\s+|private\s+)?@([\w.]+)\s*\(", text):
-        if (match.group(1) or "").strip() == "private":
-            continue
-        at, depth = match.end(), 1
-        while depth and at < len(text):
-            depth += {"(": 1, ")": -1}.get(text[at], 0)
-            at += 1
-        head = re.split(r"\n\s*(?:%|//|return|func\.|mpmd\.|stablehlo\.|\})", text[at:])[0]
-        if "topology" not in head:
-            continue
-        topology = head if "#topology" not in head else re.search(r"#topology\s*=(.*)", text).group(1)
-        meshes = re.findall(r'<\s*"([\w./]+)"\s*:', topology)
-        yield match.group(2), meshes
-
-
-# What the user would have to say otherwise: names of results, and that an argument is not kept.
-PRIVATE = re.compile(r"(tf\.aliasing_output|jax\.buffer_donor)\s*=")
-
-
-class Runs:
-    """Runs whole programs, and counts why others are not run."""
-
-    def __init__(self, opt, tune, share):
-        self.opt, self.tune, self.share = opt, tune, share
-        self.seen = 0
-        self.rows = collections.defaultdict(collections.Counter)
-        self.faults = []
-
-    def file(self, folder, name, text):
-        path = os.path.join(folder, name)
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(text)
-        return path
-
-    def run(self, folder, path, entry, words, results):
-        """What the results are, or why there are none."""
-        outs = [os.path.join(folder, f"r{k}.npy") for k in range(results)]
-        for k, out in enumerate(outs):
-            words = words + ["--out", f"r{k}={out}"]
-        done = subprocess.run([self.tune, "run", path, "--entry", entry, *words], capture_output=True, text=True,
-                              errors="replace", timeout=120)
-        if done.returncode:
-            return done.returncode, done.stderr
-        values = []
-        for out in outs:
-            with open(out, "rb") as file:
-                values.append(file.read())
-            os.remove(out)
-        return 0, values
-
-    def compare(self, name, number, text, assigned):
-        for entry, meshes in entries(text):
-            self.seen += 1
-            if self.seen % self.share == 0:
-                why = self.compare_one(text, entry, meshes, assigned)
-                self.rows[name][why] += 1
-                if why.startswith("differs"):
-                    self.faults.append(f"{name} {number} @{entry}: {why}")
-
-    def compare_one(self, text, entry, meshes, assigned):
-        text = PRIVATE.sub("test.not_kept =", text)
-        with tempfile.TemporaryDirectory() as folder:
-            path = self.file(folder, "program.mlir", text)
-            flat = subprocess.run([self.opt, path, "--pass-pipeline=builtin.module(inline,mpmd-expand{entry=%s},mpmd-flatten{entry=%s})"
-                                   % (entry, entry)], capture_output=True, text=True, errors="replace", timeout=60)
-            if flat.returncode:
-                return "no flattened form: " + reason(flat.stderr)
-            head = re.search(r"func\.func (?:public )?@%s\((.*)" % re.escape(entry), flat.stdout)
-            given = head.group(1).split(") -> ")
-            results = len(re.findall(r"tensor<", given[1])) if len(given) > 1 else 0
-            if not results:
-                return "gives nothing"
-            names = sorted(set(re.findall(r'named_computation<"([\w.]+)"|named_tensor .*name="([\w.]+)"', text)))
-            words = []
-            for word in sorted({pair[0] or pair[1] for pair in names}):
-                mesh = assigned.get(word)
-                words += ["--assign", f"{word}={mesh if mesh in meshes else meshes[0]}"]
-            values = [word for k in range(len(re.findall(r"%\w+:", given[0]))) for word in ("--arg", f"{k}=random:{k + 1}")]
-            code, ours = self.run(folder, path, entry, words + values, results)
-            if code:
-                return f"exit {code}: " + reason(ours)
-            code, plain = self.run(folder, self.file(folder, "flat.mlir", flat.stdout), entry, values, results)
-            if code:
-                return f"flattened form, exit {code}: " + reason(plain)
-            return "equal" if ours == plain else "differs from its flattened form"
-
-
-def reason(text):
-    """The first error, without places and names."""
-    match = re.search(r"error: (.*)", text)
-    return re.sub(r"'[^']*'", "'..'", match.group(1) if match else text[:100])[:110]
 
 
 def read(command, text, *options):
@@ -204,9 +110,12 @@ def main():
     for name, row in table.items():
         print(f"{name}: " + ", ".join(f"{count} {what}" for what, count in row.items()))
         for why, count in runs.rows[name].most_common():
-            print(f"    {count} run: {why}")
+            print(f"    {count} {why}")
     total = sum(runs.rows.values(), collections.Counter())
-    print(f"{runs.seen} functions with meshes, {total.total()} tried, {total['equal']} equal their flattened form")
+    tried = {why: count for why, count in total.items() if not why.startswith("not run")}
+    print(f"{runs.seen} functions with meshes, {sum(tried.values())} tried, {total['equal']} equal their flattened form")
+    for why, count in total.most_common():
+        print(f"    {count} {why}")
     faults += runs.faults
     rng = random.Random(options.seed)
     kinds = collections.Counter()

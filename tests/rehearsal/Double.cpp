@@ -114,14 +114,19 @@ __attribute__((constructor)) void start() {
   fake.gpuBytes = size_t(4) << 30;
   if (const char *gpus = std::getenv("MGPU_REHEARSAL_GPUS"))
     fake.gpus = std::atoi(gpus);
-  // "GPU:LAUNCH", where it loses its context.
+  // "GPU:LAUNCH", where it loses its context; with ":never" does not end.
   if (const char *fault = std::getenv("MGPU_REHEARSAL_FAULT")) {
     const char *launch = std::strchr(fault, ':');
     fake.wrongGpu = std::atoi(fault);
-    fake.onLaunch = [left =
-                         launch ? std::atoi(launch + 1) : 1](uint64_t) mutable {
+    fake.onLaunch = [left = launch ? std::atoi(launch + 1) : 1,
+                     isEndless = std::strstr(fault, ":never") !=
+                                 nullptr](uint64_t) mutable {
       FakeCuda &fake = FakeCuda::instance();
-      if (fake.current()->gpu == fake.wrongGpu && --left == 0)
+      if (fake.current()->gpu != fake.wrongGpu || --left != 0)
+        return;
+      if (isEndless)
+        fake.neverEnds = true;
+      else
         fake.launchFault = CUDA_ERROR_ILLEGAL_ADDRESS;
     };
   }

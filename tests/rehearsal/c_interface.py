@@ -58,10 +58,12 @@ def main():
         # What is asked of NCCL reaches it: an old one has none of it.
         for settings, words in [("windows", "NCCL 2.26.0 has no windows"), ("ctas=zero", "2.26.0")]:
             print(run([test, bundle, "cuda", words, settings], {**doubles, "MGPU_REHEARSAL_NCCL": "22600"}), end="")
-        # One that loses its context, sooner or later: one error of all, and no hang.
-        for target, words in [("cuda:0/4", "CUDA_ERROR_ILLEGAL_ADDRESS"),
-                              ("cuda:0,1,2,3", "the replay on several GPUs failed; rank 0 (cuda:0) ")]:
-            print(run([test, bundle, target, words], {**doubles, "MGPU_REHEARSAL_FAULT": "0:12"}), end="")
+        # One that loses its context or does not end, sooner or later: one error of all, and no hang.
+        for target, fault, words in [("cuda:0/4", "0:12", "CUDA_ERROR_ILLEGAL_ADDRESS"),
+                                     ("cuda:0,1,2,3", "0:12", "the replay on several GPUs failed; rank 0 (cuda:0) "),
+                                     ("cuda:0/4", "0:12:never", "did not end within 5000 ms"),
+                                     ("cuda:0,1,2,3", "1:12:never", "did not end within 5000 ms")]:
+            print(run([test, bundle, target, words], {**doubles, "MGPU_REHEARSAL_FAULT": fault}), end="")
         run([tune, "bundle", program, "-o", bundle], doubles)
         said = run([test, bundle, "cuda:0/4"], doubles, expect=1)
         if "has cubins for none, and none for sm_90: make it again with --arch sm_90" not in said:

@@ -128,6 +128,8 @@ def main():
         for text, expected in external if "external" in sys.argv[4:] else plain:
             words = ["-c", text]
             done = subprocess.run([sys.executable, *words], env=environment, capture_output=True, text=True)
+            if done.returncode == 77:  # random graphs without NumPy
+                continue
             if done.returncode != 0 or expected not in done.stdout:
                 sys.exit(f"exit code {done.returncode}\n{done.stdout}{done.stderr}")
     print("graphs on GPUs' doubles give what they give on the host")

@@ -57,6 +57,8 @@ public:
       : times(std::move(times)), model(model) {}
   double durationUs(const planner::Dag &dag,
                     planner::NodeId node) const override;
+  planner::Origin origin(const planner::Dag &dag,
+                         planner::NodeId node) const override;
   /// "measured: 14 of 16 nodes; host roofline".
   std::string name() const override;
   size_t numMeasured() const;

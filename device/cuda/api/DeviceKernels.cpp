@@ -22,6 +22,16 @@ struct MgpuMoves {
   MgpuMove moves[N];
 };
 
+// Until the kernel before has ended and what it wrote can be read; then the next one may begin.
+#if __CUDA_ARCH__ >= 900
+static __device__ __forceinline__ void mgpuAwaitGrids() {
+  asm volatile("griddepcontrol.wait;" : : : "memory");
+  asm volatile("griddepcontrol.launch_dependents;" : : : "memory");
+}
+#elif !defined MGPU_AWAIT_GRIDS
+static __device__ __forceinline__ void mgpuAwaitGrids() {}
+#endif
+
 // Divisions of 32 bits are a fraction of the price of those of 64.
 template <typename Unit, typename Index>
 static __device__ __forceinline__ void mgpuCopyUnits(const MgpuMove &m) {
@@ -73,11 +83,13 @@ static __device__ __forceinline__ void mgpuMove(const MgpuMove &m) {
 
 extern "C" __global__ void __launch_bounds__(MGPU_THREADS)
 mgpu_move_1(const __grid_constant__ MgpuMoves<1> p) {
+  mgpuAwaitGrids();
   mgpuMove(p.moves[0]);
 }
 
 extern "C" __global__ void __launch_bounds__(MGPU_THREADS)
 mgpu_move_16(const __grid_constant__ MgpuMoves<MGPU_MOVES> p) {
+  mgpuAwaitGrids();
   mgpuMove(p.moves[blockIdx.y]);
 }
 )cuda";

@@ -165,18 +165,20 @@ Result<void> CudaGraph::addNest(const CopyNest &nest, const Specs &after,
                                 Specs &made) {
   if (nest.rowBytes == 0)
     return {};
-  if (nest.dims.empty()) {
-    addRows(nest, after, made);
-    return {};
-  }
-  // Inside the GPU a kernel is faster than the copy engine at short rows;
-  // across the bus the engine is, and leaves the multiprocessors alone. Memory
-  // of the caller's is the host's.
+  // Memory of the caller's is the host's.
   auto isHost = [&](const std::byte *address) {
     const DeviceId *owner = state->memory.ownerOf(address);
     return !owner || owner->isHost();
   };
-  if ((isHost(nest.destination) || isHost(nest.source)) && isPitched(nest)) {
+  const bool crossesBus = isHost(nest.destination) || isHost(nest.source);
+  if (nest.dims.empty() &&
+      (crossesBus || uint64_t(nest.rowBytes) > smallCopyBytes)) {
+    addRows(nest, after, made);
+    return {};
+  }
+  // Inside the GPU a kernel is faster than the copy engine at short rows;
+  // across the bus the engine is, and leaves the multiprocessors alone.
+  if (crossesBus && isPitched(nest)) {
     CopyLaunch launch{pitchedCopy(nest)};
     setEnds(launch.copy, state->memory, nest.destination, nest.source);
     made.push_back(append(launch, after));
@@ -261,6 +263,16 @@ Result<uint32_t> CudaGraph::addMoves(std::span<const BoxMove> moves,
   return join(std::move(made), after);
 }
 
+void CudaGraph::beginEarly(uint32_t first, const Specs &after) {
+  if (after.size() != 1 ||
+      !std::holds_alternative<KernelLaunch>(spec->nodes[after[0]].work))
+    return;
+  for (uint32_t k = first; k < spec->nodes.size(); ++k)
+    spec->nodes[k].isEarly =
+        std::holds_alternative<KernelLaunch>(spec->nodes[k].work) &&
+        spec->nodes[k].dependencies == after;
+}
+
 Result<GraphNodeId>
 CudaGraph::addCopy(const CopyNodeParams &params,
                    std::span<const GraphNodeId> dependencies) {
@@ -273,7 +285,10 @@ CudaGraph::addCopy(const CopyNodeParams &params,
     MGPU_TRY(checkBox(move.sourceBox));
     MGPU_TRY(state->memory.check(move.destination, move.destinationBox));
     MGPU_TRY(state->memory.check(move.source, move.sourceBox));
-    MGPU_TRY(addMove(move, endsOf(dependencies)));
+    const Specs after = endsOf(dependencies);
+    MGPU_TRY(addMove(move, after));
+    if (params.mayBeginEarly && state->hasEarlyLaunches())
+      beginEarly(first, after);
     return {};
   };
   if (Result<void> ok = add(); !ok) {

@@ -12,6 +12,10 @@ namespace mgpu::device {
 /// Builds one graph of a GPU. A node of the plan is one node of CUDA's, or
 /// several that end in one: parts of a launch that is too large for one, the
 /// steps of a collective, a copy by way of a staging buffer.
+/// A contiguous copy within the GPU is a kernel up to this size: a copy node
+/// begins 2 to 4 us after a kernel, and no kernel may begin early behind it.
+inline constexpr uint64_t smallCopyBytes = uint64_t(1) << 20;
+
 class CudaGraph final : public GraphDriver {
 public:
   explicit CudaGraph(std::shared_ptr<CudaState> state)
@@ -38,6 +42,9 @@ private:
                          std::span<const GraphNodeId> dependencies) const;
   Specs endsOf(std::span<const GraphNodeId> dependencies) const;
   uint32_t append(NodeWork work, Specs dependencies);
+  /// Lets the move kernels among the specs from `first` on, whose one
+  /// dependency is the kernel `after`, begin before that has ended.
+  void beginEarly(uint32_t first, const Specs &after);
   /// One spec that comes after all of them: the only one, or a new empty one.
   uint32_t join(Specs specs, const Specs &otherwise);
   /// The last spec ends the node, or `end`.

@@ -151,8 +151,9 @@ public:
   /// Both ends of a programmatic edge are of sm_90 or later: those before have
   /// no griddepcontrol (PTX ISA).
   bool awaits(const LoadedKernel &kernel) const {
-    return kernel.launch.awaits && major >= 9;
+    return kernel.launch.awaits && hasEarlyLaunches();
   }
+  bool hasEarlyLaunches() const { return major >= 9; }
   std::string arch() const;
   std::string description() const;
   /// "on cuda:0/4" for error texts.

@@ -5,14 +5,13 @@
 // Products of a matrix and a few vectors: what takes the time is to read the
 // matrix, so that tiles of the result are of no use.
 
+#include "dialect/conversion/FewVectors.h"
+
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 
 #include <optional>
 
 namespace mgpu::conversion {
-
-/// How many vectors are few, and the elements from which on a matrix is large.
-inline constexpr int64_t mostVectors = 16, leastMatrix = 1 << 16;
 
 /// C[m, n] of A[m, k] and B[n, k], whichever way each lies in memory, where m
 /// has few values and B is large. The three are loops of the operation.

@@ -2,6 +2,7 @@
 #include "dialect/conversion/Passes.h"
 #include "dialect/conversion/mpmd/MemoryKinds.h"
 #include "dialect/conversion/mpmd/MeshAssignment.h"
+#include "dialect/conversion/mpmd/PlainOps.h"
 #include "dialect/mgpu/Diagnostics.h"
 #include "dialect/stablehlo/StablehloDialect.h"
 
@@ -46,6 +47,53 @@ readNames(func::FuncOp function, StringRef text, mpmd::TopologyAttr topology) {
   return meshes;
 }
 
+/// The mesh that something in a body has a name for; empty without one.
+StringRef meshSaidFor(Operation *op, const llvm::StringMap<std::string> &all) {
+  StringRef name;
+  if (auto computation = dyn_cast<mpmd::NamedComputationOp>(op))
+    name = computation.getName();
+  else if (auto tensor = dyn_cast<mpmd::NamedTensorOp>(op))
+    name = tensor.getName();
+  else if (auto fragment = dyn_cast<mpmd::FragmentOp>(op))
+    return fragment.getMeshName();
+  auto found = all.find(name);
+  return found == all.end() ? StringRef() : StringRef(found->second);
+}
+
+/// What stands in a computation or fragment is a part of that, whatever its
+/// name is. Fails with an error where it is said to be on another mesh.
+LogicalResult inlineNested(func::FuncOp function,
+                           const llvm::StringMap<std::string> &meshes) {
+  SmallVector<Operation *> nested; // inner ones first
+  auto isNested = [&](Operation *op) {
+    return isa_and_nonnull<mpmd::MpmdDialect>(op->getDialect()) &&
+           !isa<mpmd::ReturnOp>(op) && op->getParentOp() != function;
+  };
+  auto walked = function.walk([&](Operation *op) {
+    if (!isNested(op))
+      return WalkResult::advance();
+    nested.push_back(op);
+    StringRef own = meshSaidFor(op, meshes);
+    for (Operation *outer = op->getParentOp(); outer != function;
+         outer = outer->getParentOp()) {
+      StringRef other = meshSaidFor(outer, meshes);
+      if (own.empty() || other.empty() || own == other)
+        continue;
+      InFlightDiagnostic error =
+          op->emitOpError() << "is on mesh '" << own
+                            << "', and stands in work of mesh '" << other
+                            << "'";
+      error.attachNote(outer->getLoc()) << "this is that work";
+      return WalkResult(std::move(error));
+    }
+    return WalkResult::advance();
+  });
+  if (walked.wasInterrupted())
+    return failure();
+  llvm::for_each(nested, makePlain);
+  return success();
+}
+
 struct AssignMeshes : impl::AssignMeshesBase<AssignMeshes> {
   using AssignMeshesBase::AssignMeshesBase;
 
@@ -78,7 +126,8 @@ struct AssignMeshes : impl::AssignMeshesBase<AssignMeshes> {
     }
     auto meshes = readNames(function, assign, topology);
     function->removeAttr(mpmd::assignmentName);
-    if (failed(meshes) || failed(takeMemoryKinds(function)) ||
+    if (failed(meshes) || failed(inlineNested(function, *meshes)) ||
+        failed(takeMemoryKinds(function)) ||
         failed(MeshAssignment(function, topology, *meshes).run()))
       signalPassFailure();
   }

@@ -68,9 +68,12 @@ void MpmdToSpmd::noteWorks() {
   const Pipeline pipeline = findPipeline(function);
   for (const Pipeline::Mesh &mesh : pipeline.meshes)
     for (const auto &[work, fragments] : mesh.works)
-      for (Operation *op : fragments)
+      for (Operation *op : fragments) {
+        auto half = op->getAttrOfType<IntegerAttr>(halfName);
         works[op] = mpmd::WorkAttr::get(b.getContext(), kindOf(work.kind),
-                                        work.microbatch, work.stage);
+                                        work.microbatch, work.stage,
+                                        half ? half.getInt() : 0);
+      }
   // What is computed again belongs to the work that needs it.
   for (Operation &op : llvm::reverse(function.front()))
     if (op.hasAttr(rematName))

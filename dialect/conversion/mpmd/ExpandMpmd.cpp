@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/conversion/Passes.h"
-#include "dialect/conversion/mpmd/PlainOps.h"
 #include "dialect/mgpu/Diagnostics.h"
 #include "dialect/mpmd/MpmdDialect.h"
 #include "dialect/stablehlo/StablehloDialect.h"
@@ -59,24 +58,6 @@ LogicalResult unroll(mpmd::ForOp loop) {
   loop->replaceAllUsesWith(values);
   loop->erase();
   return success();
-}
-
-/// Within another computation a name says nothing: its work is part of that.
-void inlineNested(func::FuncOp function) {
-  SmallVector<Operation *> nested; // inner ones first
-  function.walk([&](Operation *op) {
-    if (isa<mpmd::NamedComputationOp, mpmd::NamedTensorOp>(op) &&
-        op->getParentOp() != function)
-      nested.push_back(op);
-  });
-  for (Operation *op : nested) {
-    if (isa<mpmd::NamedComputationOp>(op)) {
-      inlineBody(op);
-      continue;
-    }
-    op->getResult(0).replaceAllUsesWith(op->getOperand(0));
-    op->erase();
-  }
 }
 
 /// A fragment that was unrolled before has the number of its round.
@@ -153,7 +134,6 @@ struct ExpandMpmd : impl::ExpandMpmdBase<ExpandMpmd> {
       if (failed(inlineCall(call, getOperation())))
         return signalPassFailure();
     }
-    inlineNested(function);
     countUnrolled(function);
     for (Operation *callee : callees) // they are not lowered
       if (SymbolTable::symbolKnownUseEmpty(callee, getOperation()))

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/conversion/Passes.h"
+#include "dialect/conversion/mpmd/MemoryKinds.h"
 #include "dialect/conversion/mpmd/PlainOps.h"
 #include "dialect/mgpu/Diagnostics.h"
 #include "dialect/stablehlo/StablehloDialect.h"
@@ -16,19 +17,10 @@ namespace {
 struct FlattenMpmd : impl::FlattenMpmdBase<FlattenMpmd> {
   using FlattenMpmdBase::FlattenMpmdBase;
 
-  static void flatten(Operation *op) {
-    if (isa<mpmd::NamedComputationOp, mpmd::FragmentOp>(op))
-      return inlineBody(op);
-    if (isa<mpmd::TransferOp, mpmd::AssignOp, mpmd::UnassignOp,
-            mpmd::BroadcastOp, mpmd::NamedTensorOp>(op)) {
-      op->getResult(0).replaceAllUsesWith(op->getOperand(0));
-      op->erase();
-    } else if (auto reduce = dyn_cast<mpmd::ReduceOp>(op)) {
-      OpBuilder b(op);
-      reduce.replaceAllUsesWith(
-          combined(b, reduce, [](Value each) { return each; }));
-      op->erase();
-    }
+  /// Says how values are shared or where they are, and computes nothing.
+  static bool isNote(Operation *op) {
+    return isa<sdy::ShardingConstraintOp, sdy::ReshardOp>(op) ||
+           isPlacement(op);
   }
 
   void runOnOperation() override {
@@ -43,13 +35,19 @@ struct FlattenMpmd : impl::FlattenMpmdBase<FlattenMpmd> {
       if (RankedTensorType type = globalTypeOf(argument.getType()))
         argument.setType(type);
     SmallVector<Operation *> ops; // inner ones first
-    function.walk([&](Operation *op) {
-      if (isa_and_nonnull<mpmd::MpmdDialect>(op->getDialect()))
-        ops.push_back(op);
-    });
-    for (Operation *op : ops)
-      if (!isa<mpmd::ReturnOp>(op))
-        flatten(op);
+    function.walk([&](Operation *op) { ops.push_back(op); });
+    for (Operation *op : ops) {
+      op->removeDiscardableAttr(sdy::shardingName);
+      if (isNote(op)) {
+        op->getResult(0).replaceAllUsesWith(op->getOperand(0));
+        op->erase();
+      } else if (isa<sdy::ShardingGroupOp>(op)) {
+        op->erase();
+      } else if (isa_and_nonnull<mpmd::MpmdDialect>(op->getDialect()) &&
+                 !isa<mpmd::ReturnOp>(op)) {
+        makePlain(op);
+      }
+    }
     function.setFunctionType(
         FunctionType::get(&getContext(), function.front().getArgumentTypes(),
                           function.front().getTerminator()->getOperandTypes()));

@@ -125,6 +125,8 @@ LogicalResult takeResult(func::FuncOp function, OpOperand &returned) {
 
 } // namespace
 
+bool isPlacement(Operation *op) { return bool(placementIn(op)); }
+
 LogicalResult takeMemoryKinds(func::FuncOp function) {
   for (BlockArgument argument : function.getArguments())
     if (failed(takeArgument(function, argument)))

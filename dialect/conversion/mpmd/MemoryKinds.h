@@ -6,6 +6,9 @@
 
 namespace mgpu::conversion {
 
+/// Whether `op` is a custom call that says where its tensor is.
+bool isPlacement(mlir::Operation *op);
+
 /// Takes what a function and its fragments say of the memory in which arguments
 /// and results are, by attributes and by custom calls of
 /// `annotate_device_placement`. Afterwards the function's attributes say it,

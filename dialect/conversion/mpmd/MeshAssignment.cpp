@@ -180,6 +180,9 @@ LogicalResult MeshAssignment::take(Operation *op) {
         takeAssigned(op);
         return success();
       })
+      .Case([](sdy::ShardingGroupOp) {
+        return success(); // it says how values are shared, not where
+      })
       .Default([&](Operation *) -> LogicalResult {
         if (op->getNumResults() > 0 && isMemoryEffectFree(op))
           return success(); // where its results are asked for

@@ -97,25 +97,34 @@ class DualPipeVOrder {
 public:
   DualPipeVOrder(const PipelineSize &size, int64_t mesh)
       : size(size), mesh(mesh) {}
-  std::vector<PipelineWork> run();
+  std::vector<OrderedWork> run();
 
 private:
   using Kind = PipelineWork::Kind;
+  void add(const PipelineWork &work) { order.push_back({work, half}); }
   void forward(int64_t stage) {
-    order.push_back({Kind::Forward, nextForward[stage]++, stage});
+    add({Kind::Forward, nextForward[stage]++, stage});
   }
   /// `isWhole`: its weights' part follows at once.
   void backward(int64_t stage, bool isWhole = true) {
     const int64_t microbatch = nextBackward[stage]++;
-    order.push_back({Kind::Backward, microbatch, stage});
+    add({Kind::Backward, microbatch, stage});
     const PipelineWork rest{Kind::Weights, microbatch, stage};
     if (isWhole)
-      order.push_back(rest);
+      add(rest);
     else
       waiting.push_back(rest);
   }
+  /// As one.
+  void both(int64_t forwardStage, int64_t backwardStage) {
+    half = PipelineHalf::First;
+    forward(forwardStage);
+    half = PipelineHalf::Second;
+    backward(backwardStage);
+    half = PipelineHalf::None;
+  }
   void weights() {
-    order.push_back(waiting.front());
+    add(waiting.front());
     waiting.erase(waiting.begin());
   }
   void runLastBackward();
@@ -124,10 +133,11 @@ private:
   const int64_t mesh;
   int64_t nextForward[2] = {0, 0}, nextBackward[2] = {0, 0};
   std::vector<PipelineWork> waiting; ///< weights' parts
-  std::vector<PipelineWork> order;
+  PipelineHalf half = PipelineHalf::None; ///< of what is added
+  std::vector<OrderedWork> order;
 };
 
-std::vector<PipelineWork> DualPipeVOrder::run() {
+std::vector<OrderedWork> DualPipeVOrder::run() {
   const int64_t after = size.meshes - 1 - mesh; // meshes behind this one
   for (int64_t k = 0; k < 2 * after; ++k)
     forward(0);
@@ -141,15 +151,12 @@ std::vector<PipelineWork> DualPipeVOrder::run() {
     forward(1);
   }
   for (int64_t k = 0; k < size.microbatches - 2 * size.meshes + mesh + 1; ++k) {
-    forward(0);
-    backward(1);
-    forward(1);
-    backward(0);
+    both(0, 1);
+    both(1, 0);
   }
   for (int64_t k = 0; k < after; ++k) {
     backward(1);
-    forward(1);
-    backward(0);
+    both(1, 0);
   }
   runLastBackward();
   for (int64_t k = 0; k < after; ++k) {
@@ -173,9 +180,8 @@ void DualPipeVOrder::runLastBackward() {
 
 } // namespace
 
-std::vector<PipelineWork> pipelineOrder(PipelineSchedule schedule,
-                                        const PipelineSize &size,
-                                        int64_t mesh) {
+std::vector<OrderedWork> pipelineOrder(PipelineSchedule schedule,
+                                       const PipelineSize &size, int64_t mesh) {
   using Kind = PipelineWork::Kind;
   if (schedule == PipelineSchedule::DualPipeV)
     return DualPipeVOrder(size, mesh).run();
@@ -185,19 +191,20 @@ std::vector<PipelineWork> pipelineOrder(PipelineSchedule schedule,
   // How many backward works come before the weights' part of the first, less
   // one. Without a split no weights' part is there.
   int64_t lag = schedule == PipelineSchedule::ZeroBubbleH2 ? 2 * mesh : mesh;
-  std::vector<PipelineWork> order;
+  std::vector<OrderedWork> order;
   auto next = forward.begin(), weight = weights.begin();
   for (int64_t k = warmUp(schedule, size, mesh); k > 0 && next < forward.end();
        --k)
-    order.push_back(*next++);
+    order.push_back({*next++});
   for (const PipelineWork &work : backward) {
     if (next < forward.end())
-      order.push_back(*next++);
-    order.push_back(work);
+      order.push_back({*next++});
+    order.push_back({work});
     if (--lag < 0)
-      order.push_back(*weight++);
+      order.push_back({*weight++});
   }
-  order.insert(order.end(), weight, weights.end());
+  while (weight < weights.end())
+    order.push_back({*weight++});
   return order;
 }
 

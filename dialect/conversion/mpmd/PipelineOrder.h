@@ -54,12 +54,21 @@ struct PipelineWork {
   auto operator<=>(const PipelineWork &) const = default;
 };
 
+/// Two works that follow each other may run as one: launches of the first half
+/// and of the second have no order then.
+enum class PipelineHalf : uint8_t { None, First, Second };
+
+struct OrderedWork {
+  PipelineWork work;
+  PipelineHalf half = PipelineHalf::None;
+};
+
 /// Why the schedule has no order for a pipeline of this size; empty if it has.
 std::string whyNoOrder(PipelineSchedule schedule, const PipelineSize &size);
 
 /// All works of the mesh at position `mesh`, in order.
-std::vector<PipelineWork> pipelineOrder(PipelineSchedule schedule,
-                                        const PipelineSize &size, int64_t mesh);
+std::vector<OrderedWork> pipelineOrder(PipelineSchedule schedule,
+                                       const PipelineSize &size, int64_t mesh);
 
 } // namespace mgpu::conversion
 

@@ -27,10 +27,12 @@ struct Reached {
 /// By kind of work and call counter.
 using ReachedBy = std::map<std::pair<PipelineWork::Kind, int64_t>, Reached>;
 
-std::optional<Unit> unitOf(mpmd::FragmentOp op) {
+/// A fragment without a counter is one of microbatch 0 if `isOneMicrobatch`.
+std::optional<Unit> unitOf(mpmd::FragmentOp op, bool isOneMicrobatch) {
   auto counter = op->getAttrOfType<IntegerAttr>(mpmd::callCounterName);
   auto origins = op.getOrigin().getAsRange<mpmd::UserOriginAttr>();
-  if (!counter || origins.empty() || op->hasAttr(rematName))
+  if ((!counter && !isOneMicrobatch) || origins.empty() ||
+      op->hasAttr(rematName))
     return std::nullopt;
   const int64_t transposes = (*origins.begin()).getTransposeCount();
   for (mpmd::UserOriginAttr origin : origins)
@@ -42,7 +44,8 @@ std::optional<Unit> unitOf(mpmd::FragmentOp op) {
   const Kind kind = op->hasAttr(dropTransferredName) ? Kind::Weights
                     : transposes == 1                ? Kind::Backward
                                                      : Kind::Forward;
-  return Unit{op, kind, int64_t(counter.getValue().getZExtValue()), 0};
+  return Unit{op, kind,
+              counter ? int64_t(counter.getValue().getZExtValue()) : 0, 0};
 }
 
 /// The direction in which data goes. Both parts of backward work take what
@@ -52,8 +55,19 @@ PipelineWork::Kind wayOf(PipelineWork::Kind kind) {
                                              : kind;
 }
 
+/// Whether it has neither microbatches nor backward work, so that all of it goes
+/// forward once.
+bool goesForwardOnce(Block &body) {
+  return llvm::none_of(body.getOps<mpmd::FragmentOp>(), [](auto op) {
+    return op->hasAttr(mpmd::callCounterName) ||
+           llvm::any_of(
+               op.getOrigin().template getAsRange<mpmd::UserOriginAttr>(),
+               [](auto origin) { return origin.getTransposeCount() > 0; });
+  });
+}
+
 /// All units, with their levels.
-std::vector<Unit> findUnits(Block &body) {
+std::vector<Unit> findUnits(Block &body, bool isOneMicrobatch) {
   std::vector<Unit> units;
   llvm::DenseMap<Operation *, ReachedBy> reached;
   for (Operation &op : body) {
@@ -65,7 +79,8 @@ std::vector<Unit> findUnits(Block &body) {
               !isNew && mine->second.level < at.level)
             mine->second = at;
     auto fragment = dyn_cast<mpmd::FragmentOp>(op);
-    std::optional<Unit> unit = fragment ? unitOf(fragment) : std::nullopt;
+    std::optional<Unit> unit =
+        fragment ? unitOf(fragment, isOneMicrobatch) : std::nullopt;
     if (!unit) {
       reached[&op] = std::move(before);
       continue;
@@ -138,8 +153,10 @@ bool canBeSplit(mpmd::FragmentOp op) {
          !llvm::all_of(op->getResults(), isWaitedFor);
 }
 
-Pipeline findPipeline(func::FuncOp function) {
-  const std::vector<Unit> units = findUnits(function.front());
+Pipeline findPipeline(func::FuncOp function, bool takesWhole) {
+  Block &body = function.front();
+  const std::vector<Unit> units =
+      findUnits(body, takesWhole && goesForwardOnce(body));
   std::set<int64_t> counters;
   Levels levels;
   for (const Unit &unit : units) {

@@ -22,6 +22,9 @@ inline constexpr llvm::StringLiteral dropTransferredName =
 /// The attribute of a fragment that computes again what another one did.
 inline constexpr llvm::StringLiteral rematName = "remat";
 
+/// The attribute of a fragment that runs as one with another: in which half.
+inline constexpr llvm::StringLiteral halfName = "mpmd.half";
+
 /// The kind as attributes have it.
 inline mpmd::WorkKind kindOf(PipelineWork::Kind kind) {
   static_assert(int(PipelineWork::Kind::Weights) ==
@@ -51,8 +54,9 @@ struct Pipeline {
 /// A fragment of a named computation with a call counter, its microbatch, is
 /// forward work if nothing in it was transposed, and backward work if all of it
 /// was transposed once. Stages are counted along the data of a microbatch: one
-/// more wherever it goes to another mesh.
-Pipeline findPipeline(mlir::func::FuncOp function);
+/// more wherever it goes to another mesh. With `takesWhole` a program without
+/// call counters and backward work is one microbatch, else it is no pipeline.
+Pipeline findPipeline(mlir::func::FuncOp function, bool takesWhole = false);
 
 } // namespace mgpu::conversion
 

@@ -56,4 +56,19 @@ void inlineBody(Operation *op) {
   op->erase();
 }
 
+void makePlain(Operation *op) {
+  if (isa<mpmd::NamedComputationOp, mpmd::FragmentOp>(op))
+    return inlineBody(op);
+  if (isa<mpmd::TransferOp, mpmd::AssignOp, mpmd::UnassignOp, mpmd::BroadcastOp,
+          mpmd::NamedTensorOp>(op)) {
+    op->getResult(0).replaceAllUsesWith(op->getOperand(0));
+    op->erase();
+  } else if (auto reduce = dyn_cast<mpmd::ReduceOp>(op)) {
+    OpBuilder b(op);
+    reduce.replaceAllUsesWith(
+        combined(b, reduce, [](Value each) { return each; }));
+    op->erase();
+  }
+}
+
 } // namespace mgpu::conversion

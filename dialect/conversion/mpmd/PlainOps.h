@@ -17,6 +17,10 @@ mlir::RankedTensorType globalTypeOf(mlir::Type type);
 mlir::Value combined(mlir::OpBuilder &b, mpmd::ReduceOp op,
                      llvm::function_ref<mlir::Value(mlir::Value)> valueOf);
 
+/// Replaces an operation of the mpmd dialect, in which no other one stands, by
+/// what it means on plain tensors.
+void makePlain(mlir::Operation *op);
+
 /// Puts the operations of the first body of `op` before it, and uses what it
 /// returns for the results.
 void inlineBody(mlir::Operation *op);

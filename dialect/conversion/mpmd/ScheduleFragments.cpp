@@ -36,6 +36,7 @@ private:
     SmallVector<size_t, 4> after;
     size_t missing = 0;
     int64_t start = 0, takes = 0;
+    PipelineHalf half = PipelineHalf::None;
   };
   std::vector<size_t> inOrder();
   LogicalResult report();
@@ -61,7 +62,7 @@ FragmentOrder::FragmentOrder(func::FuncOp function, const Pipeline &pipeline,
   }
   for (auto [position, mesh] : llvm::enumerate(pipeline.meshes)) {
     std::optional<size_t> last;
-    for (const PipelineWork &work :
+    for (const auto &[work, half] :
          pipelineOrder(schedule, pipeline.size, int64_t(position))) {
       auto fragments = mesh.works.find(work);
       if (fragments == mesh.works.end())
@@ -70,6 +71,7 @@ FragmentOrder::FragmentOrder(func::FuncOp function, const Pipeline &pipeline,
         Node &node = nodes[positions[op]];
         node.behind = last;
         node.takes = 1;
+        node.half = half;
         works[op] = work;
         last = positions[op];
       }
@@ -162,8 +164,13 @@ LogicalResult FragmentOrder::run() {
   if (order.size() < nodes.size())
     return report();
   Operation *end = function.front().getTerminator();
-  for (size_t k : order)
+  Builder b(function.getContext());
+  for (size_t k : order) {
     nodes[k].op->moveBefore(end);
+    if (nodes[k].half != PipelineHalf::None)
+      nodes[k].op->setAttr(halfName,
+                           b.getI64IntegerAttr(int64_t(nodes[k].half)));
+  }
   function->setAttr("mgpu.in_order", UnitAttr::get(function.getContext()));
   return success();
 }
@@ -174,7 +181,7 @@ std::vector<std::vector<PipelineWork>> rowsOf(const Pipeline &pipeline,
   std::vector<std::vector<PipelineWork>> rows;
   for (auto [position, mesh] : llvm::enumerate(pipeline.meshes)) {
     std::vector<PipelineWork> &row = rows.emplace_back();
-    for (const PipelineWork &work :
+    for (const auto &[work, half] :
          pipelineOrder(schedule, pipeline.size, int64_t(position)))
       if (mesh.works.count(work))
         row.push_back(work);
@@ -243,7 +250,7 @@ void warnOfReturns(const Pipeline &pipeline) {
     auto work = mesh.works.find({PipelineWork::Kind::Forward, 0, least});
     if (work != mesh.works.end())
       work->second.front()->emitWarning()
-          << "Detected backward dependency: forward work of a microbatch comes "
+          << "Detected backward dependency: forward work comes "
              "back to mesh '"
           << mesh.name << "', which then has " << stagesOf(mesh)
           << " stages, and another mesh has " << least
@@ -258,7 +265,7 @@ struct ScheduleFragments : impl::ScheduleFragmentsBase<ScheduleFragments> {
     auto function = getOperation().lookupSymbol<func::FuncOp>(entry);
     if (!function || function.isExternal() || !mpmd::topologyOf(function))
       return markAllAnalysesPreserved();
-    warnOfReturns(findPipeline(function));
+    warnOfReturns(findPipeline(function, /*takesWhole=*/true));
     if (name.empty())
       return markAllAnalysesPreserved();
     if (name == "auto")

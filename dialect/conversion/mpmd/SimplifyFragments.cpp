@@ -278,8 +278,9 @@ struct SimplifyFragments : impl::SimplifyFragmentsBase<SimplifyFragments> {
 
   void runOnOperation() override {
     auto function = getOperation().lookupSymbol<func::FuncOp>(entry);
-    if (function && !function.isExternal() && mpmd::topologyOf(function))
-      Simplification(function.front()).run();
+    if (!function || function.isExternal() || !mpmd::topologyOf(function))
+      return markAllAnalysesPreserved();
+    Simplification(function.front()).run();
   }
 };
 

@@ -177,7 +177,7 @@ struct SplitBackward : impl::SplitBackwardBase<SplitBackward> {
         parsePipelineSchedule(std::string_view(schedule));
     if (!function || function.isExternal() || !mpmd::topologyOf(function) ||
         !order || !splitsBackward(*order))
-      return;
+      return markAllAnalysesPreserved();
     const Pipeline pipeline = findPipeline(function);
     for (const Pipeline::Mesh &mesh : pipeline.meshes)
       for (const auto &[work, fragments] : mesh.works)

@@ -54,6 +54,16 @@ Value Lowering::elementwise(RankedTensorType type, ValueRange inputs,
   })[0];
 }
 
+Value Lowering::kept(Value input, Type elementType) {
+  if (!isNarrow(elementType))
+    return input;
+  return elementwise(cast<RankedTensorType>(input.getType()), input,
+                     [&](ImplicitLocOpBuilder &inner, ValueRange in) {
+                       return SmallVector<Value>{
+                           wrapped(inner, in[0], elementType)};
+                     });
+}
+
 Value Lowering::computed(RankedTensorType type, IndexedBuilder body) {
   return elementwise(type, {}, [&](ImplicitLocOpBuilder &inner, ValueRange) {
     SmallVector<Value> indices;

@@ -3,6 +3,7 @@
 // Matrix products, and the sums that they and convolutions are.
 #include "dialect/conversion/stablehlo/Products.h"
 
+#include "dialect/conversion/FewVectors.h"
 #include "dialect/stablehlo/StablehloDialect.h"
 
 namespace mgpu::conversion {
@@ -57,7 +58,8 @@ Value makeSum(Lowering &low, const Products &of) {
     return SmallVector<Value>{arith::AddIOp::create(
         b, in[2], arith::MulIOp::create(b, x, y).getResult())};
   };
-  return rounded(low, low.generic(generic, body)[0], element);
+  Value sum = rounded(low, low.generic(generic, body)[0], element);
+  return low.kept(sum, getElementTypeOrSelf(of.op->getResult(0).getType()));
 }
 
 namespace {
@@ -94,8 +96,16 @@ int64_t sizeOf(ArrayRef<int64_t> shape, ArrayRef<int64_t> dimensions) {
   return size;
 }
 
+/// The matrix that `value` is the transposition of; null where it is not one.
+Value transposedFrom(Value value) {
+  auto op = value.getDefiningOp<TransposeOp>();
+  return op && op.getPermutation() == ArrayRef<int64_t>{1, 0} ? op.getOperand()
+                                                              : Value();
+}
+
 /// A matmul of linalg, which has texts of its own for GPUs, where the factors
-/// are matrices as they lie in memory; null otherwise.
+/// are matrices as they lie in memory; null otherwise. A few vectors read each
+/// row of a matrix once, so it is not transposed for them.
 Value makeMatmul(Lowering &low, Operation *op, const ProductDims &dims) {
   RankedTensorType type = signlessTensor(op->getResult(0));
   auto lhsType = signlessTensor(op->getOperand(0));
@@ -121,13 +131,21 @@ Value makeMatmul(Lowering &low, Operation *op, const ProductDims &dims) {
     return made;
   };
   Value lhs = low.reshaped(low[op->getOperand(0)], shape(m, k));
-  Value rhs = low.reshaped(low[op->getOperand(1)], shape(k, n));
   Value sum = zeros(
       low, RankedTensorType::get(shape(m, n), sumType(type.getElementType())));
-  SmallVector<Value> factors{lhs, rhs};
-  Value made =
-      isBatch ? linalg::BatchMatmulOp::create(low.b, factors, sum).getResult(0)
-              : linalg::MatmulOp::create(low.b, factors, sum).getResult(0);
+  Value rows = transposedFrom(op->getOperand(1)), made;
+  if (!isBatch && rows && m <= mostVectors && n * k >= leastMatrix) {
+    SmallVector<Value> factors{lhs, low[rows]};
+    made =
+        linalg::MatmulTransposeBOp::create(low.b, low.b.getLoc(), factors, sum)
+            .getResult(0);
+  } else {
+    Value rhs = low.reshaped(low[op->getOperand(1)], shape(k, n));
+    SmallVector<Value> factors{lhs, rhs};
+    made = isBatch
+               ? linalg::BatchMatmulOp::create(low.b, factors, sum).getResult(0)
+               : linalg::MatmulOp::create(low.b, factors, sum).getResult(0);
+  }
   return low.reshaped(rounded(low, made, type.getElementType()),
                       type.getShape());
 }

@@ -2,6 +2,7 @@
 #include "dialect/conversion/Passes.h"
 #include "dialect/conversion/spmd/Programs.h"
 #include "dialect/conversion/stablehlo/Lowering.h"
+#include "dialect/stablehlo/StablehloDialect.h"
 
 namespace mgpu::conversion {
 
@@ -25,9 +26,6 @@ StringRef whyNotTaken(Type type) {
     return "complex numbers are not read by this version";
   if (isa<TupleType>(type))
     return "tuples are not read by this version; export the program without";
-  if (type.isInteger() && type.getIntOrFloatBitWidth() != 1 &&
-      type.getIntOrFloatBitWidth() < 8)
-    return "integers of less than 8 bits are not read by this version";
   if (isa<FloatType>(type) && type.getIntOrFloatBitWidth() <= 8 &&
       !isa<Float8E4M3FNType, Float8E5M2Type>(type))
     return "of floats of 8 bits and less, f8E4M3FN and f8E5M2 are read";
@@ -39,7 +37,23 @@ StringRef whyNotTaken(Type type) {
   return "";
 }
 
+/// These take the bits of a number that are in memory.
+bool dependsOnWidth(Operation *op) {
+  return isa<stablehlo::BitcastConvertOp, stablehlo::PopulationCountOp,
+             stablehlo::ClzOp, stablehlo::ShiftRightLogicalOp,
+             stablehlo::ShiftRightArithmeticOp>(op);
+}
+
 LogicalResult checkTypes(Operation *op) {
+  auto isNarrowTensor = [](Type type) {
+    return isNarrow(getElementTypeOrSelf(type));
+  };
+  if (dependsOnWidth(op) &&
+      (llvm::any_of(op->getOperandTypes(), isNarrowTensor) ||
+       llvm::any_of(op->getResultTypes(), isNarrowTensor)))
+    return ir::emitUnsupported(op)
+           << "has integers of less than 8 bits, whose bits in memory it would "
+              "show";
   auto check = [&](Type type) -> LogicalResult {
     StringRef why = whyNotTaken(type);
     if (why.empty())
@@ -87,10 +101,13 @@ LogicalResult convert(func::FuncOp function) {
   Lowering low(function.getContext());
   Block *body = new Block;
   function.getBody().push_front(body);
-  for (BlockArgument argument : old.getArguments())
-    low.set(argument,
-            body->addArgument(signless(argument.getType()), argument.getLoc()));
   low.b.setInsertionPointToEnd(body);
+  for (BlockArgument argument : old.getArguments()) {
+    Value made =
+        body->addArgument(signless(argument.getType()), argument.getLoc());
+    low.b.setLoc(argument.getLoc());
+    low.set(argument, low.kept(made, getElementTypeOrSelf(argument.getType())));
+  }
   LogicalResult lowered = low.lowerBlock(old);
   if (succeeded(lowered)) {
     low.b.setLoc(old.getTerminator()->getLoc());

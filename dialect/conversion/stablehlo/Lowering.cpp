@@ -23,10 +23,11 @@ Value Lowering::operator[](Value old) {
 static FamilyLowering findFamily(OperationName name) {
   static const llvm::StringMap<FamilyLowering> all = [] {
     llvm::StringMap<FamilyLowering> map;
-    for (auto family : {movementFamily(), indexingFamily(), scatterFamily(),
-                        reductionFamily(), windowFamily(), sortFamily(),
-                        solveFamily(), contractionFamily(), convolutionFamily(),
-                        loopFamily(), branchFamily(), callFamily()})
+    for (auto family :
+         {constantFamily(), movementFamily(), indexingFamily(), scatterFamily(),
+          reductionFamily(), windowFamily(), sortFamily(), solveFamily(),
+          contractionFamily(), convolutionFamily(), loopFamily(),
+          branchFamily(), callFamily()})
       for (const NamedFamily &each : family)
         map[each.name] = each.lower;
     return map;
@@ -48,15 +49,15 @@ LogicalResult Lowering::lowerElementwise(Operation *op) {
       llvm::all_of(op->getOperands(), isKnown)) {
     SmallVector<Value> in = llvm::map_to_vector(
         op->getOperands(), [&](Value value) { return number(value); });
-    setNumber(op->getResult(0), build({b, op, in}));
+    setNumber(op->getResult(0), applied(build, {b, op, in}));
     return success();
   }
   set(op->getResult(0),
-      elementwise(
-          signlessTensor(op->getResult(0)), all(op->getOperands()),
-          [&](ImplicitLocOpBuilder &body, ValueRange in) {
-            return SmallVector<Value>{build({body, op, llvm::to_vector(in)})};
-          }));
+      elementwise(signlessTensor(op->getResult(0)), all(op->getOperands()),
+                  [&](ImplicitLocOpBuilder &body, ValueRange in) {
+                    return SmallVector<Value>{
+                        applied(build, {body, op, llvm::to_vector(in)})};
+                  }));
   return success();
 }
 
@@ -74,6 +75,10 @@ LogicalResult Lowering::lower(Operation *op) {
     setNumber(one.getResult(), (*this)[one.getElements()[0]]);
     return success();
   }
+  for (Type type : op->getResultTypes())
+    if (isNarrow(getElementTypeOrSelf(type)))
+      return refuse(op) << "has integers of less than 8 bits, which only "
+                           "operations of stablehlo may have";
   // Operations of other dialects stay.
   IRMapping map;
   op->walk([&](Operation *inner) {
@@ -151,7 +156,7 @@ SmallVector<Value> Lowering::inlined(ImplicitLocOpBuilder &body, Region &region,
     else if (TypedAttr splat = splatOf(&op))
       result = arith::ConstantOp::create(body, splat);
     else
-      result = findScalarBuilder(op.getName())({body, &op, in});
+      result = applied(findScalarBuilder(op.getName()), {body, &op, in});
     made[op.getResult(0)] = result;
   }
   return valuesOf(*region.front().getTerminator());

@@ -96,6 +96,8 @@ public:
   /// An input of rank 0 goes to each point.
   mlir::Value elementwise(mlir::RankedTensorType type, mlir::ValueRange inputs,
                           BodyBuilder body);
+  /// `input` with elements that are wrapped() to the type.
+  mlir::Value kept(mlir::Value input, mlir::Type elementType);
   /// Each element of the indices of its point.
   mlir::Value computed(mlir::RankedTensorType type, IndexedBuilder body);
   mlir::Value transposed(mlir::Value input, llvm::ArrayRef<int64_t> order);
@@ -180,6 +182,7 @@ NamedFamily family() {
           }};
 }
 llvm::ArrayRef<NamedFamily> callFamily();
+llvm::ArrayRef<NamedFamily> constantFamily();
 llvm::ArrayRef<NamedFamily> movementFamily();
 llvm::ArrayRef<NamedFamily> indexingFamily();
 llvm::ArrayRef<NamedFamily> scatterFamily();

@@ -1,75 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Constants, and operations that move elements to places known beforehand.
+// Operations that move elements to places known beforehand.
 #include "dialect/conversion/stablehlo/Lowering.h"
 
 #include "dialect/stablehlo/StablehloDialect.h"
-
-#include "mlir/IR/DialectResourceBlobManager.h"
 
 namespace mgpu::conversion {
 
 using namespace mlir;
 using namespace mgpu::stablehlo;
-
-TypedAttr signlessElements(ElementsAttr value) {
-  auto type = cast<RankedTensorType>(signless(value.getShapedType()));
-  if (auto resource = dyn_cast<DenseResourceElementsAttr>(value)) {
-    AsmResourceBlob *blob = resource.getRawHandle().getBlob();
-    return blob ? cast<TypedAttr>(DenseElementsAttr::getFromRawBuffer(
-                      type, blob->getData()))
-                : TypedAttr();
-  }
-  auto dense = dyn_cast<DenseElementsAttr>(value);
-  if (!dense || type == dense.getType())
-    return dense;
-  return DenseElementsAttr::getFromRawBuffer(type, dense.getRawData());
-}
-
-TypedAttr splatOf(Operation *op) {
-  auto constant = dyn_cast<ConstantOp>(op);
-  if (!constant)
-    return {};
-  auto splat = dyn_cast<SplatElementsAttr>(constant.getValue());
-  if (!splat)
-    return {};
-  Type type = signless(splat.getElementType());
-  OpBuilder b(op->getContext());
-  if (isa<FloatType>(type))
-    return b.getFloatAttr(type, splat.getSplatValue<APFloat>());
-  if (isa<IntegerType>(type))
-    return b.getIntegerAttr(type, splat.getSplatValue<APInt>());
-  return {};
-}
-
-static LogicalResult lowerConstant(Lowering &low, ConstantOp op) {
-  TypedAttr splat = splatOf(op);
-  if (splat && cast<ShapedType>(op.getType()).getRank() == 0) {
-    low.setNumber(op.getResult(), arith::ConstantOp::create(low.b, splat));
-    return success();
-  }
-  TypedAttr elements = signlessElements(op.getValue());
-  if (!elements)
-    return refuse(op) << "has elements that are not in the file; export the "
-                         "program with its constants";
-  low.set(op.getResult(), arith::ConstantOp::create(low.b, elements));
-  return success();
-}
-
-static LogicalResult lowerIota(Lowering &low, IotaOp op) {
-  RankedTensorType type = signlessTensor(op.getResult());
-  Type element = type.getElementType();
-  uint64_t dimension = op.getIotaDimension();
-  auto number = [&](ImplicitLocOpBuilder &b, ValueRange point) -> Value {
-    Value i = point[dimension];
-    if (isa<IntegerType>(element))
-      return arith::IndexCastOp::create(b, element, i);
-    i = arith::IndexCastOp::create(b, b.getI64Type(), i);
-    return arith::SIToFPOp::create(b, element, i);
-  };
-  low.set(op.getResult(), low.computed(type, number));
-  return success();
-}
 
 /// Dimension k of the operand goes to dimension `dimensions[k]` of the result;
 /// one of size 1 is repeated along it.
@@ -139,18 +78,6 @@ static LogicalResult lowerSlice(Lowering &low, SliceOp op) {
   return success();
 }
 
-static LogicalResult lowerConcatenate(Lowering &low, ConcatenateOp op) {
-  SmallVector<Value> parts = low.all(op.getInputs());
-  Value whole =
-      parts.size() == 1
-          ? parts[0]
-          : tensor::ConcatOp::create(low.b, signlessTensor(op.getResult()),
-                                     op.getDimension(), parts)
-                .getResult();
-  low.set(op.getResult(), whole);
-  return success();
-}
-
 static LogicalResult lowerPad(Lowering &low, PadOp op) {
   low.set(op.getResult(),
           low.padded(low[op.getOperand()], op.getPaddingValue(),
@@ -185,13 +112,12 @@ static LogicalResult lowerBitcast(Lowering &low, BitcastConvertOp op) {
   Type narrow = from.getElementType(), wide = to.getElementType();
   if (from.getRank() == to.getRank()) {
     ScalarBuilder build = findScalarBuilder(op->getName());
-    low.set(
-        op.getResult(),
-        low.elementwise(
-            to, low[op.getOperand()],
-            [&](ImplicitLocOpBuilder &b, ValueRange in) {
-              return SmallVector<Value>{build({b, op, llvm::to_vector(in)})};
-            }));
+    low.set(op.getResult(),
+            low.elementwise(to, low[op.getOperand()],
+                            [&](ImplicitLocOpBuilder &b, ValueRange in) {
+                              return SmallVector<Value>{
+                                  applied(build, {b, op, llvm::to_vector(in)})};
+                            }));
     return success();
   }
   bool joins = from.getRank() > to.getRank();
@@ -234,13 +160,10 @@ static LogicalResult lowerBitcast(Lowering &low, BitcastConvertOp op) {
 
 ArrayRef<NamedFamily> movementFamily() {
   static const NamedFamily all[] = {
-      family<ConstantOp, lowerConstant>(),
-      family<IotaOp, lowerIota>(),
       family<BroadcastInDimOp, lowerBroadcastInDim>(),
       family<ReshapeOp, lowerReshape>(),
       family<TransposeOp, lowerTranspose>(),
       family<SliceOp, lowerSlice>(),
-      family<ConcatenateOp, lowerConcatenate>(),
       family<PadOp, lowerPad>(),
       family<ReverseOp, lowerReverse>(),
       family<BitcastConvertOp, lowerBitcast>(),

@@ -13,10 +13,18 @@
 
 namespace mgpu::conversion {
 
-/// `type` with integers that have no sign; tensors of them as well.
+/// `type` as it is in memory: integers have no sign, and 8 bits where they are
+/// narrow; tensors of them as well.
 mlir::Type signless(mlir::Type type);
 /// Unsigned integers and booleans.
 bool isUnsigned(mlir::Type elementType);
+/// Integers of 2 and 4 bits.
+bool isNarrow(mlir::Type elementType);
+/// A number of the type as one of its type in memory.
+llvm::APInt inMemory(const llvm::APInt &number, mlir::Type elementType);
+/// The number of the type whose bits are the lowest of `number`.
+mlir::Value wrapped(mlir::ImplicitLocOpBuilder &b, mlir::Value number,
+                    mlir::Type elementType);
 
 /// One element of an operation of the source.
 struct Scalar {
@@ -51,6 +59,8 @@ mlir::Value unary(const Scalar &s) {
 using ScalarBuilder = mlir::Value (*)(const Scalar &);
 /// By the name of the operation; null for one that is not elementwise.
 ScalarBuilder findScalarBuilder(mlir::OperationName name);
+/// Applies `build`, and keeps within the result's type.
+mlir::Value applied(ScalarBuilder build, const Scalar &scalar);
 
 // The tables that findScalarBuilder() looks into.
 struct NamedScalar {

@@ -1,75 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/schedule/bound/MakespanBound.h"
 
+#include "planner/schedule/bound/MemoryTime.h"
+
 #include <algorithm>
 #include <fmt/format.h>
-#include <queue>
 
 namespace mgpu::planner {
 
-namespace {
-
-struct Job {
-  double head, work, tail;
-};
-
-} // namespace
-
-/// The tail b of the set that gives the one-machine bound of `jobs`, which are
-/// sorted by head: always go on with the started job of the longest tail; the
-/// job that ends last, its tail counted, has it.
-static double criticalTail(const std::vector<Job> &jobs) {
-  struct Open {
-    double tail, left;
-    bool operator<(const Open &other) const { return tail < other.tail; }
-  };
-  std::priority_queue<Open> open;
-  double now = 0, bound = -1, critical = 0;
-  size_t next = 0;
-  while (next < jobs.size() || !open.empty()) {
-    if (open.empty())
-      now = std::max(now, jobs[next].head);
-    for (; next < jobs.size() && jobs[next].head <= now; ++next)
-      open.push({jobs[next].tail, jobs[next].work});
-    Open job = open.top();
-    open.pop();
-    if (next < jobs.size() && now + job.left > jobs[next].head) {
-      job.left -= jobs[next].head - now;
-      now = jobs[next].head;
-      open.push(job);
-      continue;
-    }
-    now += job.left;
-    if (now + job.tail > bound) {
-      bound = now + job.tail;
-      critical = job.tail;
-    }
-  }
-  return critical;
-}
-
 /// The strongest set on one resource.
-static std::pair<double, SetArgument>
-bestSet(const Certificate &claims, const Problem &problem, uint32_t resource) {
+static JobSet bestSet(const Certificate &claims, const Problem &problem,
+                      uint32_t resource) {
   std::vector<Job> jobs;
   for (uint32_t i = 0; i < problem.size(); ++i)
     for (const ResourceUse &use : problem.uses[i])
       if (use.resource == resource)
         jobs.push_back(
             {claims.heads[i].us, problem.work(i, use), claims.tails[i].us});
-  std::sort(jobs.begin(), jobs.end(),
-            [](const Job &a, const Job &b) { return a.head < b.head; });
-  SetArgument argument{resource, 0, criticalTail(jobs)};
-  double best = 0, sum = 0;
-  for (size_t k = jobs.size(); k-- > 0;)
-    if (jobs[k].tail >= argument.tail) {
-      sum += jobs[k].work;
-      if (double bound = jobs[k].head + sum + argument.tail; bound > best) {
-        best = bound;
-        argument.head = jobs[k].head;
-      }
-    }
-  return {best, argument};
+  return strongestSet(std::move(jobs));
 }
 
 Certificate makespanBound(const Problem &problem) {
@@ -84,10 +32,16 @@ Certificate makespanBound(const Problem &problem) {
       certificate.argument = NodeArgument{i};
     }
   for (uint32_t r = 0; r < problem.numResources(); ++r)
-    if (auto [bound, argument] = bestSet(certificate, problem, r);
-        bound > certificate.boundUs) {
-      certificate.boundUs = bound;
-      certificate.argument = argument;
+    if (const JobSet set = bestSet(certificate, problem, r);
+        set.boundUs > certificate.boundUs) {
+      certificate.boundUs = set.boundUs;
+      certificate.argument = SetArgument{r, set.head, set.tail};
+    }
+  for (uint32_t d = 0; d < problem.devices.size(); ++d)
+    if (const auto best = memoryTime(certificate, problem, d);
+        best && best->first > certificate.boundUs) {
+      certificate.boundUs = best->first;
+      certificate.argument = best->second;
     }
   return certificate;
 }
@@ -102,6 +56,8 @@ static bool isPath(const std::vector<Claim> &claims, uint32_t node) {
 BoundArgument argumentOf(const Certificate &certificate) {
   if (std::holds_alternative<SearchArgument>(certificate.argument))
     return BoundArgument::Search;
+  if (std::holds_alternative<MemoryArgument>(certificate.argument))
+    return BoundArgument::Memory;
   if (auto *node = std::get_if<NodeArgument>(&certificate.argument))
     return isPath(certificate.heads, node->node) &&
                    isPath(certificate.tails, node->node)
@@ -134,6 +90,13 @@ std::string explainBound(const Certificate &certificate,
   if (auto *search = std::get_if<SearchArgument>(&certificate.argument))
     return fmt::format("a search of {} branches finds nothing shorter",
                        search->branches.size());
+  if (auto *memory = std::get_if<MemoryArgument>(&certificate.argument)) {
+    const auto [count, time] = countedBy(*memory, certificate, problem);
+    return fmt::format("{} buffers of device {}, none live before {:.1f} us, "
+                       "take its memory for {:.1f} us by their shares of it, "
+                       "and {:.1f} us follow each",
+                       count, memory->device, memory->head, time, memory->tail);
+  }
   const auto &set = std::get<SetArgument>(certificate.argument);
   uint32_t count = 0;
   double sum = 0;

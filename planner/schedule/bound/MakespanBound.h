@@ -10,8 +10,9 @@ namespace mgpu::planner {
 /// No schedule of the problem ends before certificate.boundUs: the largest of
 /// head + duration + tail over nodes, and of a + work(S) + b over the sets S on
 /// one resource whose heads are at least a and whose tails are at least b (of a
-/// unit stream: Jackson's preemptive schedule; Carlier 1982), heads and tails
-/// being streamHeads(). check() verifies it.
+/// unit stream: Jackson's preemptive schedule; Carlier 1982), and likewise over
+/// sets of buffers in the memory of one device, where that has a limit; heads
+/// and tails are streamHeads(). check() verifies it.
 Certificate makespanBound(const Problem &problem);
 
 /// What kind of argument proves the bound.

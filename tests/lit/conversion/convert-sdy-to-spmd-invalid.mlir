@@ -3,13 +3,6 @@
 
 // -----
 sdy.mesh @mesh = <["x"=2]>
-// expected-error @below {{has a sharding with unreduced axes}}
-func.func @main(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}], unreduced={"x"}>}) -> tensor<8xf32> {
-  return %a : tensor<8xf32>
-}
-
-// -----
-sdy.mesh @mesh = <["x"=2]>
 sdy.mesh @other = <["x"=4]>
 func.func @main(%a: tensor<8xf32>) -> tensor<8xf32> {
   %b = sdy.sharding_constraint %a <@mesh, [{"x"}]> : tensor<8xf32>

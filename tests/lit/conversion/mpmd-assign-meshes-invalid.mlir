@@ -66,3 +66,16 @@ func.func @main(%a: !t) -> (!t {mhlo.memory_kind = "device"}) attributes {topolo
   // expected-error @below {{Memory kind mismatch of result 0: "device" vs "pinned_host" where it is made}}
   return %0 : !t
 }
+
+// -----
+
+#topology = #mpmd.topology<<"m1" : <["x"=2]>>, <"m2" : <["x"=2]>>>
+func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> attributes {topology = #topology, mpmd.assignment = {f = "m1", g = "m2"}} {
+  // expected-note @below {{this is that work}}
+  %f = mpmd.named_computation<"f"> (%a) (%x: tensor<4xf32>) {
+    // expected-error @below {{is on mesh 'm2', and stands in work of mesh 'm1'}}
+    %0 = mpmd.named_tensor %x name="g" : tensor<4xf32>
+    mpmd.return %0 : tensor<4xf32>
+  } : (tensor<4xf32>) -> tensor<4xf32>
+  return %f : tensor<4xf32>
+}

@@ -83,3 +83,30 @@ func.func @main(%a: tensor<4xf32> {sdy.sharding = #sdy.sharding<@m2, [{"x"}]>, m
   // CHECK: return %[[T]]
   return %h : tensor<4xf32>
 }
+
+// -----
+
+#topology = #mpmd.topology<<"m1" : <["x"=2]>>, <"m2" : <["x"=2]>>>
+
+// What stands in a computation is a part of it; a group of shardings says no
+// mesh.
+// CHECK-LABEL: func.func @main
+// CHECK-SAME: (%[[A:.*]]: !mpmd.mesh_tensor<"m1", tensor<4xf32>>)
+// CHECK-NEXT: %[[F:.*]] = mpmd.fragment<mesh="m1", origin=["outer"]> (%[[A]]) (%[[X:.*]]: tensor<4xf32>) {
+// CHECK-NEXT: %[[N:.*]] = stablehlo.negate %[[X]]
+// CHECK-NEXT: mpmd.return %[[N]]
+// CHECK: return %[[F]]
+func.func @main(%a: tensor<4xf32>) -> tensor<4xf32>
+    attributes {topology = #topology, mpmd.assignment = {outer = "m1", inner = "m1"}} {
+  sdy.sharding_group %a group_id=0 : tensor<4xf32>
+  %e = mpmd.named_computation<"outer"> (%a) (%x: tensor<4xf32>) {
+    %0 = mpmd.named_computation<"inner"> (%x) (%y: tensor<4xf32>) {
+      %1 = mpmd.broadcast %y : tensor<4xf32>
+      %2 = stablehlo.negate %1 : tensor<4xf32>
+      %3 = mpmd.named_tensor %2 name="other" : tensor<4xf32>
+      mpmd.return %3 : tensor<4xf32>
+    } : (tensor<4xf32>) -> tensor<4xf32>
+    mpmd.return %0 : tensor<4xf32>
+  } : (tensor<4xf32>) -> tensor<4xf32>
+  return %e : tensor<4xf32>
+}

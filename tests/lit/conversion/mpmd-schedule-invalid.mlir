@@ -64,7 +64,7 @@ func.func @main(%a: !m1) -> !m1 attributes {topology = #topology} {
     mpmd.return %x : tensor<4xf32>
   } : (!m2) -> !m2
   %3 = mpmd.transfer %2 : (!m2) -> !m1
-  // expected-warning @+1 {{Detected backward dependency: forward work of a microbatch comes back to mesh 'm1', which then has 2 stages, and another mesh has 1}}
+  // expected-warning @+1 {{Detected backward dependency: forward work comes back to mesh 'm1', which then has 2 stages, and another mesh has 1}}
   %4 = mpmd.fragment<mesh="m1", origin=["h"]> (%3) {call_counter = 0 : ui32} (%x: tensor<4xf32>) {
     mpmd.return %x : tensor<4xf32>
   } : (!m1) -> !m1

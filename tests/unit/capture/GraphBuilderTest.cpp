@@ -100,6 +100,8 @@ TEST_F(GraphBuilding, UnknownIdsAreFound) {
 struct Chain {
   Chain() {
     dag.numDevices = 1;
+    dag.buffers.resize(2);
+    dag.buffers[0].device = dag.buffers[1].device = {0};
     dag.kernels.resize(2);
     for (uint32_t k = 0; k < 4; ++k) {
       DagNode node;
@@ -107,7 +109,7 @@ struct Chain {
       node.phase = Phase::Replay;
       node.devices = {{0}};
       if (k == 3)
-        node.work = CopyCall{};
+        node.work = CopyCall{{0}, {1}, Box::flat(0, 64), Box::flat(0, 64)};
       else
         node.work = KernelCall{{k == 2 ? 1u : 0u}, {}, {}, {}};
       dag.nodes.push_back(node);
@@ -120,9 +122,11 @@ struct Chain {
   }
   std::string prove(const std::vector<GraphEdge> &edges,
                     const std::vector<GraphEdge> &early,
-                    const std::vector<bool> &awaits) const {
-    Result<void> ok = proveGraph(plan, dag, Phase::Replay, nodes, edges,
-                                 GraphPart(dag, {}), early, awaits);
+                    const std::vector<bool> &awaits,
+                    uint64_t copyBytes = 0) const {
+    Result<void> ok =
+        proveGraph(plan, dag, Phase::Replay, nodes, edges, GraphPart(dag, {}),
+                   early, {awaits, copyBytes});
     return ok ? "" : ok.error().message;
   }
   Dag dag;
@@ -146,6 +150,13 @@ TEST(EarlyEdges, AreTheOnlyOnesOfKernelsThatWait) {
   has(chain.prove({{0, 1}, {0, 2}, {1, 2}}, {{1, 2}}, {true, true}),
       "'n2' begins early and has 2 edges");
   has(chain.prove({{0, 1}, {1, 2}, {2, 3}}, {{2, 3}}, {true, true}),
+      "not both kernels");
+  EXPECT_EQ(chain.prove({{0, 1}, {1, 2}, {2, 3}}, {{2, 3}}, {true, true}, 64),
+            "");
+  has(chain.prove({{0, 1}, {1, 2}, {2, 3}}, {{2, 3}}, {true, true}, 63),
+      "not both kernels");
+  chain.dag.buffers[1].device = DeviceId::host();
+  has(chain.prove({{0, 1}, {1, 2}, {2, 3}}, {{2, 3}}, {true, true}, 64),
       "not both kernels");
 }
 

@@ -164,17 +164,63 @@ TEST(Early, OnlyAKernelThatWaitsAfterOneOther) {
       {"copy", {0}, words.memory + 48, words.memory + 16, word, word},
       {{early}});
   ASSERT_TRUE(copy);
-  words.step(words.waits, 7, 6, {*copy});
-  EXPECT_EQ(words.build(), 1u);
+  words.step(words.waits, 7, 6, {*copy}); // after a launch of the driver's
+  EXPECT_EQ(words.build(), 2u);
   *words.word(0) = 1;
   ASSERT_TRUE(words.exec->launch());
   EXPECT_EQ(*words.word(7), expectedOf(4));
   words.close();
 }
 
+/// A copy of a few bytes within the GPU is a kernel that waits, so a chain
+/// through it begins early on both sides.
+TEST(Early, SmallCopiesAreOfTheChain) {
+  size_t began = 0;
+  for (uint64_t seed = 0; seed < 40; ++seed) {
+    Words words(seed);
+    Box word = Box::flat(0, 8);
+    std::vector<GraphNodeId> last = {words.step(words.waits, 1, 0, {})};
+    for (size_t k = 1; k < 5; k += 2) {
+      auto copy = words.graph->addCopy({"copy",
+                                        {0},
+                                        words.memory + 8 * (k + 1),
+                                        words.memory + 8 * k,
+                                        word,
+                                        word,
+                                        true},
+                                       last);
+      ASSERT_TRUE(copy);
+      last = {words.step(words.waits, k + 2, k + 1, {*copy})};
+    }
+    EXPECT_EQ(words.build(), 4u);
+    *words.word(0) = 1;
+    ASSERT_TRUE(words.exec->launch());
+    ASSERT_EQ(*words.word(5), expectedOf(4)) << seed;
+    began += words.fake->earlyBegins;
+    words.close();
+  }
+  EXPECT_GT(began, 40u) << "hardly one began early";
+}
+
+TEST(Early, LargeCopiesAreNot) {
+  Words words;
+  EXPECT_EQ(words.driver->earlyCopyBytes(), uint64_t(1) << 20);
+  const uint64_t bytes = (uint64_t(1) << 20) + 8;
+  std::byte *large = *words.driver->allocate({0}, 2 * bytes);
+  GraphNodeId first = words.step(words.waits, 1, 0, {});
+  Box all = Box::flat(0, int64_t(bytes));
+  auto copy = words.graph->addCopy(
+      {"copy", {0}, large + bytes, large, all, all, true}, {{first}});
+  ASSERT_TRUE(copy);
+  words.step(words.waits, 7, 6, {*copy});
+  EXPECT_EQ(words.build(), 0u);
+  words.close();
+}
+
 TEST(Early, NotOnGpusBeforeSm90) {
   Words words(0, 8);
   EXPECT_FALSE(words.driver->awaits(words.waits));
+  EXPECT_EQ(words.driver->earlyCopyBytes(), 0u);
   GraphNodeId first = words.step(words.waits, 1, 0, {});
   words.step(words.waits, 2, 1, {first});
   EXPECT_EQ(words.build(), 0u);

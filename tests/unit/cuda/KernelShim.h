@@ -37,6 +37,15 @@ static inline long long __double_as_longlong(double x) {
   return shimBits<long long>(x);
 }
 
+/// griddepcontrol.wait, which may run another of these kernels.
+#define MGPU_AWAIT_GRIDS 1
+static inline void mgpuAwaitGrids() {
+  const ShimIndex mine[] = {threadIdx, blockIdx, blockDim, gridDim};
+  mgpu::fake::FakeCuda::instance().awaitGrids();
+  threadIdx = mine[0], blockIdx = mine[1], blockDim = mine[2],
+  gridDim = mine[3];
+}
+
 /// Runs every thread of a launch, one after the other.
 template <class Body>
 static void shimLaunch(const unsigned grid[3], const unsigned block[3],

@@ -20,8 +20,8 @@ std::vector<CUgraphNodeType> typesOf(const Box &to, bool toHost,
   auto driver = openFake(fakeOptions(1));
   EXPECT_TRUE(driver);
   DeviceId gpu{0};
-  auto target = (*driver)->allocate(toHost ? DeviceId::host() : gpu, 1 << 16);
-  auto source = (*driver)->allocate(fromHost ? DeviceId::host() : gpu, 1 << 16);
+  auto target = (*driver)->allocate(toHost ? DeviceId::host() : gpu, 1 << 21);
+  auto source = (*driver)->allocate(fromHost ? DeviceId::host() : gpu, 1 << 21);
   auto graph = (*driver)->createGraph();
   auto node = graph->addCopy({"copy", gpu, *target, *source, to, from}, {});
   EXPECT_TRUE(node) << node.error().message;
@@ -33,11 +33,13 @@ std::vector<CUgraphNodeType> typesOf(const Box &to, bool toHost,
 TEST(Copies, TheEngineWhereItCanAndAKernelElsewhere) {
   constexpr auto memcpyNode = CU_GRAPH_NODE_TYPE_MEMCPY;
   constexpr auto kernelNode = CU_GRAPH_NODE_TYPE_KERNEL;
-  Box flat{0, {64}, {4}, 4}, rows{0, {8, 8}, {64, 4}, 4},
-      planes{0, {2, 4, 8}, {512, 64, 4}, 4}, columns{0, {8, 8}, {4, 64}, 4};
+  Box flat{0, {64}, {4}, 4}, large = Box::flat(0, (1 << 20) + 1);
+  Box rows{0, {8, 8}, {64, 4}, 4}, planes{0, {2, 4, 8}, {512, 64, 4}, 4},
+      columns{0, {8, 8}, {4, 64}, 4};
   using Types = std::vector<CUgraphNodeType>;
   EXPECT_EQ(typesOf(flat, false, flat, true), Types{memcpyNode});
-  EXPECT_EQ(typesOf(flat, false, flat, false), Types{memcpyNode});
+  EXPECT_EQ(typesOf(large, false, large, false), Types{memcpyNode});
+  EXPECT_EQ(typesOf(flat, false, flat, false), Types{kernelNode});
   EXPECT_EQ(typesOf(rows, false, flat, true), Types{memcpyNode});
   EXPECT_EQ(typesOf(planes, true, planes, false), Types{memcpyNode});
   EXPECT_EQ(typesOf(rows, false, rows, false), Types{kernelNode});

@@ -3,6 +3,7 @@
 // Bounds of makespans against every schedule there is, and the witnesses that
 // prove them.
 #include "planner/schedule/bound/MakespanBound.h"
+#include "tests/unit/Sweep.h"
 #include "tests/unit/planner/RandomProblem.h"
 
 #include <cmath>
@@ -99,6 +100,95 @@ TEST(Bound, CertificatesReadBackAsTheyAre) {
          end = text.find('\n', end + 1))
       EXPECT_FALSE(parseCertificates(std::string_view(text).substr(0, end)));
   }
+}
+
+/// A random problem with one memory, which holds a share of its buffers. What
+/// nobody reads is kept in some and not in others.
+static Problem shortOfMemory(uint64_t seed,
+                             const RandomProblemOptions &options) {
+  Problem problem = randomProblem(seed, options);
+  uint64_t sum = 0;
+  for (ProblemBuffer &buffer : problem.buffers) {
+    buffer.device = 0;
+    buffer.isKept = buffer.isKept && seed % 3 == 0;
+    sum += buffer.bytes;
+  }
+  problem.devices[0].memoryBytes =
+      problem.devices[0].residentBytes + sum * (2 + seed % 7) / 10;
+  return problem;
+}
+
+TEST(Bound, OfMemoryNeverExceedsTheLeastMakespanWithinIt) {
+  const RandomProblemOptions kinds[] = {
+      {6, 6, 1, false, 6}, {6, 6, 1, false, 3}, {6, 1, 1, true, 8}};
+  int byMemory = 0, equal = 0;
+  for (const RandomProblemOptions &options : kinds)
+    for (uint64_t seed = 1; seed <= sweep(800, 20000); ++seed) {
+      Problem problem = shortOfMemory(seed, options);
+      Problem unlimited = problem;
+      for (ProblemDevice &device : unlimited.devices)
+        device.memoryBytes = UINT64_MAX;
+      const Certificate certificate = makespanBound(problem);
+      Result<void> verdict = check(certificate, problem);
+      ASSERT_TRUE(verdict) << seed << ": " << verdict.error().message;
+      const double least = leastMakespanWithin(problem);
+      ASSERT_LE(certificate.boundUs, least + 1e-9) << seed;
+      ASSERT_GE(certificate.boundUs, makespanBound(unlimited).boundUs - 1e-9);
+      if (least == 1e9 || argumentOf(certificate) != BoundArgument::Memory)
+        continue;
+      ++byMemory;
+      equal += certificate.boundUs > least - 1e-9;
+      EXPECT_FALSE(explainBound(certificate, problem).empty());
+      // Without the limit nothing of that is proven.
+      EXPECT_FALSE(check(certificate, unlimited)) << seed;
+    }
+  EXPECT_GT(byMemory, 30);
+  EXPECT_GT(equal, 5);
+}
+
+TEST(Bound, ArgumentsOfMemoryThatClaimMoreAreRejected) {
+  int arguments = 0;
+  for (uint64_t seed = 1; seed <= 200; ++seed) {
+    Problem problem = shortOfMemory(seed, {8, 4, 1, false, 6});
+    const Certificate good = makespanBound(problem);
+    if (argumentOf(good) != BoundArgument::Memory)
+      continue;
+    ++arguments;
+    const auto argument = std::get<MemoryArgument>(good.argument);
+    auto refused = [&](auto change) {
+      Certificate bad = good;
+      MemoryArgument changed = argument;
+      change(bad, changed);
+      bad.argument = changed;
+      return !check(bad, problem);
+    };
+    EXPECT_TRUE(refused([](auto &bad, auto &) { bad.boundUs += 1e-3; }));
+    const uint64_t room = problem.devices[argument.device].memoryBytes -
+                          problem.devices[argument.device].residentBytes;
+    EXPECT_TRUE(refused([&](auto &, auto &of) { of.small = room / 2 + 1; }));
+    EXPECT_TRUE(refused([&](auto &, auto &of) {
+      of.device = uint32_t(problem.devices.size());
+    }));
+    for (uint32_t i = 0; i < problem.size(); ++i) {
+      EXPECT_TRUE(refused([i](auto &bad, auto &) { bad.heads[i].us += 1; }));
+      EXPECT_TRUE(refused([i](auto &bad, auto &) { bad.tails[i].us += 1; }));
+    }
+    // One buffer less, or more room, and it proves no more.
+    Problem other = problem;
+    ++other.devices[argument.device].memoryBytes;
+    for (ProblemBuffer &buffer : other.buffers)
+      buffer.bytes /= 2;
+    EXPECT_FALSE(check(good, other)) << seed;
+    // It reads back as it is, and what is cut short does not.
+    std::string text = toText(std::vector<Certificate>{good});
+    Result<std::vector<Certificate>> back = parseCertificates(text);
+    ASSERT_TRUE(back) << back.error().message;
+    EXPECT_EQ(toText(*back), text);
+    EXPECT_TRUE(check(back->front(), problem));
+    text.replace(text.find(" small "), 7, " large ");
+    EXPECT_FALSE(parseCertificates(text));
+  }
+  EXPECT_GT(arguments, 20);
 }
 
 TEST(Bound, SaysWhatProvesIt) {

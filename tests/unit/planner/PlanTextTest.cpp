@@ -13,6 +13,7 @@ static void expectEqual(const Plan &a, const Plan &b) {
   EXPECT_EQ(a.model, b.model);
   EXPECT_EQ(a.numDevices, b.numDevices);
   EXPECT_EQ(a.streamsPerDevice, b.streamsPerDevice);
+  EXPECT_EQ(a.memoryBytes, b.memoryBytes);
   EXPECT_EQ(a.arenaBytes, b.arenaBytes);
   EXPECT_EQ(a.makespanUs, b.makespanUs);
   EXPECT_EQ(a.lowerBoundUs, b.lowerBoundUs);
@@ -24,6 +25,7 @@ static void expectEqual(const Plan &a, const Plan &b) {
     EXPECT_EQ(a.steps[s].waits, b.steps[s].waits);
     EXPECT_EQ(a.steps[s].startUs, b.steps[s].startUs);
     EXPECT_EQ(a.steps[s].durationUs, b.steps[s].durationUs);
+    EXPECT_EQ(a.steps[s].origin, b.steps[s].origin);
     EXPECT_EQ(a.steps[s].algorithm, b.steps[s].algorithm);
   }
   ASSERT_EQ(a.placements.size(), b.placements.size());
@@ -41,9 +43,12 @@ TEST(PlanText, ReadsBackExactly) {
     Result<Plan> plan = scheduleShuffled(dag, model, seed);
     ASSERT_TRUE(plan);
     std::mt19937_64 random(seed);
-    plan->boundBy = BoundArgument(seed % 5);
+    plan->boundBy = BoundArgument(seed % (1 + allBoundArguments.size()));
+    if (seed % 3)
+      plan->memoryBytes = uint64_t(1) << (seed % 64);
     for (PlanStep &step : plan->steps) { // doubles of many digits
       step.startUs += double(random()) * 0x1p-60;
+      step.origin = allOrigins[random() % allOrigins.size()];
       if (workClass(dag.node(step.node)) == WorkClass::Collective &&
           random() % 3 > 0)
         step.algorithm =
@@ -80,16 +85,19 @@ protected:
 } // namespace
 
 TEST_F(PlanTextErrors, NameTheLine) {
-  EXPECT_EQ(message("mgpu-plan 3", "mgpu-plan 4"),
-            "plan line 1: the plan has version 4; this program reads versions "
-            "1 to 3");
-  EXPECT_EQ(message("mgpu-plan 3", "mgpu-plan 1"), "accepted");
+  EXPECT_EQ(message("mgpu-plan 4", "mgpu-plan 5"),
+            "plan line 1: the plan has version 5; this program reads versions "
+            "1 to 4");
+  EXPECT_EQ(message("mgpu-plan 4", "mgpu-plan 1"), "accepted");
   EXPECT_EQ(message("scheduler", "schedule"),
             "plan line 2: expected \"scheduler\", found \"schedule\"");
   EXPECT_EQ(message("\"list\"", "\"list"),
             "plan line 2: a name lacks its closing quote");
   EXPECT_EQ(message("streams 4", "streams -4"),
             "plan line 5: \"-4\" is not a valid count");
+  EXPECT_EQ(message("makespan ", "memory 1e9\nmakespan "),
+            "plan line 6: \"1e9\" is not a valid byte count");
+  EXPECT_EQ(message("makespan ", "memory 1000000000\nmakespan "), "accepted");
   EXPECT_NE(message("makespan ", "makespan nan ")
                 .find("plan line 6: \"nan\" is not a valid time"),
             std::string::npos);

@@ -180,6 +180,65 @@ TEST(ProgramBuilder, ALoopThatFailsIsDroppedWhole) {
   EXPECT_EQ(**two.builder.program(), before);
 }
 
+TEST(ProgramBuilder, WhatALoopDeclaresIsItsTrips) {
+  Two two;
+  auto declare = [&](const char *name) {
+    return two.add({.name = name, .device = {0}, .shape = {8}});
+  };
+  const BuiltBuffer outer = declare("outer");
+  ASSERT_TRUE(two.builder.beginLoop(5));
+  const BuiltBuffer own = declare("own"), last = declare("last"),
+                    late = declare("late");
+  ASSERT_TRUE(two.builder.copy(two.whole(own), two.half(two.x, 0)));
+  ASSERT_TRUE(two.builder.copy(two.whole(last), two.whole(own)));
+  ASSERT_TRUE(two.builder.copy(two.whole(outer), two.whole(last)));
+  ASSERT_TRUE(two.builder.endLoop());
+  ASSERT_TRUE(two.builder.copy(two.whole(late), two.whole(last)));
+  ASSERT_TRUE(two.builder.copy(two.half(two.y, 0), two.whole(late)));
+  auto program = two.builder.program();
+  ASSERT_TRUE(program) << program.error().message;
+  std::map<std::string, BufferRole> roles;
+  for (const Buffer &buffer : (*program)->dag.buffers)
+    roles[buffer.name] = buffer.role;
+  EXPECT_EQ(roles["own"], BufferRole::Temporary);
+  for (const char *name : {"outer", "last", "late"})
+    EXPECT_EQ(roles[name], BufferRole::Resident) << name;
+}
+
+TEST(ProgramBuilder, ALoopThatIsDroppedLeavesItsBuffers) {
+  for (bool isRefused : {false, true}) {
+    Two two;
+    ASSERT_TRUE(two.builder.beginLoop(2));
+    const BuiltBuffer own =
+        two.add({.name = "own", .device = {0}, .shape = {8}});
+    ASSERT_TRUE(two.builder.copy(two.whole(own), two.half(two.x, 0)));
+    if (isRefused) {
+      ASSERT_TRUE(two.builder.copy(two.whole(own), two.whole(two.x)));
+      EXPECT_FALSE(two.builder.endLoop());
+    } else {
+      ASSERT_TRUE(two.builder.dropLoop());
+    }
+    ASSERT_TRUE(two.builder.copy(two.whole(own), two.half(two.x, 1)));
+    ASSERT_TRUE(two.builder.copy(two.half(two.y, 0), two.whole(own)));
+    auto program = two.builder.program();
+    ASSERT_TRUE(program) << program.error().message;
+    EXPECT_EQ((*program)->dag.nodes.size(), 2u);
+  }
+}
+
+TEST(ProgramBuilder, NodesKnowTheirPartOfAPipeline) {
+  Two two;
+  const PipelinePart part{PipelinePart::Kind::Backward, 3, 1};
+  two.builder.setPart(part);
+  ASSERT_TRUE(two.scale(0, two.whole(two.parts[0])));
+  two.builder.setPart(std::nullopt);
+  ASSERT_TRUE(two.scale(1, two.whole(two.parts[1])));
+  auto program = two.builder.program();
+  ASSERT_TRUE(program) << program.error().message;
+  EXPECT_EQ((*program)->dag.nodes[0].part, part);
+  EXPECT_EQ((*program)->dag.nodes[1].part, std::nullopt);
+}
+
 TEST(ProgramBuilder, AKernelIsLaunchedOneWay) {
   Two two;
   ASSERT_TRUE(two.scale(0, two.whole(two.parts[0])));

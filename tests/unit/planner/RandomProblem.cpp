@@ -116,6 +116,95 @@ private:
 
 } // namespace
 
+namespace {
+
+class EveryStartOrder {
+public:
+  explicit EveryStartOrder(const Problem &problem)
+      : problem(problem), starts(problem.size(), -1) {}
+
+  double run() {
+    place(0, 0, 0);
+    return best;
+  }
+
+private:
+  double endOf(uint32_t node) const {
+    return starts[node] + problem.durations[node];
+  }
+  bool runsAt(uint32_t node, double time) const {
+    return starts[node] >= 0 && endOf(node) > time;
+  }
+  /// Whether the node can start at `time`, when nothing starts after it.
+  bool fitsAt(uint32_t node, double time) const {
+    std::vector<double> used(problem.numResources());
+    for (const ResourceUse &use : problem.uses[node])
+      used[use.resource] = use.share;
+    std::vector<uint64_t> bytes;
+    for (const ProblemDevice &device : problem.devices)
+      bytes.push_back(device.residentBytes);
+    for (uint32_t i = 0; i < problem.size(); ++i)
+      if (runsAt(i, time))
+        for (const ResourceUse &use : problem.uses[i])
+          if ((used[use.resource] += use.share) > 1 + 1e-9)
+            for (const ResourceUse &mine : problem.uses[node])
+              if (mine.resource == use.resource)
+                return false;
+    for (uint32_t b = 0; b < problem.buffers.size(); ++b) {
+      const ProblemBuffer &buffer = problem.buffers[b];
+      bool isBegun = false, isOpen = buffer.isKept;
+      for (uint32_t user : problem.users[b]) {
+        isBegun = isBegun || user == node || starts[user] >= 0;
+        isOpen = isOpen || starts[user] < 0 || runsAt(user, time);
+      }
+      if (isBegun && isOpen)
+        bytes[buffer.device] += buffer.bytes;
+    }
+    for (size_t d = 0; d < bytes.size(); ++d)
+      if (bytes[d] > problem.devices[d].memoryBytes)
+        return false;
+    return true;
+  }
+  void place(uint32_t count, double now, double makespan) {
+    if (makespan >= best)
+      return;
+    if (count == problem.size()) {
+      best = makespan;
+      return;
+    }
+    for (uint32_t node = 0; node < problem.size(); ++node) {
+      double ready = now;
+      bool isReady = starts[node] < 0;
+      for (uint32_t before : problem.before[node]) {
+        isReady = isReady && starts[before] >= 0;
+        ready = std::max(ready, endOf(before));
+      }
+      if (!isReady)
+        continue;
+      double first = fitsAt(node, ready) ? ready : 1e9;
+      for (uint32_t i = 0; i < problem.size(); ++i)
+        if (starts[i] >= 0 && endOf(i) > ready && endOf(i) < first &&
+            fitsAt(node, endOf(i)))
+          first = endOf(i);
+      if (first == 1e9)
+        continue;
+      starts[node] = first;
+      place(count + 1, first, std::max(makespan, endOf(node)));
+      starts[node] = -1;
+    }
+  }
+
+  const Problem &problem;
+  std::vector<double> starts; ///< below 0: not placed
+  double best = 1e9;
+};
+
+} // namespace
+
+double leastMakespanWithin(const Problem &problem) {
+  return EveryStartOrder(problem).run();
+}
+
 double leastMakespan(const Problem &problem) {
   return EveryOrder(problem).run();
 }

@@ -21,6 +21,11 @@ Problem randomProblem(uint64_t seed, const RandomProblemOptions &options);
 /// first place where its resources allow it. One of these schedules is optimal.
 double leastMakespan(const Problem &problem);
 
+/// The same within the memory of the devices, by every order in which nodes may
+/// start: each starts as soon as the one before it has, its resources are free
+/// and its buffers fit. 1e9 where no order fits.
+double leastMakespanWithin(const Problem &problem);
+
 } // namespace mgpu::planner::testing
 
 #endif // MGPU_TESTS_UNIT_PLANNER_RANDOMPROBLEM_H

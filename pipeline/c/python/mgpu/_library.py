@@ -102,7 +102,8 @@ class Arg(ctypes.Structure):
 
 class LaunchSpec(Sized):
     _fields_ = [("size", c_size_t), ("kernel", c_uint32), ("device", c_int32), ("grid", c_uint32 * 3), ("num_args", c_size_t),
-                ("args", POINTER(Arg)), ("name", c_char_p), ("flops", c_double), ("microseconds", c_double)]
+                ("args", POINTER(Arg)), ("name", c_char_p), ("flops", c_double), ("microseconds", c_double),
+                ("most_bytes", POINTER(c_uint64))]
 
 
 class CollectiveSpec(Sized):
@@ -159,6 +160,7 @@ _CALLS = {
     "mgt_times": (_HANDLE, POINTER(POINTER(Time)), POINTER(c_size_t)),
     "mgt_builder_new": (c_char_p, c_uint32, POINTER(_HANDLE)),
     "mgt_builder_place": (_HANDLE, c_char_p),
+    "mgt_builder_part": (_HANDLE, c_int, c_uint32, c_uint32),
     "mgt_builder_buffer": (_HANDLE, POINTER(BufferSpec), POINTER(c_uint32)),
     "mgt_builder_kernel": (_HANDLE, POINTER(KernelSpec), POINTER(c_uint32)),
     "mgt_builder_launch": (_HANDLE, POINTER(LaunchSpec)),

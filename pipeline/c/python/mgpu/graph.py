@@ -15,6 +15,7 @@ HOST = -1
 _KINDS = {"argument": 0, "result": 1, "temporary": 2, "resident": 3, "constant": 4, "external": 5}
 _REDUCTIONS = {"sum": 0, "prod": 1, "min": 2, "max": 3}
 _COLLECTIVES = {"all_reduce": 0, "all_gather": 1, "reduce_scatter": 2, "all_to_all": 3, "permute": 4, "broadcast": 5, "send_recv": 6}
+_PARTS = {"forward": 0, "backward": 1, "weights": 2}
 _ACCESS = {"r": 1, "w": 2, "rw": 3, "ptr": 0}
 _PACKAGE = os.path.dirname(os.path.abspath(__file__))
 
@@ -104,9 +105,11 @@ class Kernel:
         self._graph, self._number, self.name, self.params = graph, number, name, params
 
     def __call__(self, *args: Any, grid: Shape = 1, device: Optional[int] = None, reads: Sequence[Buffer] = (), writes: Sequence[Buffer] = (),
-                 name: Optional[str] = None, flops: float = 0, microseconds: float = 0) -> None:
+                 name: Optional[str] = None, flops: float = 0, microseconds: float = 0, most_bytes: Optional[Mapping[int, int]] = None) -> None:
         """Launches it on `device`, else on that of its buffers. `reads` and `writes` are what it touches
-        beside what its parameters say."""
+        beside what its parameters say. What it takes is modelled by its `flops` and the bytes of its buffers;
+        `most_bytes` says of an argument, by its place, that fewer are touched, as of a table of which it looks
+        a few rows up. Or `microseconds` says it."""
         if len(args) != len(self.params):
             raise UsageError(f"kernel '{self.name}' takes {len(self.params)} arguments, and {len(args)} are given")
         rows = [self._graph._arg(self.name, mode, value) for mode, value in zip(self.params, args)]
@@ -122,9 +125,12 @@ class Kernel:
         if not 1 <= len(sizes) <= 3 or not all(0 < size < 1 << 32 for size in sizes):
             raise UsageError(f"kernel '{self.name}' is launched with grid {sizes}: give one to three sizes of at least 1")
         array = (_library.Arg * len(rows))(*rows)
+        if most_bytes and not all(0 <= k < len(args) and bytes_ > 0 for k, bytes_ in most_bytes.items()):
+            raise UsageError(f"kernel '{self.name}' is launched with most_bytes {dict(most_bytes)}: give bytes by the places of its arguments")
+        most = (ctypes.c_uint64 * len(rows))(*((most_bytes or {}).get(k, 0) for k in range(len(rows))))
         self._graph._call("mgt_builder_launch", ctypes.byref(_library.LaunchSpec(
             kernel=self._number, device=device, grid=(ctypes.c_uint32 * 3)(*sizes), num_args=len(rows), args=array, name=text(name),
-            flops=flops, microseconds=microseconds)))
+            flops=flops, microseconds=microseconds, most_bytes=most)))
 
 
 class Tuned(NamedTuple):
@@ -225,7 +231,7 @@ class Graph:
         return self._buffer("result", name, shape, dtype)
 
     def empty(self, shape: Shape, dtype: Any = "f32", device: int = 0, name: Optional[str] = None) -> Buffer:
-        """Memory of a device within one replay."""
+        """Memory of a device within one replay; where it is made inside a loop, within one trip."""
         return self._buffer("temporary", name, shape, dtype, device)
 
     def resident(self, shape: Shape, dtype: Any = "f32", device: int = 0, name: Optional[str] = None) -> Buffer:
@@ -327,6 +333,18 @@ class Graph:
             self._call("mgt_builder_drop_loop")
             raise
         self._call("mgt_builder_end_loop")
+
+    @contextlib.contextmanager
+    def part(self, kind: str, microbatch: int, stage: int = 0) -> Iterator[None]:
+        """`with g.part("backward", 3, stage=1):` says what the calls inside compute of a pipeline: "forward",
+        "backward", or "weights", the backward work that no other stage waits for. Reports are coloured by it."""
+        if kind not in _PARTS:
+            raise UsageError(f"there is no part '{kind}' of a pipeline; there are {', '.join(_PARTS)}")
+        self._call("mgt_builder_part", _PARTS[kind], microbatch, stage)
+        try:
+            yield
+        finally:
+            self._call("mgt_builder_part", -1, 0, 0)
 
     def check(self, probe: bool = False) -> None:
         """Raises where what was built so far is no program; with `probe` also where a kernel, run on the

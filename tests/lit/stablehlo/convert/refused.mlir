@@ -42,3 +42,22 @@ func.func @main(%x: tensor<4xf32>, %zero: tensor<f32>) -> tensor<f32> {
   }
   return %0 : tensor<f32>
 }
+
+// -----
+
+func.func @main(%x: tensor<2xi4>) -> tensor<2xi4> {
+  // expected-error @below {{has integers of less than 8 bits, whose bits in memory it would show}}
+  %0 = stablehlo.popcnt %x : tensor<2xi4>
+  return %0 : tensor<2xi4>
+}
+
+// -----
+
+func.func @main(%x: tensor<2x2xf32>, %y: tensor<1x2x2xf32>, %n: tensor<1xi32>) -> tensor<2x2xf32> {
+  // expected-error @below {{'chlo.ragged_dot' op is not read by this version (docs/limits.md)}}
+  %0 = "chlo.ragged_dot"(%x, %y, %n) {ragged_dot_dimension_numbers = #chlo.ragged_dot<
+      lhs_batching_dimensions = [], rhs_batching_dimensions = [], lhs_contracting_dimensions = [1],
+      rhs_contracting_dimensions = [1], lhs_ragged_dimensions = [0], rhs_group_dimensions = [0]>}
+    : (tensor<2x2xf32>, tensor<1x2x2xf32>, tensor<1xi32>) -> tensor<2x2xf32>
+  return %0 : tensor<2x2xf32>
+}
