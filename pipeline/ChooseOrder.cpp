@@ -12,6 +12,11 @@
 
 namespace mgpu::pipeline {
 
+/// The words that ask for a named schedule and forward work done again.
+static std::string withRemat(const std::string &name) {
+  return name + " --remat";
+}
+
 std::string toText(const OrderChoice &choice) {
   if (choice.tried.empty())
     return {};
@@ -54,12 +59,20 @@ Result<OrderChoice> chooseOrder(LoadedProgram &program, const PlanOf &planOf,
     return fail(own.error());
   if (!own)
     choice.tried.push_back({ownOrder, 0, own.error().message});
-  for (const std::string &name : program.schedules) {
-    Result<void> made = plan(name, loadOrder(program, name));
+  auto tryOrder = [&](const std::string &name,
+                      Result<LoadedProgram> ordered) -> Result<bool> {
+    Result<void> made = plan(name, std::move(ordered));
     if (!made && made.error().kind == ErrorKind::Internal)
       return fail(made.error());
     if (!made)
       choice.tried.push_back({name, 0, made.error().message});
+    return made.has_value();
+  };
+  for (const std::string &name : program.schedules) {
+    MGPU_TRY_ASSIGN(const bool fits,
+                    tryOrder(name, loadOrder(program, name, false)));
+    if (!fits && !program.from.remat) // it takes less memory, and more work
+      MGPU_TRY(tryOrder(withRemat(name), loadOrder(program, name, true)));
   }
   if (!best)
     return fail(own.error());
@@ -110,12 +123,18 @@ Result<Front> makeFrontOfOrders(const LoadedProgram &program,
     }
     all.stopped = std::move(front->stopped);
   };
-  for (const std::string &name : program.schedules) {
-    const Result<LoadedProgram> ordered = loadOrder(program, name);
+  auto addOrder = [&](const std::string &name, bool remat) -> Result<void> {
+    const Result<LoadedProgram> ordered = loadOrder(program, name, remat);
     if (ordered)
-      add(name, makeFront(ordered->dag, request));
+      add(remat ? withRemat(name) : name, makeFront(ordered->dag, request));
     else if (ordered.error().kind == ErrorKind::Internal)
       return fail(ordered.error());
+    return {};
+  };
+  for (const std::string &name : program.schedules) {
+    MGPU_TRY(addOrder(name, false));
+    if (!program.from.remat)
+      MGPU_TRY(addOrder(name, true));
   }
   const Error ownError = own ? Error{} : own.error();
   add(ownOrder, std::move(own));

@@ -3,7 +3,8 @@
 #define MGPU_PIPELINE_CHOOSEORDER_H
 
 // `--schedule auto`: a pipeline is planned in the planner's own order and in
-// that of each named schedule it can take, and the shortest plan wins.
+// that of each named schedule it can take, and the shortest plan wins. A named
+// schedule that does not fit the memory is tried with --remat.
 
 #include "pipeline/MachinePlan.h"
 #include "pipeline/MakePlan.h"
@@ -23,7 +24,7 @@ struct TriedOrder {
 
 /// Empty where there was nothing to choose.
 struct OrderChoice {
-  std::string name; ///< of a schedule, or ownOrder
+  std::string name; ///< of a schedule, also with " --remat", or ownOrder
   std::vector<TriedOrder> tried;
 };
 /// The words for people: a line, or nothing.

@@ -56,14 +56,19 @@ std::string valueText(const HostOutput &output, const Array &array) {
                 {"( ", " )", ", ", [](size_t) { return ", "; }});
 }
 
+std::string shapeText(const HostOutput &output, const Array &array,
+                      const void *address) {
+  return fmt::format("{}Memref base@ = {} rank = {} offset = {} sizes = [{}] "
+                     "strides = [{}]",
+                     output.text, address, array.shape.size(), output.offset,
+                     fmt::join(array.shape, ", "),
+                     fmt::join(output.strides, ", "));
+}
+
 std::string memrefText(const HostOutput &output, const Array &array,
                        const void *address) {
   const size_t rank = array.shape.size();
-  std::string text = fmt::format(
-      "{}Memref base@ = {} rank = {} offset = {} sizes = [{}] "
-      "strides = [{}] data = \n",
-      output.text, address, rank, output.offset, fmt::join(array.shape, ", "),
-      fmt::join(output.strides, ", "));
+  const std::string text = shapeText(output, array, address) + " data = \n";
   int64_t next = 0;
   const Brackets brackets{
       "[", "]", "," + std::string(rank + 1, ' '),
@@ -74,12 +79,11 @@ std::string memrefText(const HostOutput &output, const Array &array,
 
 } // namespace
 
-Result<void>
-giveOutputs(const planner::Program &program, capture::Runner &runner,
-            const std::function<void(const std::string &)> &print) {
+Result<void> giveOutputs(const planner::Program &program,
+                         capture::Runner &runner, const OutputSinks &sinks) {
   for (const HostOutput &each : program.outputs) {
     if (!each.buffer) {
-      print(each.text);
+      sinks.print(each.text);
       continue;
     }
     const planner::Buffer &buffer = program.dag.buffer(*each.buffer);
@@ -90,10 +94,17 @@ giveOutputs(const planner::Program &program, capture::Runner &runner,
     case HostOutput::Kind::Text:
       break;
     case HostOutput::Kind::Memref:
-      print(memrefText(each, array, bytes.data()));
+      sinks.print(memrefText(each, array, bytes.data()));
+      break;
+    case HostOutput::Kind::Shape:
+      sinks.print(shapeText(each, array, bytes.data()) + "\n");
       break;
     case HostOutput::Kind::Value:
-      print(valueText(each, array) + each.text);
+      sinks.print(valueText(each, array) + each.text);
+      break;
+    case HostOutput::Kind::Flops:
+      sinks.printError(
+          fmt::format("{:.6f} GFLOPS\n", loadNumber(array, 0) / 1e9));
       break;
     case HostOutput::Kind::Check:
       if (loadNumber(array, 0) == 0)

@@ -9,11 +9,16 @@
 
 namespace mgpu::pipeline {
 
-/// Hands `print` the texts in program order, as MLIR's runner prints them, once
-/// all is fetched. Invalid at the first check that fails.
+/// What takes the texts for the standard output, and those for the standard
+/// error.
+struct OutputSinks {
+  std::function<void(const std::string &)> print, printError;
+};
+
+/// Hands out the texts in program order, as MLIR's runner prints them, once all
+/// is fetched. Invalid at the first check that fails.
 Result<void> giveOutputs(const planner::Program &program,
-                         capture::Runner &runner,
-                         const std::function<void(const std::string &)> &print);
+                         capture::Runner &runner, const OutputSinks &sinks);
 
 } // namespace mgpu::pipeline
 

@@ -59,8 +59,9 @@ Result<void> checkMadeFor(const LoadedProgram &program,
                 fmt::format("--no-fusion: the kernels of a bundle are made: "
                             "make it again from {}",
                             origin.source));
-  for (const char *option : {"--node-limit", "--roll-from", "--devices",
-                             "--assign", "--schedule", "--remat"})
+  for (const char *option :
+       {"--node-limit", "--roll-from", "--devices", "--assign", "--schedule",
+        "--remat", "--grid", "--shardings"})
     if (options.given.count(option))
       return fail(ErrorKind::Usage,
                   fmt::format("{}: the nodes of a bundle are made: make it "
@@ -199,6 +200,8 @@ const Format formats[] = {
       {"--assign", holdsNodes},
       {"--schedule", holdsNodes},
       {"--remat", holdsNodes},
+      {"--grid", holdsNodes},
+      {"--shardings", holdsNodes},
       {"--roll-from", holdsNodes},
       {"--no-fusion", holdsNodes},
       {"--tensor-cores", holdsNodes}},
@@ -215,10 +218,8 @@ static void findNeeded(LoadedProgram &program) {
                                  reads[argument.buffer->value]);
 }
 
-Result<LoadedProgram> loadOrder(const LoadedProgram &program,
-                                const std::string &schedule) {
-  LoadOptions options = program.from;
-  options.schedule = schedule;
+static Result<LoadedProgram> loadAgain(const LoadedProgram &program,
+                                       LoadOptions options) {
   ImportOptions import = options;
   import.products = program.products;
   import.isQuiet = true;
@@ -230,12 +231,29 @@ Result<LoadedProgram> loadOrder(const LoadedProgram &program,
   return ordered;
 }
 
+Result<LoadedProgram> loadOrder(const LoadedProgram &program,
+                                const std::string &schedule, bool remat) {
+  LoadOptions options = program.from;
+  options.schedule = schedule;
+  options.remat |= remat;
+  return loadAgain(program, std::move(options));
+}
+
+Result<LoadedProgram>
+loadSplits(const LoadedProgram &program,
+           const std::map<std::string, planner::Split> &splits) {
+  LoadOptions options = program.from;
+  options.splits = splits;
+  return loadAgain(program, std::move(options));
+}
+
 Result<LoadedProgram> loadProgram(const LoadOptions &given,
                                   std::vector<Message> *messages) {
   LoadOptions options = given;
   if (options.file != "-")
     MGPU_TRY(checkReadable(options.file));
-  else if (options.schedule == "auto") // it is read once for each order
+  else if (options.schedule == "auto" || options.given.contains("--shardings"))
+    // It is read more than once.
     options.text = std::make_shared<const std::string>(
         std::istreambuf_iterator<char>(std::cin),
         std::istreambuf_iterator<char>());

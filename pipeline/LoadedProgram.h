@@ -9,6 +9,7 @@
 #include "pipeline/ProductPolicy.h"
 #include "planner/dag/MeshDevices.h"
 #include "planner/dag/Program.h"
+#include "planner/dag/Shardings.h"
 
 #include <map>
 #include <memory>
@@ -41,6 +42,11 @@ struct ImportOptions {
   std::string schedule;
   /// Backward work computes forward work again, rather than keep its results.
   bool remat = false;
+  /// Sizes of the program's shard.grid, as `2x4`; empty: as it says.
+  std::string grid;
+  /// How arguments are cut, by name, instead of as the program says.
+  std::map<std::string, planner::Split> splits;
+  bool keepText = false;          ///< fill the text of the shardings
   bool isQuiet = false;           ///< diagnostics are not printed
   bool reportSharding = false;    ///< fill LoadedProgram::sharding
   uint64_t nodeLimit = 4'000'000; ///< most nodes of the unrolled program
@@ -83,6 +89,7 @@ struct LoadedProgram : planner::Program {
   uint32_t numRaces = 0;
   std::vector<std::string> notFused; ///< as planner::ParsedProgram has it
   std::vector<std::string> sharding; ///< the same
+  planner::Shardings shardings;      ///< the same
   std::vector<planner::MeshDevices> meshes; ///< the same
   std::vector<std::string> schedules;       ///< the same
   std::shared_ptr<capture::Bundle> bundle;  ///< null if it is not from a bundle

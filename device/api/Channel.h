@@ -44,7 +44,7 @@ public:
   virtual uint32_t count() const = 0;
 
   /// Begins to send and receive; what was started before is done. The bytes
-  /// stay where they are until advance() gives true, or for ever. Between two
+  /// stay where they are until advance() gives true, or abandon(). Between two
   /// ranks messages arrive in the order they were sent, and the lengths must
   /// agree.
   virtual void start(std::span<const Outgoing> sends,
@@ -52,6 +52,9 @@ public:
   /// Goes on; true once all that was started is done. Internal where a message
   /// has another length than what it is received into.
   virtual Result<bool> advance() = 0;
+  /// Gives up what was started: nothing is received into its bytes from here
+  /// on. What is to be sent still is where that is possible; MPI may read it.
+  virtual void abandon() = 0;
   /// The first rank that something is still to come from or go to.
   virtual std::optional<uint32_t> awaited() const = 0;
 

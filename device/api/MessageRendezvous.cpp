@@ -75,7 +75,10 @@ Result<void> MessageRendezvous::transfer(std::span<const Outgoing> sends,
   if (lost)
     return fail(*lost);
   channel->start(sends, recvs);
-  return run(what);
+  Result<void> done = run(what);
+  if (!done)
+    channel->abandon(); // the bytes are the caller's again
+  return done;
 }
 
 std::string MessageRendezvous::lateness(const std::string &what) const {

@@ -80,6 +80,22 @@ public:
     return pending.empty();
   }
 
+  /// A message that is half here cannot be given up: it is waited for a while.
+  void abandon() override {
+    for (Pending &each : pending)
+      if (each.isReceived)
+        mpi.cancel(each.request);
+    for (Pending &each : pending) {
+      size_t bytes = 0;
+      for (int turn = 0; each.isReceived && each.request && turn < 1000; ++turn)
+        if (mpi.test(each.request, &bytes) != 0)
+          each.request = nullptr;
+        else
+          usleep(100);
+    }
+    std::erase_if(pending, [](const Pending &each) { return !each.request; });
+  }
+
   std::optional<uint32_t> awaited() const override {
     if (pending.empty())
       return std::nullopt;

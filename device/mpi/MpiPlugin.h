@@ -13,7 +13,7 @@
 extern "C" {
 #endif
 
-#define MGPU_MPI_PLUGIN_VERSION 2
+#define MGPU_MPI_PLUGIN_VERSION 3
 #define MGPU_MPI_MOST_BYTES ((size_t)1 << 30) /* of one message */
 
 /* One call at a time, from any thread. Requests are freed by test(). */
@@ -30,6 +30,9 @@ struct MgpuMpi {
   void *(*receive)(int from, int tag, void *bytes, size_t size);
   /* 1: done, of `size` bytes; 0: not yet; -1: failed. */
   int (*test)(void *request, size_t *size);
+  /* What is received need not come any more; test() then says that it is done.
+   */
+  void (*cancel)(void *request);
   /* 1 where a message of any rank with this tag has come. */
   int (*probe)(int tag, int *from, size_t *size);
   /* Ends MPI where begin() started it. All ranks call it. */

@@ -3,6 +3,7 @@
 
 #include "support/Bytes.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <deque>
 #include <fmt/format.h>
@@ -80,6 +81,22 @@ public:
     if (!fault.empty())
       return fail(ErrorKind::Internal, fault);
     return isDone;
+  }
+
+  /// What is half sent or received goes on, as notices follow it.
+  void abandon() override {
+    for (Peer &peer : peers) {
+      for (const std::span<std::byte> into : peer.wanted)
+        unwanted.resize(std::max(unwanted.size(), into.size()));
+      for (Frame &frame : peer.out)
+        if (frame.header.kind == data) {
+          frame.text.assign(frame.body.begin(), frame.body.end());
+          frame.body = frame.text;
+        }
+    }
+    for (Peer &peer : peers)
+      for (std::span<std::byte> &into : peer.wanted)
+        into = std::span(unwanted).first(into.size());
   }
 
   std::optional<uint32_t> awaited() const override {
@@ -239,6 +256,7 @@ private:
   const uint32_t own;
   std::vector<Peer> peers;
   std::deque<Notice> notices;
+  Bytes unwanted;    ///< what was given up is received into it
   std::string fault; ///< two ranks disagree about a message
 };
 

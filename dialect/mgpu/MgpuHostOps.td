@@ -7,6 +7,8 @@ def Mgpu_OutputKind : I32EnumAttr<"OutputKind",
       I32EnumAttrCase<"Memref", 1, "memref">,
       I32EnumAttrCase<"Value", 2, "value">,
       I32EnumAttrCase<"Check", 3, "check">,
+      I32EnumAttrCase<"Shape", 4, "shape">,
+      I32EnumAttrCase<"Flops", 5, "flops">,
     ]> {
   let cppNamespace = "::mgpu::ir";
   let genSpecializedAttr = 0;
@@ -25,10 +27,13 @@ def Mgpu_OutputOp : Mgpu_CommandOp<"output"> {
     - `text`: prints `text`; there is no source;
     - `memref`: prints `text`, then where the source lies, its sizes and
       strides, and its elements, as MLIR's `printMemref` functions do;
+    - `shape`: prints the same without the elements, as `printMemrefShape` does;
     - `value`: prints the elements as `vector.print` does, then `text`; without
       dimensions that is one number;
     - `check`: stops the program with the message `text` if the source, one
-      `i1`, is false.
+      `i1`, is false;
+    - `flops`: prints the source, one `f64`, divided by 10^9, and `GFLOPS`, to
+      the standard error as `printFlops` does.
 
     Integers are signed unless `isUnsigned` is there.
 
@@ -38,7 +43,8 @@ def Mgpu_OutputOp : Mgpu_CommandOp<"output"> {
 
     Constraints, by the label that ends the message about each:
     - (output_c1) there is a source exactly where the kind is not `text`;
-    - (output_c2) the source of a `check` is a memref of one `i1`.
+    - (output_c2) the source of a `check` is a memref of one `i1`;
+    - (output_c3) the source of a `flops` is a memref of one `f64`.
   }];
   let arguments = (ins Mgpu_OutputKindAttr:$kind, StrAttr:$text,
       Arg<Optional<AnyRankedOrUnrankedMemRef>, "", [MemRead]>:$source,

@@ -131,13 +131,18 @@ LogicalResult OutputOp::verify() {
     return emitOpError(isText ? "of kind text takes no source"
                               : "needs a source")
            << rule(*this, 1);
-  if (getKind() != OutputKind::Check)
-    return success();
-  auto type = dyn_cast<MemRefType>(getSource().getType());
-  if (!type || !type.getElementType().isInteger(1) || !type.hasStaticShape() ||
-      type.getNumElements() != 1)
+  auto isOne = [&](Type element) {
+    auto type = dyn_cast<MemRefType>(getSource().getType());
+    return type && type.getElementType() == element && type.hasStaticShape() &&
+           type.getNumElements() == 1;
+  };
+  Builder b(getContext());
+  if (getKind() == OutputKind::Check && !isOne(b.getI1Type()))
     return emitOpError("of kind check needs a memref of one i1, got ")
            << getSource().getType() << rule(*this, 2);
+  if (getKind() == OutputKind::Flops && !isOne(b.getF64Type()))
+    return emitOpError("of kind flops needs a memref of one f64, got ")
+           << getSource().getType() << rule(*this, 3);
   return success();
 }
 

@@ -24,7 +24,7 @@ void SpmdDialect::registerAttributes() {
 
 Attribute LayoutAttr::parse(AsmParser &parser, Type) {
   SmallVector<int64_t> mesh;
-  SmallVector<DenseI64ArrayAttr> split, offsets;
+  SmallVector<DenseI64ArrayAttr> split, offsets, halos;
   std::optional<int64_t> first;
   auto parseList = [&](SmallVectorImpl<int64_t> &list) {
     return parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, [&] {
@@ -50,14 +50,19 @@ Attribute LayoutAttr::parse(AsmParser &parser, Type) {
     return {};
   if (parser.parseKeyword("split") || parser.parseEqual() || parseLists(split))
     return {};
-  if (succeeded(parser.parseOptionalComma()) &&
-      (parser.parseKeyword("offsets") || parser.parseEqual() ||
-       parseLists(offsets)))
+  bool hasMore = succeeded(parser.parseOptionalComma());
+  if (hasMore && succeeded(parser.parseOptionalKeyword("offsets"))) {
+    if (parser.parseEqual() || parseLists(offsets))
+      return {};
+    hasMore = succeeded(parser.parseOptionalComma());
+  }
+  if (hasMore && (parser.parseKeyword("halos") || parser.parseEqual() ||
+                  parseLists(halos)))
     return {};
   if (parser.parseGreater())
     return {};
   return parser.getChecked<LayoutAttr>(parser.getContext(), mesh, split, first,
-                                       offsets);
+                                       offsets, halos);
 }
 
 static void printLists(AsmPrinter &printer, ArrayRef<DenseI64ArrayAttr> lists) {
@@ -82,6 +87,10 @@ void LayoutAttr::print(AsmPrinter &printer) const {
     printer << ", offsets = ";
     printLists(printer, getOffsets());
   }
+  if (!getHalos().empty()) {
+    printer << ", halos = ";
+    printLists(printer, getHalos());
+  }
   printer << '>';
 }
 
@@ -91,6 +100,10 @@ static bool areOffsets(ArrayRef<int64_t> offsets, int64_t parts) {
     if (offsets[k] <= offsets[k - 1])
       return false;
   return int64_t(offsets.size()) == parts + 1 && offsets[0] == 0;
+}
+
+static bool isHalo(DenseI64ArrayAttr halo) {
+  return halo.empty() || (halo.size() == 2 && halo[0] >= 0 && halo[1] >= 0);
 }
 
 static int64_t countParts(ArrayRef<int64_t> mesh, DenseI64ArrayAttr axes) {
@@ -104,7 +117,8 @@ LogicalResult LayoutAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                  ArrayRef<int64_t> mesh,
                                  ArrayRef<DenseI64ArrayAttr> split,
                                  std::optional<int64_t> first,
-                                 ArrayRef<DenseI64ArrayAttr> offsets) {
+                                 ArrayRef<DenseI64ArrayAttr> offsets,
+                                 ArrayRef<DenseI64ArrayAttr> halos) {
   int64_t devices = 1;
   for (int64_t size : mesh) {
     if (size < 1 || size > mostDevices / devices)
@@ -125,6 +139,10 @@ LogicalResult LayoutAttr::verify(function_ref<InFlightDiagnostic()> emitError,
       if (!seen.insert(axis).second)
         return emitError() << "axis " << axis << " is named twice [layout_c3]";
     }
+  if (!halos.empty() &&
+      (halos.size() != split.size() || !llvm::all_of(halos, isHalo)))
+    return emitError() << "'halos' must have a list for each dimension, empty "
+                          "or of two numbers from 0 on [layout_c13]";
   if (offsets.empty())
     return success();
   if (offsets.size() != split.size())
@@ -169,6 +187,21 @@ SmallVector<int64_t> LayoutAttr::boundsOf(unsigned dim, int64_t size) const {
   return bounds;
 }
 
+SmallVector<std::pair<int64_t, int64_t>>
+LayoutAttr::rangesOf(unsigned dim, int64_t size) const {
+  int64_t low = 0, high = 0;
+  if (!getHalos().empty() && !getHalos()[dim].empty()) {
+    low = getHalos()[dim][0];
+    high = getHalos()[dim][1];
+  }
+  SmallVector<int64_t> bounds = boundsOf(dim, size);
+  SmallVector<std::pair<int64_t, int64_t>> ranges;
+  for (size_t part = 0; part + 1 < bounds.size(); ++part)
+    ranges.push_back({std::max<int64_t>(bounds[part] - low, 0),
+                      std::min(bounds[part + 1] + high, size)});
+  return ranges;
+}
+
 bool LayoutAttr::fits(ArrayRef<int64_t> full) const {
   if (getSplit().size() != full.size())
     return false;
@@ -179,16 +212,17 @@ bool LayoutAttr::fits(ArrayRef<int64_t> full) const {
 }
 
 LayoutAttr LayoutAttr::startingAt(int64_t device) const {
-  return get(getContext(), getMesh(), getSplit(), device, getOffsets());
+  return get(getContext(), getMesh(), getSplit(), device, getOffsets(),
+             getHalos());
 }
 
 SmallVector<int64_t> LayoutAttr::shardShape(ArrayRef<int64_t> full) const {
   SmallVector<int64_t> shape(full);
   for (unsigned dim = 0; dim < full.size(); ++dim) {
-    SmallVector<int64_t> bounds = boundsOf(dim, full[dim]);
-    shape[dim] = bounds[1];
-    for (size_t part = 1; part + 1 < bounds.size(); ++part)
-      if (bounds[part + 1] - bounds[part] != bounds[1])
+    auto ranges = rangesOf(dim, full[dim]);
+    shape[dim] = ranges[0].second - ranges[0].first;
+    for (auto [begin, end] : ranges)
+      if (end - begin != ranges[0].second - ranges[0].first)
         shape[dim] = ShapedType::kDynamic;
   }
   return shape;
@@ -198,9 +232,8 @@ SmallVector<int64_t> LayoutAttr::shardShape(ArrayRef<int64_t> full,
                                             int64_t device) const {
   SmallVector<int64_t> shape(full);
   for (unsigned dim = 0; dim < full.size(); ++dim) {
-    SmallVector<int64_t> bounds = boundsOf(dim, full[dim]);
-    int64_t part = partOf(dim, device);
-    shape[dim] = bounds[part + 1] - bounds[part];
+    auto [begin, end] = rangesOf(dim, full[dim])[partOf(dim, device)];
+    shape[dim] = end - begin;
   }
   return shape;
 }
@@ -209,6 +242,6 @@ SmallVector<int64_t> LayoutAttr::shardOffsets(ArrayRef<int64_t> full,
                                               int64_t device) const {
   SmallVector<int64_t> offsets(full.size());
   for (unsigned dim = 0; dim < full.size(); ++dim)
-    offsets[dim] = boundsOf(dim, full[dim])[partOf(dim, device)];
+    offsets[dim] = rangesOf(dim, full[dim])[partOf(dim, device)].first;
   return offsets;
 }

@@ -70,6 +70,10 @@ def Spmd_LayoutAttr : AttrDef<Spmd_Dialect, "Layout"> {
     which says where each part begins and, last, where the dimension ends. A
     dimension with an empty list is cut as above.
 
+    With `halos`, devices hold more than their part: it has a list for each
+    dimension, which is empty or says how many elements before the part and
+    behind it are there too, as far as the tensor reaches.
+
     Example: on a mesh of 2 x 4 devices, rows are cut in two and columns are
     whole, so each part has four replicas.
     ```mlir
@@ -82,6 +86,10 @@ def Spmd_LayoutAttr : AttrDef<Spmd_Dialect, "Layout"> {
     Device 0 holds 3 of 64 rows, device 1 the others.
     ```mlir
     #spmd.layout<mesh = [2], split = [[0], []], offsets = [[0, 3, 64], []]>
+    ```
+    Each device holds the row behind its part too.
+    ```mlir
+    #spmd.layout<mesh = [2], split = [[0], []], halos = [[0, 1], []]>
     ```
 
     Constraints, by the label that ends the message about each:
@@ -101,16 +109,21 @@ def Spmd_LayoutAttr : AttrDef<Spmd_Dialect, "Layout"> {
     - (layout_c10) no other result is the next state of that argument;
     - (layout_c11) `offsets` has as many lists as `split`; one that is not empty
       begins with 0, grows, and has a number more than the dimension has parts;
-    - (layout_c12) its last number is the size of the dimension.
+    - (layout_c12) its last number is the size of the dimension;
+    - (layout_c13) `halos` has as many lists as `split`; one that is not empty
+      has two numbers, which are not negative;
+    - (layout_c14) arguments and results of functions have no `halos`.
   }];
   let parameters = (ins ArrayRefParameter<"int64_t">:$mesh,
       ArrayRefParameter<"::mlir::DenseI64ArrayAttr">:$split,
       OptionalParameter<"::std::optional<int64_t>">:$first,
-      OptionalArrayRefParameter<"::mlir::DenseI64ArrayAttr">:$offsets);
+      OptionalArrayRefParameter<"::mlir::DenseI64ArrayAttr">:$offsets,
+      OptionalArrayRefParameter<"::mlir::DenseI64ArrayAttr">:$halos);
   let builders = [AttrBuilder<(ins "::llvm::ArrayRef<int64_t>":$mesh,
       "::llvm::ArrayRef<::mlir::DenseI64ArrayAttr>":$split,
-      CArg<"::std::optional<int64_t>", "std::nullopt">:$first), [{
-    return $_get($_ctxt, mesh, split, first,
+      CArg<"::std::optional<int64_t>", "std::nullopt">:$first,
+      CArg<"::llvm::ArrayRef<::mlir::DenseI64ArrayAttr>", "{}">:$offsets), [{
+    return $_get($_ctxt, mesh, split, first, offsets,
                  ::llvm::ArrayRef<::mlir::DenseI64ArrayAttr>());
   }]>];
   let hasCustomAssemblyFormat = 1;
@@ -131,6 +144,10 @@ def Spmd_LayoutAttr : AttrDef<Spmd_Dialect, "Layout"> {
     /// Where the parts of dimension `dim`, which has `size` elements, begin, and
     /// where the last one ends.
     ::llvm::SmallVector<int64_t> boundsOf(unsigned dim, int64_t size) const;
+    /// Where what devices hold of each part begins and ends: the part, with its
+    /// halo.
+    ::llvm::SmallVector<std::pair<int64_t, int64_t>>
+    rangesOf(unsigned dim, int64_t size) const;
     /// Whether a tensor of shape `full` can be cut so.
     bool fits(::llvm::ArrayRef<int64_t> full) const;
     /// The same layout of the devices from `device` on.

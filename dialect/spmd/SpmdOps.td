@@ -93,13 +93,18 @@ def Spmd_LayoutConstraintOp
     were one device, and the layouts say how devices share the work. The pass
     `spmd-partition-tensors` finds a layout for each other value, and makes the
     program of one device of it. Arguments and results may have an
-    `spmd.layout`; other operations of this dialect must not be there.
-    Dimensions that `open` lists may be cut further.
+    `spmd.layout`. Collectives and device numbers may be there: each device
+    computes with whole tensors what comes of them, up to a collective that
+    gives all devices the same.
+    Dimensions that `open` lists may be cut further. `priorities` has a number
+    for each dimension: how the dimension is cut is told to other values where
+    all that has a lower number has been told to all.
 
     Constraints, by the label that ends the message about each:
     - (layout_constraint_c1) the tensor has a static shape, `split` has a list
       for each of its dimensions, and each dimension has at least as many
-      elements as parts; `open` lists dimensions of it.
+      elements as parts; `open` lists dimensions of it, and `priorities` has
+      one for each that is not negative.
 
     Example: the rows of a product are on both devices in halves.
     ```mlir
@@ -108,11 +113,32 @@ def Spmd_LayoutConstraintOp
     ```
   }];
   let arguments = (ins AnyRankedTensor:$tensor, Spmd_LayoutAttr:$layout,
-                       OptionalAttr<DenseI64ArrayAttr>:$open);
+                       OptionalAttr<DenseI64ArrayAttr>:$open,
+                       OptionalAttr<DenseI64ArrayAttr>:$priorities);
   let results = (outs AnyRankedTensor:$result);
   let assemblyFormat = [{
-    $tensor `,` $layout (`open` $open^)? attr-dict `:` type($result)
+    $tensor `,` $layout (`open` $open^)? (`priorities` $priorities^)?
+    attr-dict `:` type($result)
   }];
+  let hasVerifier = 1;
+}
+
+def Spmd_SameLayoutOp : Spmd_Op<"same_layout"> {
+  let summary = "Whole tensors that have one layout";
+  let description = [{
+    In a function with layout constraints, all tensors of one group get the same
+    layout.
+
+    Constraints, by the label that ends the message about each:
+    - (same_layout_c1) tensors of a group have the same static shape.
+
+    Example:
+    ```mlir
+    spmd.same_layout %x group = 0 : tensor<8x16xf32>
+    ```
+  }];
+  let arguments = (ins AnyRankedTensor:$tensor, I64Attr:$group);
+  let assemblyFormat = "$tensor `group` `=` $group attr-dict `:` type($tensor)";
   let hasVerifier = 1;
 }
 

@@ -35,6 +35,9 @@ static LogicalResult checkLayout(Operation *function, Type type,
   if (!layout.fits(tensor.getShape()))
     return function->emitError() << "'offsets' must end with the sizes of "
                                  << type << " [layout_c12]";
+  if (!layout.getHalos().empty())
+    return function->emitError()
+           << "an argument or result has parts without 'halos' [layout_c14]";
   return success();
 }
 
@@ -123,8 +126,27 @@ LogicalResult LayoutConstraintOp::verify() {
   bool fits = type.hasStaticShape() && getLayout().fits(type.getShape());
   for (int64_t dim : getOpen().value_or(ArrayRef<int64_t>()))
     fits &= dim >= 0 && dim < type.getRank();
+  if (auto priorities = getPriorities())
+    fits &= int64_t(priorities->size()) == type.getRank() &&
+            llvm::all_of(*priorities, [](int64_t each) { return each >= 0; });
   if (!fits)
     return emitOpError() << "has a layout that " << type << " cannot have"
+                         << rule(*this, 1);
+  return success();
+}
+
+LogicalResult SameLayoutOp::verify() {
+  auto type = cast<RankedTensorType>(getTensor().getType());
+  bool fits = type.hasStaticShape();
+  if (auto function = (*this)->getParentOfType<FunctionOpInterface>())
+    function->walk([&](SameLayoutOp other) {
+      auto shaped = cast<RankedTensorType>(other.getTensor().getType());
+      fits &= other.getGroup() != getGroup() ||
+              shaped.getShape() == type.getShape();
+    });
+  if (!fits)
+    return emitOpError() << "is of a group whose tensors have different or "
+                            "dynamic shapes"
                          << rule(*this, 1);
   return success();
 }

@@ -177,7 +177,8 @@ static void writeGlobalIds(func::FuncOp entry, Dim3 block) {
 Result<CudaKernel> KernelWriter::run() {
   kernel.name = kernel.image.entry = Names().fresh(options.name);
   kernel.image.sourceBlock = options.block;
-  shape = launchShapeOf(module, options.block);
+  shape = cuda::launchShapeOf(module, options.block);
+  kernel.cluster = shape.cluster;
   kernel.reshapable = shape.reshapable;
   kernel.reason = shape.reason;
   entryOp = module.lookupSymbol<func::FuncOp>("entry");
@@ -272,6 +273,17 @@ static LogicalResult checkShared(func::FuncOp entry) {
   return result;
 }
 
+/// Clusters are of a size that every GPU with clusters takes.
+static LogicalResult checkCluster(func::FuncOp entry) {
+  constexpr int64_t mostBlocks = 8;
+  auto sizes = entry->getAttrOfType<DenseI64ArrayAttr>("mgpu.cluster");
+  if (!sizes || sizes[0] * sizes[1] * sizes[2] <= mostBlocks)
+    return success();
+  return ir::emitUnsupported(entry)
+         << "is launched with clusters of " << sizes[0] * sizes[1] * sizes[2]
+         << " blocks, of which not every GPU takes more than " << mostBlocks;
+}
+
 std::string entryNameOf(const std::string &name) {
   std::string entry = Names().fresh(name);
   constexpr size_t digits = 8; // hash digits: enough to tell names apart
@@ -308,7 +320,7 @@ Result<CudaKernel> emitCudaKernel(ModuleOp module,
     return stop("no entry");
   }
   if (failed(checkMeetings(module, entry, options.block)) ||
-      failed(checkShared(entry)))
+      failed(checkShared(entry)) || failed(checkCluster(entry)))
     return stop("its threads do not all meet, or share too much memory");
   if (failed(normaliseKernel(module, options.block)))
     return stop("the kernel's affine operations could not be lowered");

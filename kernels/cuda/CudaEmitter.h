@@ -8,6 +8,7 @@
 
 #include "kernels/abi/KernelImage.h"
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -53,6 +54,8 @@ struct CudaKernel {
   /// Why MGPU_VECTOR is 1; empty where it may be any divisor of block.x.
   std::string vectorReason;
   bool hasUnroll = false; ///< MGPU_UNROLL changes something
+  /// Blocks of a cluster, of which MGPU_ITEMS and MGPU_CLUSTER_X are 1 then.
+  std::optional<Dim3> cluster;
 };
 
 /// A name for the entry of a kernel that is called `name`: an identifier, and

@@ -14,6 +14,15 @@ std::string dims(Dim3 d) {
          std::to_string(d.z);
 }
 
+LaunchShape launchShapeOf(mlir::ModuleOp module, Dim3 block) {
+  LaunchShape shape = kernels::launchShapeOf(module, block);
+  if (shape.cluster && shape.reshapable) {
+    shape.reshapable = false;
+    shape.reason = "keeps its block: its launch has clusters of blocks";
+  }
+  return shape;
+}
+
 EntryText::EntryText(const CudaKernel &kernel, const CudaEmitOptions &options)
     : kernel(kernel), options(options) {
   auto add = [&](char letter, uint64_t block, uint64_t grid) {
@@ -138,6 +147,9 @@ std::string EntryText::macros() const {
             " || MGPU_BLOCK_Y != " + std::to_string(options.block.y) +
             " || MGPU_BLOCK_Z != " + std::to_string(options.block.z) +
             "\n#error \"" + kernel.name + " " + kernel.reason + "\"\n#endif\n";
+  if (kernel.cluster)
+    text += "#if MGPU_ITEMS != 1 || MGPU_CLUSTER_X != 1\n#error \"" +
+            kernel.name + " has clusters of its own\"\n#endif\n";
   if (vectorForm)
     text += "#if MGPU_VECTOR < 1 || " + std::to_string(options.block.x) +
             " % MGPU_VECTOR != 0\n#error \"MGPU_VECTOR must divide " +
@@ -343,11 +355,16 @@ std::string EntryText::entry(const std::string &body) const {
   for (const CudaParameter &each : kernel.parameters)
     parameters += each.type + (each.isUnwritten ? "__restrict__ " : "") +
                   each.name + ", ";
+  const std::string clusters =
+      kernel.cluster ? "#if __CUDA_ARCH__ >= 900 // ids do not depend on it\n"
+                       "__cluster_dims__(" +
+                           std::to_string(kernel.cluster->x) + ", " +
+                           std::to_string(kernel.cluster->y) + ", " +
+                           std::to_string(kernel.cluster->z) + ")\n"
+                     : "#if MGPU_CLUSTER_X > 1\n"
+                       "__cluster_dims__(MGPU_CLUSTER_X, 1, 1)\n";
   const std::string head =
-      std::string(awaitFunction) +
-      "extern \"C\" __global__ void\n"
-      "#if MGPU_CLUSTER_X > 1\n"
-      "__cluster_dims__(MGPU_CLUSTER_X, 1, 1)\n"
+      std::string(awaitFunction) + "extern \"C\" __global__ void\n" + clusters +
       "#endif\n"
       "__launch_bounds__(MGPU_BLOCK_X * MGPU_BLOCK_Y * MGPU_BLOCK_Z, "
       "MGPU_MIN_BLOCKS)\n" +

@@ -24,6 +24,9 @@ struct Axis {
 /// "64 x 1 x 1"
 std::string dims(Dim3 d);
 
+/// The shape on a GPU, where blocks of clusters are the source's.
+LaunchShape launchShapeOf(mlir::ModuleOp module, Dim3 block);
+
 /// Whether a function is given `at`: it may ask for anything.
 bool handsOnThread(llvm::StringRef body);
 

@@ -26,6 +26,8 @@ struct LaunchShape {
   bool hasLoops = false;         ///< any loop
   bool hasCountedLoops = false;  ///< scf.for or affine.for
   bool hasCarryingLoops = false; ///< a counted one that hands values on
+  /// Blocks of a cluster along x, y and z, where the source's launch has some.
+  std::optional<Dim3> cluster;
 };
 
 /// "uses gpu.barrier (line 5)"

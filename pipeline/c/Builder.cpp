@@ -220,7 +220,9 @@ Result<BuiltArgument> argumentOf(const mgt_builder &builder, const char *call,
 Result<void> addLaunch(mgt_builder &builder, const mgt_launch_spec *given) {
   const char *call = "mgt_builder_launch";
   MGPU_TRY(requireNotNull(call, {given}));
-  MGPU_TRY_ASSIGN(const auto spec, sized(given, call, "mgt_launch_spec"));
+  MGPU_TRY_ASSIGN(const auto spec,
+                  sized(given, call, "mgt_launch_spec",
+                        MGPU_SIZE_UP_TO(mgt_launch_spec, microseconds)));
   MGPU_TRY(requireItems(call, spec.args, spec.num_args, 1 << 16));
   BuiltLaunch out;
   out.kernel = {spec.kernel};
@@ -229,6 +231,8 @@ Result<void> addLaunch(mgt_builder &builder, const mgt_launch_spec *given) {
   for (size_t k = 0; k < spec.num_args; ++k) {
     MGPU_TRY_ASSIGN(out.arguments.emplace_back(),
                     argumentOf(builder, call, spec.args[k]));
+    if (spec.most_bytes && spec.most_bytes[k] != 0)
+      out.arguments.back().mostBytes = spec.most_bytes[k];
   }
   out.name = textOf(spec.name);
   out.flops = spec.flops;

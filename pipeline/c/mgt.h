@@ -366,6 +366,9 @@ typedef struct mgt_launch_spec {
   const char *name;    /* in plans and times; NULL: the kernel's */
   double flops;        /* what it costs, for the model, */
   double microseconds; /* or how long it takes; 0: by the model */
+  /* For the model: no more bytes of each argument's view are touched, as of a
+   * table in which a kernel looks rows up. NULL or 0: those of the view. */
+  const uint64_t *most_bytes;
 } mgt_launch_spec;
 mgt_status mgt_builder_launch(mgt_builder *builder,
                               const mgt_launch_spec *spec);

@@ -169,7 +169,8 @@ MlirCompiler::importProgram(const ImportOptions &options,
       {options.text.get(), options.entry, options.fuse, productsToFuse(options),
        int64_t(options.devices), options.meshes, options.arguments,
        options.roles, options.reportSharding, options.schedule, options.remat,
-       options.isQuiet});
+       options.isQuiet, options.grid, options.splits,
+       options.keepText});
   if (!parsed && (numErrors == 0 || parsed.error().kind != ErrorKind::Invalid))
     return countErrors(std::move(parsed.error()));
   if (!parsed)
@@ -191,6 +192,7 @@ MlirCompiler::importProgram(const ImportOptions &options,
   program.numRaces = imported->numRaces;
   program.notFused = std::move(parsed->notFused);
   program.sharding = std::move(parsed->sharding);
+  program.shardings = std::move(parsed->shardings);
   program.meshes = std::move(parsed->meshes);
   program.schedules = std::move(parsed->schedules);
   return program;

@@ -2,6 +2,7 @@
 #include "pipeline/compiler/SpaceOf.h"
 
 #include "dialect/mgpu/Diagnostics.h"
+#include "kernels/cuda/EntryText.h"
 #include "kernels/cuda/Matmul.h"
 #include "kernels/cuda/StagePlan.h"
 #include "kernels/cuda/VectorForm.h"
@@ -114,7 +115,11 @@ uint32_t smallestElement(func::FuncOp entry) {
 void offerCuda(KernelSpace &space, const LaunchShape &shape,
                const std::string &vectorReason, uint32_t elementBytes) {
   offerBlocks(space);
-  space.offer(P::Items, {1, 2, 4, 8});
+  const char *clusters = "the launch has clusters of blocks";
+  space.offer(P::Items,
+              shape.cluster ? std::set<uint32_t>{}
+                            : std::set<uint32_t>{1, 2, 4, 8},
+              clusters);
   std::set<uint32_t> vectors;
   if (vectorReason.empty())
     for (uint32_t each = 2; each * elementBytes <= 16; each *= 2)
@@ -141,7 +146,10 @@ void offerCuda(KernelSpace &space, const LaunchShape &shape,
               "the kernel has no counted loop");
   space.offer(P::MinBlocks, {1, 2, 3, 4, 6, 8, 16});
   // 8 is the most that every GPU with clusters takes.
-  space.offer(P::ClusterX, {1, 2, 4, 8});
+  space.offer(P::ClusterX,
+              shape.cluster ? std::set<uint32_t>{}
+                            : std::set<uint32_t>{1, 2, 4, 8},
+              clusters);
   for (P each : {P::TileX, P::TileY})
     space.offer(each, {}, "threads of a GPU run by themselves");
   const Formula threads = Formula(P::BlockX) * P::Vector;
@@ -196,7 +204,9 @@ Result<KernelSpace> spaceOf(ModuleOp kernel, Dim3 block, Dim3 maxGrid,
   ir::FirstError first(kernel.getContext(), ir::FirstError::Others::Miss);
   if (failed(normaliseKernel(kernel, block)))
     return fail(first.error("its affine operations could not be lowered"));
-  LaunchShape shape = launchShapeOf(kernel, block);
+  LaunchShape shape = target == KernelTarget::Cuda
+                          ? cuda::launchShapeOf(kernel, block)
+                          : launchShapeOf(kernel, block);
   KernelSpace space;
   space.target = target;
   space.block = block;

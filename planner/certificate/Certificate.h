@@ -53,7 +53,7 @@ struct SetArgument {
 /// Buffers of less than `small` bytes count for nothing, and then one beside
 /// which no other fits, which is larger than the memory without `small`, counts
 /// as all of it (Fekete and Schepers 2001); `small` is half the memory at most.
-/// Of the buffers that none uses before `head` and after whose users `tail`
+/// Over the buffers that none uses before `head` and after whose users `tail`
 /// follows, the bound is `head` + the sum of times by shares of the memory +
 /// `tail`.
 struct MemoryArgument {

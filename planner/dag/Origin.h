@@ -13,7 +13,7 @@ enum class Origin : uint8_t {
   Assumed,   ///< a model whose figures nobody measured
   Published, ///< a model with figures that its makers published
   Measured,
-  Given, ///< the DAG file says it
+  Given, ///< the program or file says it
 };
 inline constexpr std::array allOrigins = {Origin::Assumed, Origin::Published,
                                           Origin::Measured, Origin::Given};

@@ -52,7 +52,7 @@ struct Expectation {
 
 /// What the host prints or checks once the program has run.
 struct HostOutput {
-  enum class Kind : uint8_t { Text, Memref, Value, Check };
+  enum class Kind : uint8_t { Text, Memref, Value, Check, Shape, Flops };
   Kind kind = Kind::Text;
   std::string text;               ///< printed, or the check's message
   std::optional<BufferId> buffer; ///< what the memory held at that point

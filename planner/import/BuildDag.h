@@ -10,6 +10,7 @@
 #include "dialect/conversion/FuseProducts.h"
 #include "planner/dag/MeshDevices.h"
 #include "planner/dag/Program.h"
+#include "planner/dag/Shardings.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
@@ -71,6 +72,11 @@ struct ParseOptions {
   std::string schedule = "";
   bool remat = false;
   bool isQuiet = false;
+  /// Sizes of the program's shard.grid, as `2x4`; empty: as it says.
+  std::string grid = "";
+  /// How arguments are cut, by name, instead of as the program says.
+  std::map<std::string, Split> splits = {};
+  bool keepText = false; ///< fill the text of ParsedProgram::shardings
 };
 
 struct ParsedProgram {
@@ -85,6 +91,9 @@ struct ParsedProgram {
   std::vector<MeshDevices> meshes = {};
   /// For the schedule "auto": the named ones that the program can take.
   std::vector<std::string> schedules = {};
+  /// Of a program with a shard.grid, as it was given; the text is that of the
+  /// program as `splits` changed it.
+  Shardings shardings = {};
 };
 
 /// Parses `path` ("-" is standard input), keeps the SSA names of function

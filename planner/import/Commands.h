@@ -88,17 +88,19 @@ private:
                        LaunchSpec &launch);
   /// What keeps the launches of a function with `mgpu.in_order` in their order:
   /// each writes bytes that stand for its device's turn, so that all that
-  /// plans, changes or proves the DAG knows it. There are two of them, one for
-  /// each of two works that run as one. The first launch of such a pair writes
-  /// both, as launches of other works do.
-  LaunchUse turnOf(DeviceId device, int64_t half);
+  /// plans, changes or proves the DAG knows it. A launch of one of two works
+  /// that run as one writes the byte of its half, and reads those of the pair
+  /// before; any other writes all.
+  llvm::SmallVector<LaunchUse, 2> turnOf(DeviceId device, int64_t half);
 
   HostScope &host;
   Recorder &recorder;
   KernelTable kernels;
   struct Turns {
     BufferId buffer;
-    int64_t half = 0; ///< of the last launch
+    int64_t half = 0;         ///< of the last launch
+    int64_t pair = 0;         ///< the last one's number, modulo 2
+    bool followsPair = false; ///< at once, with no other launch between
   };
   std::map<DeviceId, Turns> turns;
 };

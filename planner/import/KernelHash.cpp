@@ -194,6 +194,11 @@ std::string KernelHasher::hash(const KernelParts &kernel) {
   word(launch->hasAttr("mgpu.matmul") ? 1 + product.size() + turned : 0);
   for (int64_t position : product)
     word(uint64_t(position));
+  if (llvm::ArrayRef<int64_t> cluster = clusterOf(launch); !cluster.empty()) {
+    text("cluster");
+    for (int64_t size : cluster)
+      word(uint64_t(size));
+  }
   word(kernel.captures.size());
   for (const Capture &capture : kernel.captures) {
     define(capture.value);

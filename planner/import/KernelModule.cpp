@@ -25,6 +25,11 @@ void setDynamicSharedBytes(ModuleOp module, int64_t bytes) {
         Builder(module.getContext()).getI64IntegerAttr(bytes));
 }
 
+llvm::ArrayRef<int64_t> clusterOf(ir::LaunchOp launch) {
+  auto sizes = launch->getAttrOfType<DenseI64ArrayAttr>("mgpu.cluster");
+  return sizes ? sizes.asArrayRef() : llvm::ArrayRef<int64_t>();
+}
+
 llvm::SmallVector<int64_t> productPositions(const KernelParts &kernel) {
   llvm::SmallVector<int64_t> positions;
   ir::LaunchOp launch = kernel.launch;
@@ -185,6 +190,8 @@ OwningOpRef<ModuleOp> buildKernelModule(const KernelParts &kernel) {
   if (launch->hasAttr("mgpu.matmul"))
     entry->setAttr("mgpu.matmul",
                    builder.getDenseI64ArrayAttr(productPositions(kernel)));
+  if (llvm::ArrayRef<int64_t> cluster = clusterOf(launch); !cluster.empty())
+    entry->setAttr("mgpu.cluster", builder.getDenseI64ArrayAttr(cluster));
   if (Attribute turned = launch->getAttr("mgpu.b_turned"))
     entry->setAttr("mgpu.b_turned", turned);
   dropWorks(*module);

@@ -121,9 +121,13 @@ std::optional<MatmulFacts> matmulFacts(ir::LaunchOp launch) {
 /// All that decides the kernel, given the shape of its body.
 llvm::SmallVector<uintptr_t, 16> signatureOf(uint32_t shape, Dim3 block,
                                              int64_t dynamicSharedBytes,
+                                             ArrayRef<int64_t> cluster,
                                              ArrayRef<Capture> captures) {
   llvm::SmallVector<uintptr_t, 16> signature{shape, block.x, block.y, block.z,
                                              uintptr_t(dynamicSharedBytes)};
+  signature.push_back(cluster.size());
+  for (int64_t size : cluster)
+    signature.push_back(uintptr_t(size));
   for (const Capture &capture : captures)
     if (capture.type)
       signature.push_back(
@@ -152,8 +156,8 @@ KernelTable::outline(ir::LaunchOp launch, Dim3 block,
     if (capture.type)
       result.arguments.push_back(capture.argument);
 
-  auto signature =
-      signatureOf(body.shape, block, dynamicSharedBytes, *captures);
+  auto signature = signatureOf(body.shape, block, dynamicSharedBytes,
+                               clusterOf(launch), *captures);
   StringRef key(reinterpret_cast<const char *>(signature.data()),
                 signature.size_in_bytes());
   if (auto known = bySignature.find(key); known != bySignature.end()) {

@@ -94,16 +94,29 @@ static int64_t halfOf(Location location) {
   return work ? work.getHalf() : 0;
 }
 
-LaunchUse Commands::turnOf(DeviceId device, int64_t half) {
+llvm::SmallVector<LaunchUse, 2> Commands::turnOf(DeviceId device,
+                                                 int64_t half) {
   auto [at, isNew] = turns.try_emplace(device);
   Turns &mine = at->second;
   if (isNew)
     mine.buffer = recorder.addBuffer("turn", device, BufferRole::Temporary,
-                                     ElementType::I8, {2});
+                                     ElementType::I8, {4});
+  auto use = [&](int64_t first, int64_t count, bool writes) {
+    return LaunchUse{
+        {mine.buffer, Box::flat(first, count), /*reads=*/!writes, writes}};
+  };
   const int64_t before = std::exchange(mine.half, half);
-  const bool isWhole = half == 0 || (half == 1 && before != 1);
-  const Box bytes = isWhole ? Box::flat(0, 2) : Box::flat(half - 1, 1);
-  return {{mine.buffer, bytes, /*reads=*/false, /*writes=*/true}};
+  if (half == 0)
+    return {use(0, 4, /*writes=*/true)};
+  if (before == 0 || (half == 1 && before == 2)) {
+    mine.followsPair = before != 0;
+    mine.pair = 1 - mine.pair;
+  }
+  llvm::SmallVector<LaunchUse, 2> uses = {
+      use(2 * mine.pair + half - 1, 1, /*writes=*/true)};
+  if (mine.followsPair)
+    uses.push_back(use(2 - 2 * mine.pair, 2, /*writes=*/false));
+  return uses;
 }
 
 Result<void> Commands::issue(ir::LaunchOp op) {
@@ -148,6 +161,9 @@ Result<void> Commands::issue(ir::LaunchOp op) {
   KernelSummary summary =
       isSource ? summariseSource(op, valueOfOuter)
                : summariseKernel(op.getBody(), grid, block, valueOfOuter);
+  if (!clusterOf(op).empty()) // no part of the grid is whole clusters
+    for (KernelAccess &access : summary.accesses)
+      access.blockSteps = {};
   MGPU_TRY(checkBounds(op, summary, grid, block));
   LaunchSpec launch{device, outlined->kernel, grid,
                     std::move(outlined->arguments)};
@@ -158,7 +174,7 @@ Result<void> Commands::issue(ir::LaunchOp op) {
           Box::flat(0, int64_t(recorder.dag().buffer(parameter).sizeBytes)),
           /*reads=*/true, /*writes=*/false}});
   if (op->getParentOfType<func::FuncOp>()->hasAttr("mgpu.in_order"))
-    launch.uses.push_back(turnOf(device, halfOf(op.getLoc())));
+    llvm::append_range(launch.uses, turnOf(device, halfOf(op.getLoc())));
   MGPU_TRY_ASSIGN(auto site, host.siteOf(op, op.getStream()));
   return recorder.launch(std::move(launch), site);
 }

@@ -2,6 +2,7 @@
 //
 // Parsing with names: MLIR forgets SSA names, but users know their buffers and
 // arguments by them.
+#include "planner/import/ArgumentShardings.h"
 #include "planner/import/BuildDag.h"
 #include "planner/import/CheckText.h"
 #include "planner/import/MeshNames.h"
@@ -156,6 +157,22 @@ makeLaunches(ModuleOp module, const conversion::LaunchPipelineOptions &options,
                  (isMade && failed(verify(module))));
 }
 
+/// What the caller says of the grid and the arguments.
+static Result<void> applyShardings(ParsedProgram &program, func::FuncOp entry,
+                                   const ParseOptions &options) {
+  if (!options.grid.empty())
+    MGPU_TRY(setGrid(*program.module, options.grid));
+  if (!entry || entry.isExternal())
+    return {};
+  program.shardings = shardingsOf(*program.module, entry);
+  if (program.shardings.grid.empty())
+    return {};
+  setSplits(entry, options.splits);
+  if (options.keepText)
+    program.shardings.text = programText(*program.module);
+  return {};
+}
+
 /// Runs the passes of dialect/conversion.
 static Result<ParsedProgram> lower(OwningOpRef<ModuleOp> module,
                                    const ParseOptions &options) {
@@ -165,6 +182,7 @@ static Result<ParsedProgram> lower(OwningOpRef<ModuleOp> module,
   MGPU_TRY(checkMeshNames(*module, entry, options.meshes));
   MGPU_TRY(checkSchedule(entry, options.schedule, options.remat));
   ParsedProgram program{std::move(module), {}};
+  MGPU_TRY(applyShardings(program, entry, options));
   program.meshes = meshesOf(entry);
   MLIRContext &context = *program.module->getContext();
   remark::RemarkCategories categories;

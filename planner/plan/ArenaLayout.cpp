@@ -346,9 +346,13 @@ private:
 
 } // namespace
 
-ArenaLayout layoutArena(const Plan &plan, const Dag &dag) {
+ArenaLayout layoutArena(const Plan &plan, const Dag &dag, uint64_t enough) {
   ArenaLayout layout = Layouter(plan, dag, Fit::Smallest).run();
-  if (layout.arenaBytes == layout.lowerBoundBytes)
+  bool isEnough = true;
+  for (size_t d = 0; d < layout.arenaBytes.size(); ++d)
+    isEnough = isEnough && layout.arenaBytes[d] <=
+                               std::max(enough, layout.lowerBoundBytes[d]);
+  if (isEnough)
     return layout;
   const ArenaLayout other = Layouter(plan, dag, Fit::Ends).run();
   // Each device has the smaller of its two arenas.

@@ -26,11 +26,12 @@ struct ArenaLayout {
 
 /// Best fit in plan order: a buffer takes, at its first use, the smallest run
 /// of bytes whose former owners are all done by then, else new bytes. Where
-/// that is above the bound, also by first fit with brief buffers at the ends of
-/// runs; each device has the smaller arena. Needs a plan whose streams and
-/// waits are in range. Time: O(uses * streams), and a look at each free range
-/// per buffer; ranges that any later buffer may have are joined.
-ArenaLayout layoutArena(const Plan &plan, const Dag &dag);
+/// that is above the bound and above `enough` bytes, also by first fit with
+/// brief buffers at the ends of runs; each device has the smaller arena. Needs
+/// a plan whose streams and waits are in range. Time: O(uses * streams), and a
+/// look at each free range per buffer; ranges that any later buffer may have
+/// are joined.
+ArenaLayout layoutArena(const Plan &plan, const Dag &dag, uint64_t enough = 0);
 
 } // namespace mgpu::planner
 

@@ -20,7 +20,7 @@
 // A stream is device.stream, `host.0` on the host. `by` is NCCL's algorithm and
 // protocol, where one was chosen; version 1 had none. Version 2 did not say
 // what proves the bound, version 3 neither the memory nor what a duration rests
-// on, which is `measured`, `published`, `given` (by a DAG file) or, where
+// on, which is `measured`, `published`, `given` or, where
 // nothing is said, assumed. `after` lists waits. Names repeat what the DAG
 // says, so that a plan read against another DAG is refused. Numbers are the
 // shortest text that reads back to the same double. Blank lines and lines that

@@ -99,8 +99,9 @@ Result<void> BuilderRecording::addUse(const BuiltArgument &argument,
   if (argument.isPassed)
     launch.arguments.push_back({view.buffer, view.offset * width});
   if (argument.reads || argument.writes)
-    launch.uses.push_back({{view.buffer, boxOf(view, uint32_t(width)),
-                            argument.reads, argument.writes}});
+    launch.uses.push_back({.use = {view.buffer, boxOf(view, uint32_t(width)),
+                                   argument.reads, argument.writes},
+                           .mostBytes = argument.mostBytes});
   return {};
 }
 

@@ -70,6 +70,9 @@ struct BuiltArgument {
   bool reads = false, writes = false;
   /// Else it only says what the kernel touches through another argument.
   bool isPassed = true;
+  /// No more bytes of the view are touched, as of a table in which it looks
+  /// something up.
+  uint64_t mostBytes = UINT64_MAX;
 };
 
 struct BuiltLaunch {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/schedule/TargetSearch.h"
 
+#include "planner/plan/ArenaLayout.h"
 #include "planner/schedule/Origins.h"
 #include "planner/schedule/Simulate.h"
 #include "planner/schedule/transform/ChunkCounts.h"
@@ -22,16 +23,15 @@ Result<uint64_t> memoryLimit(const device::Topology &topology,
 }
 
 /// A DAG that is spmd: by the overlap search.
-static Result<TargetPlan> planOverlapped(const Dag &dag,
-                                         const TopologyEstimator &machine,
-                                         const TargetOptions &options,
-                                         SchedulePolicy schedulePolicy,
-                                         rcpsp::Budget &budget) {
+static Result<TargetPlan>
+planOverlapped(const Dag &dag, const TopologyEstimator &machine,
+               const TargetOptions &options, SchedulePolicy schedulePolicy,
+               rcpsp::Budget &budget, search::Proof proof) {
   TargetPlan result;
   MGPU_TRY_ASSIGN(result.overlap,
                   search::planOverlap(
                       dag, {options.scaleComm, &machine, options.memoryBytes},
-                      options.seed, budget, schedulePolicy));
+                      options.seed, budget, schedulePolicy, proof));
   result.plan = std::move(result.overlap->plan);
   bool frozen =
       std::all_of(dag.nodes.begin(), dag.nodes.end(), [](const DagNode &node) {
@@ -58,9 +58,12 @@ public:
         schedulePolicy(options.schedulePolicy) {}
 
   Result<TargetPlan> run() {
-    for (const Transform &transform : options.transforms)
-      parts += takesPart(transform);
-    Result<TargetPlan> first = plan(current(), plain, schedulePolicy);
+    // Without time there is nothing to share out.
+    if (!budget.exhausted())
+      for (const Transform &transform : options.transforms)
+        parts += takesPart(transform);
+    Result<TargetPlan> first =
+        plan(current(), plain, schedulePolicy, search::Proof::Verified);
     if (!first && first.error().kind != ErrorKind::Invalid)
       return first;
     if (first)
@@ -76,6 +79,8 @@ public:
       if (auto policyFlag = policyFlagOf(transform.kind);
           policyFlag && schedulePolicy.*policyFlag)
         MGPU_TRY(weigh(transform.kind));
+    if (best->overlap && !gains.empty()) // which are drafts
+      MGPU_TRY(complete(best->plan));
     return finish();
   }
 
@@ -95,15 +100,18 @@ private:
       return true;
     if (isFree(transform))
       return !chunkGroups(source).empty();
+    if (transform.kind == TransformKind::Algorithm)
+      return changedAlgorithms() > 0;
     Dag trial = source;
-    return apply(trial, transform, nullptr).value_or(0) > 0;
+    return applyTransform(trial, transform, contextOf(nullptr)).value_or(0) > 0;
   }
 
   Result<TargetPlan> plan(const Dag &of, const TopologyEstimator &on,
-                          SchedulePolicy allowed) {
+                          SchedulePolicy allowed,
+                          search::Proof proof = search::Proof::Draft) {
     rcpsp::Budget part = budget.part(parts);
     Result<TargetPlan> result =
-        of.spmd ? planOverlapped(of, on, options, allowed, part)
+        of.spmd ? planOverlapped(of, on, options, allowed, part, proof)
                 : searchLists(of, on, options, allowed, part);
     budget.spend(part.spentNodes());
     return result;
@@ -124,7 +132,8 @@ private:
                 rcpsp::Budget first(1e9, 0);
                 MGPU_TRY_ASSIGN(TargetPlan plan,
                                 planOverlapped(of, machine(), options,
-                                               schedulePolicy, first));
+                                               schedulePolicy, first,
+                                               search::Proof::Draft));
                 return plan.plan.makespanUs;
               }
               ScheduleOptions schedule;
@@ -141,11 +150,12 @@ private:
     return {};
   }
 
-  /// How many nodes it changes; of algorithms, whose durations.
-  Result<uint32_t> apply(Dag &dag, const Transform &transform,
-                         std::vector<std::string> *left) const {
-    if (transform.kind != TransformKind::Algorithm)
-      return applyTransform(dag, transform, {&machine(), left, options.ops});
+  TransformContext contextOf(std::vector<std::string> *left) const {
+    return {&machine(), left, options.ops};
+  }
+  /// How many durations other algorithms change.
+  uint32_t changedAlgorithms() const {
+    const Dag &dag = current();
     uint32_t changes = 0;
     for (uint32_t i = 0; i < dag.nodes.size(); ++i)
       changes +=
@@ -170,33 +180,40 @@ private:
   /// The transform at `k`, or several that are alternatives: those start from
   /// the same DAG, and the best of them stays.
   Result<void> tryNext(size_t &k) {
-    Dag base = current();
     TransformGain before;
     if (best) {
       before.beforeUs = best->plan.makespanUs;
       before.contendedBeforeUs = best->contendedUs;
     }
     std::optional<size_t> winner;
+    std::optional<Dag> winning;
     bool isAlternative = isChunk(options.transforms[k].kind);
     do {
       TransformGain gain = before;
       gain.transform = options.transforms[k++];
-      Dag trial = base;
       std::vector<std::string> left;
       if (isFree(gain.transform))
         MGPU_TRY(chooseChunks(gain));
-      MGPU_TRY_ASSIGN(gain.changes, apply(trial, gain.transform, &left));
+      const bool ofAlgorithms = gain.transform.kind == TransformKind::Algorithm;
+      std::optional<Dag> trial; // algorithms change no node
+      if (ofAlgorithms) {
+        gain.changes = changedAlgorithms();
+      } else {
+        trial = current();
+        MGPU_TRY_ASSIGN(gain.changes, applyTransform(*trial, gain.transform,
+                                                     contextOf(&left)));
+      }
       gain.left.insert(gain.left.end(), left.begin(), left.end());
-      bool ofAlgorithms = gain.transform.kind == TransformKind::Algorithm;
       if (gain.changes > 0)
-        if (Result<TargetPlan> after = plan(
-                trial, ofAlgorithms ? chosen : machine(), schedulePolicy)) {
+        if (Result<TargetPlan> after =
+                plan(trial ? *trial : current(),
+                     ofAlgorithms ? chosen : machine(), schedulePolicy)) {
           gain.afterUs = after->plan.makespanUs;
           gain.contendedAfterUs = after->contendedUs;
           if (isBetter(*after)) {
             winner = gains.size();
             best = std::move(*after);
-            changed = std::move(trial);
+            winning = std::move(trial);
           }
         }
       if (ofAlgorithms)
@@ -204,6 +221,8 @@ private:
       gains.push_back(std::move(gain));
     } while (isAlternative && k < options.transforms.size() &&
              isChunk(options.transforms[k].kind));
+    if (winning)
+      changed = std::move(winning);
     if (winner) {
       gains[*winner].isKept = true;
       kept.emplace_back(toString(gains[*winner].transform));
@@ -260,6 +279,15 @@ private:
     }
     gains.push_back(std::move(gain));
     return {};
+  }
+
+  /// A draft becomes a plan: with the smaller arena, and verified.
+  Result<void> complete(Plan &plan) const {
+    ArenaLayout layout = layoutArena(plan, current());
+    plan.placements = std::move(layout.placements);
+    plan.arenaBytes = std::move(layout.arenaBytes);
+    return verify(plan, current(),
+                  {plan.streamsPerDevice, options.memoryBytes});
   }
 
   /// Those with a frozen duration that the source does not have by that name.

@@ -51,7 +51,7 @@ OURS = {
     "planner/schedule/list": PLAN + ["planner/cost", "device/api"],
     "planner/schedule/exact": ["planner/schedule/problem", "planner/certificate"],
     "planner/schedule/search": PLAN + ["planner/certificate", "planner/schedule/problem", "planner/schedule/bound", "planner/schedule/exact"],
-    "planner/schedule/transform": PLAN + ["planner/cost", "device/api"],
+    "planner/schedule/transform": PLAN + ["planner/schedule/problem", "planner/cost", "device/api"],
     "planner/schedule": PLAN + ["planner/cost", "planner/certificate", "planner/schedule/*", "device/api"],
     "kernels/space": ["planner/dag", "device/api", "kernels/abi"],
     "kernels/lower": ["dialect/mgpu", "kernels/abi", "kernels/space"],

@@ -42,6 +42,7 @@ private:
   /// Keeps a value; the program of many devices may annotate it.
   void keep(ShardedTensor tensor);
   std::string annotation(const Shape &shape);
+  std::string sizesOf(const Shape &shape, const std::vector<Shape> &split);
   std::string filled(const Shape &shape, double value);
   std::string number(double value) const {
     return isFloat ? fmt::format("{:.1f}", value)
@@ -59,6 +60,10 @@ private:
   void addInsert();
   void addPad();
   void addConcat();
+  void addStencil();
+  void addConvolution();
+  void addCollective();
+  void addDeviceNumber();
   void addIndex();
   void addLoop();
   void addBranch();
@@ -88,7 +93,35 @@ std::string ShardedWriter::annotation(const Shape &shape) {
     left[dim] /= grid[axis];
     split[dim].push_back(axis);
   }
-  return fmt::format("[{}]", fmt::join(split, ", "));
+  return fmt::format("[{}]{}", fmt::join(split, ", "), sizesOf(shape, split));
+}
+
+/// Sometimes parts of any sizes, or halos.
+std::string ShardedWriter::sizesOf(const Shape &shape,
+                                   const std::vector<Shape> &split) {
+  uint64_t kind = random.below(4);
+  Shape numbers;
+  for (size_t dim = 0; dim < shape.size(); ++dim) {
+    if (split[dim].empty())
+      continue;
+    if (kind == 0) {
+      numbers.insert(numbers.end(), {1, int64_t(random.below(3))});
+      continue;
+    }
+    int64_t parts = 1, at = 0;
+    for (int64_t axis : split[dim])
+      parts *= grid[axis];
+    for (int64_t left = parts; left > 0; --left) {
+      numbers.push_back(at);
+      at += 1 + int64_t(random.below(uint64_t(shape[dim] - at - left + 1)));
+    }
+    numbers.push_back(shape[dim]);
+  }
+  if (kind > 1 || numbers.empty())
+    return "";
+  return fmt::format(" {} = [{}]",
+                     kind == 0 ? "halo_sizes" : "sharded_dims_offsets",
+                     fmt::join(numbers, ", "));
 }
 
 void ShardedWriter::keep(ShardedTensor tensor) {
@@ -312,6 +345,102 @@ void ShardedWriter::addConcat() {
   keep({name, shape, a.most});
 }
 
+/// Each element and the one after the next.
+void ShardedWriter::addStencil() {
+  ShardedTensor a = any();
+  size_t dim = random.below(a.shape.size());
+  if (a.shape[dim] < 4 || (isFloat && 2 * a.most > mostExact))
+    return;
+  Shape shape = a.shape, offsets(a.shape.size(), 0), ones(a.shape.size(), 1);
+  shape[dim] -= 2;
+  std::string name = fresh();
+  for (const char *side : {"l", "h"}) {
+    line("%{}{} = tensor.extract_slice %{}[{}] [{}] [{}] : {} to {}", name,
+         side, a.name, fmt::join(offsets, ", "), fmt::join(shape, ", "),
+         fmt::join(ones, ", "), type(a), type(shape));
+    offsets[dim] += 2;
+  }
+  line("%{0} = arith.add{1} %{0}l, %{0}h : {2}", name, isFloat ? "f" : "i",
+       type(shape));
+  keep({name, shape, 2 * a.most});
+}
+
+/// Sums of windows of 3 or 3 x 3 elements.
+void ShardedWriter::addConvolution() {
+  ShardedTensor a = any();
+  size_t rank = a.shape.size();
+  Shape shape = a.shape;
+  for (int64_t &size : shape)
+    size -= 2;
+  double most = a.most * (rank == 1 ? 3 : 9);
+  if (rank > 2 || *std::ranges::min_element(shape) < 1 ||
+      (isFloat && most > mostExact))
+    return;
+  Shape window(rank, 3);
+  std::string filter = filled(window, 1), init = filled(shape, 0),
+              name = fresh();
+  line("%{} = linalg.conv_{}d ins(%{}, %{} : {}, {}) outs(%{} : {}) -> {}",
+       name, rank, a.name, filter, type(a), type(window), init, type(shape),
+       type(shape));
+  keep({name, shape, most});
+}
+
+/// Devices that have the same gather or compare it.
+void ShardedWriter::addCollective() {
+  ShardedTensor a = any();
+  size_t axis = random.below(grid.size());
+  std::string name = fresh();
+  if (random.below(2)) {
+    one += fmt::format("  %{} = tensor.cast %{} : {} to {}\n", name, a.name,
+                       type(a), type(a));
+    many += fmt::format("  %{} = shard.all_reduce %{} on @grid grid_axes = "
+                        "[{}] reduction = max : {} -> {}\n",
+                        name, a.name, axis, type(a), type(a));
+    keep({name, a.shape, a.most});
+    return;
+  }
+  Shape shape = a.shape;
+  size_t dim = random.below(shape.size());
+  shape[dim] *= grid[axis];
+  if (shape[dim] > 96)
+    return;
+  std::vector<std::string> values(size_t(grid[axis]), "%" + a.name);
+  std::vector<std::string> types(size_t(grid[axis]), type(a));
+  one += fmt::format("  %{} = tensor.concat dim({}) {} : ({}) -> {}\n", name,
+                     dim, fmt::join(values, ", "), fmt::join(types, ", "),
+                     type(shape));
+  many += fmt::format("  %{} = shard.all_gather %{} on @grid grid_axes = [{}] "
+                      "gather_axis = {} : {} -> {}\n",
+                      name, a.name, axis, dim, type(a), type(shape));
+  keep({name, shape, a.most});
+}
+
+/// Each device adds its number; the largest sum counts.
+void ShardedWriter::addDeviceNumber() {
+  ShardedTensor a = any();
+  if (isFloat)
+    return;
+  int64_t last = -1;
+  std::string name = fresh();
+  Shape axes;
+  for (size_t k = 0; k < grid.size(); ++k) {
+    last = (last < 0 ? 1 : last) * grid[k];
+    axes.push_back(int64_t(k));
+  }
+  one += fmt::format("  %{0}i = arith.constant {1} : index\n", name, last - 1);
+  many += fmt::format("  %{}i = shard.process_linear_index on @grid : index\n",
+                      name);
+  line("%{0}c = arith.index_cast %{0}i : index to i32", name);
+  line("%{0}t = tensor.splat %{0}c : {1}", name, type(a));
+  line("%{0}s = arith.addi %{1}, %{0}t : {2}", name, a.name, type(a));
+  one += fmt::format("  %{0} = tensor.cast %{0}s : {1} to {1}\n", name,
+                     type(a));
+  many += fmt::format("  %{0} = shard.all_reduce %{0}s on @grid grid_axes = "
+                      "[{1}] reduction = max : {2} -> {2}\n",
+                      name, fmt::join(axes, ", "), type(a));
+  keep({name, a.shape, a.most + double(last)});
+}
+
 /// Each element plus its place in the first dimension.
 void ShardedWriter::addIndex() {
   ShardedTensor a = any();
@@ -395,7 +524,9 @@ RandomSpmd ShardedWriter::write() {
       &ShardedWriter::addReshape,   &ShardedWriter::addSlice,
       &ShardedWriter::addInsert,    &ShardedWriter::addPad,
       &ShardedWriter::addConcat,    &ShardedWriter::addIndex,
-      &ShardedWriter::addLoop,      &ShardedWriter::addBranch};
+      &ShardedWriter::addLoop,      &ShardedWriter::addBranch,
+      &ShardedWriter::addStencil,   &ShardedWriter::addConvolution,
+      &ShardedWriter::addCollective, &ShardedWriter::addDeviceNumber};
   for (size_t k = 0; k < 10; ++k)
     (this->*adds[random.below(std::size(adds))])();
   ShardedTensor result = values.back();

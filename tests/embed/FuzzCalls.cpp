@@ -196,6 +196,8 @@ private:
     spec.num_args = chance(60) ? pick(5) : 3 + pick(2);
     spec.args = chance(60) ? nullptr : args;
     spec.flops = chance(20) ? -1 : 5;
+    const uint64_t most[] = {8, 0, UINT64_MAX, 1, 2};
+    spec.most_bytes = chance(4) ? most : nullptr;
     made(mgt_builder_launch(on, &spec));
   }
   void collective(mgt_builder *on) {

@@ -440,6 +440,19 @@ class Parts(unittest.TestCase):
         self.assertEqual([line.split(" in ")[-1] for line in text.splitlines() if " in " in line], ["backward 3 1"])
 
 
+class Costs(unittest.TestCase):
+    def testATableIsNotReadWhole(self):
+        def makespan(**options):
+            g = mgpu.Graph()
+            table, row = g.empty((1024, 1024)), g.empty((1024,))
+            g.kernel("look", params=("w", "r"), host="void look(mgpu_block, float *y, const float *table) {}")(row, table, **options)
+            return float(next(line for line in g.plan().text.splitlines() if line.startswith("makespan ")).split()[1])
+        whole, part = makespan(), makespan(most_bytes={1: 4096})
+        self.assertLess(part, whole / 10)
+        with self.assertRaisesRegex(mgpu.UsageError, "most_bytes {2: 1}: give bytes by the places of its arguments"):
+            makespan(most_bytes={2: 1})
+
+
 class CommandLine(unittest.TestCase):
     def testVersion(self):
         done = subprocess.run([sys.executable, "-m", "mgpu", "--version"], capture_output=True, text=True, check=True)

@@ -30,16 +30,20 @@ def write(folder, pipeline):
     return path
 
 
-def orders(folder, pipeline, name):
-    """By mesh: ("F", "B" or "W", microbatch, stage) in order."""
+def orders(folder, pipeline, name, pairs=None):
+    """By mesh: ("F", "B" or "W", microbatch, stage) in order. `pairs` gets by mesh the halves of works that
+    run as one: the works' places in the order, and 1 or 2."""
     assign = ",".join(f"f{j}=m{mesh}" for j, mesh in enumerate(pipeline.mesh_of))
     split = "mpmd-split-backward," if name in SPLIT else ""
     passes = (f"builtin.module(inline,symbol-dce,mpmd-expand,mpmd-assign-meshes{{assign={assign}}},"
               f"{split}mpmd-schedule{{schedule={name}}})")
     text = command(opt, f"--pass-pipeline={passes}", write(folder, pipeline), about=name).stdout
     found = [[] for _ in range(pipeline.meshes)]
-    for mesh, stage, back, counter, rest in re.findall(
-            r'fragment<mesh="m(\d+)", origin=\["f(\d+)"(\(1\))?\]>.*call_counter = (\d+) : ui32(, split_drop)?', text):
+    for mesh, stage, back, counter, half, rest in re.findall(
+            r'fragment<mesh="m(\d+)", origin=\["f(\d+)"(\(1\))?\]>.*call_counter = (\d+) : ui32'
+            r'(?:, mpmd.half = (\d) : i64)?(, split_drop)?', text):
+        if half and pairs is not None:
+            pairs[int(mesh)].append((len(found[int(mesh)]), int(half)))
         found[int(mesh)].append(("W" if rest else "B" if back else "F", int(counter), int(stage)))
     return found
 
@@ -140,27 +144,40 @@ def check_split(folder, p, m):
 
 
 def folded_order(p, m, s):
-    """The steps of DualPipeV on mesh s, as docs/schedules.md has them."""
-    order, forward, backward, waiting = [], [0, 0], [0, 0], []
+    """The steps of DualPipeV on mesh s, as docs/schedules.md has them, and the halves of works that run as
+    one, as orders() gives them."""
+    order, forward, backward, waiting, pairs = [], [0, 0], [0, 0], [], []
+
+    def add(work, half):
+        if work[0] == "W" and work[2] == 0:
+            return  # no mesh waits for the first stage
+        if half:
+            pairs.append((len(order), half))
+        order.append(work)
 
     def go(words, late=""):
         for word in words.split():
+            word, half = word.rstrip("+"), 1 if word[-1] == "+" else 2 if word[0] == "+" else 0
+            word = word.lstrip("+")
             stage = int(word[1:] or 0)
             number = s if stage == 0 else 2 * p - 1 - s
             if word[0] == "F":
-                order.append(("F", forward[stage], number))
+                add(("F", forward[stage], number), half)
                 forward[stage] += 1
             elif word[0] == "B":
-                order.append(("B", backward[stage], number))
+                add(("B", backward[stage], number), half)
                 rest = ("W", backward[stage], number)
-                (waiting if word in late else order).append(rest)
+                if word in late:
+                    waiting.append(rest)
+                else:
+                    add(rest, half)
                 backward[stage] += 1
             else:
-                order.append(waiting.pop(0))
+                add(waiting.pop(0), half)
 
     r = p - 1 - s
     for count, words, late in [(2 * r, "F0", ""), (s + 1, "F0 F1", ""), (r, "B1 W F1", "B1"),
-                               (m - 2 * p + s + 1, "F0 B1 F1 B0", ""), (r, "B1 F1 B0", "")]:
+                               (m - 2 * p + s + 1, "F0+ +B1 F1+ +B0", ""), (r, "B1 F1+ +B0", "")]:
         for _ in range(count):
             go(words, late)
     for k in range(2 * (s + 1)):  # the second half of these waits
@@ -169,20 +186,50 @@ def folded_order(p, m, s):
         go("W B0", "B0")
     for _ in range(s + 1):
         go("W")
-    return [work for work in order if work[0] != "W" or work[2] > 0]  # no mesh waits for the first stage
+    return order, pairs
 
 
 def check_folded(folder, p, m):
     pipeline = Pipeline(p, m, folded=True)
-    order = orders(folder, pipeline, "dualpipev")
+    halves = [[] for _ in range(p)]
+    order = orders(folder, pipeline, "dualpipev", halves)
     for s in range(p):
-        assert order[s] == folded_order(p, m, s), (p, m, s, order[s])
+        assert (order[s], halves[s]) == folded_order(p, m, s), (p, m, s, order[s], halves[s])
     length, most, _ = play(pipeline, order, takes_two=True)
     assert length == 6 * m + p - 1, (p, m, length)  # two forward, backward and weights' works each
     assert most == [2 * p + 1] * p, (p, m, most)
     words = ["--pass-pipeline=builtin.module(inline,mpmd-expand,mpmd-assign-meshes{assign="
              + ",".join(word for word in pipeline.assign if word != "--assign") + "},mpmd-schedule{schedule=dualpipev})"]
     command(opt, *words, write(folder, Pipeline(p, 2 * p - 1, folded=True)), expect=1)
+
+
+def check_pairs(folder):
+    """Of two works that run as one, no kernel follows one of the other. All other kernels of a device have
+    one order."""
+    pipeline = Pipeline(2, 6, folded=True)
+    path = write(folder, pipeline)
+    lines = pipeline.text().split("\n")
+    starts = [at for at, line in enumerate(lines, 1) if "named_computation" in line]
+    plan = json.loads(command(tune, "plan", path, *pipeline.assign, "--schedule", "dualpipev", "--explain", "--json",
+                              "--no-tuned").stdout)
+    follows, kernels = {}, [[], []]
+    for node in sorted(plan["nodes"], key=lambda node: node["id"]):
+        follows[node["id"]] = set(node["dependencies"]).union(*(follows[id] for id in node["dependencies"]))
+        device = node["streams"][0]["device"]
+        if node["kind"] == "kernel" and node["location"] and device < 2:
+            work = max(at for at in starts if at <= int(node["location"].split(":")[-2]))
+            kernels[device].append((node["id"], "(1)" in lines[work - 1]))
+    for s, all_of in enumerate(kernels):
+        free = [(a, b) for k, a in enumerate(all_of) for b in all_of[k + 1:] if a[0] not in follows[b[0]]]
+        assert len(free) >= 2 * (6 - 2 * 2 + s + 1) + 1 - s, (s, free)  # the pairs of steps 4 and 5
+        assert all(a[1] != b[1] for a, b in free), (s, free)
+    other = json.loads(command(tune, "plan", path, *pipeline.assign, "--schedule", "circular", "--explain", "--json",
+                               "--no-tuned").stdout)
+    for node in sorted(other["nodes"], key=lambda node: node["id"]):
+        follows[node["id"]] = set(node["dependencies"]).union(*(follows[id] for id in node["dependencies"]))
+    ids = [node["id"] for node in other["nodes"]
+           if node["kind"] == "kernel" and node["location"] and node["streams"][0]["device"] == 0]
+    assert all(a in follows[b] for a, b in zip(sorted(ids), sorted(ids)[1:])), ids
 
 
 def check_remat(folder):
@@ -234,6 +281,8 @@ def check_auto(folder, seed):
     for options in runs:
         auto = planned(path, pipeline, "auto", *options)
         named = {name: planned(path, pipeline, name, *options) for name in NAMES}
+        again = [name for name, plan in named.items() if not plan] if auto else NAMES
+        named |= {f"{name} --remat": planned(path, pipeline, name, "--remat", *options) for name in again}
         named = {name: plan["makespan_us"] for name, plan in named.items() if plan}
         if not auto:
             assert not named, (seed, options, named)
@@ -321,6 +370,7 @@ with tempfile.TemporaryDirectory() as at:
         check_split(at, p, m)
     for p, m in [(2, 4), (3, 7)] + ([(p, m) for p in range(2, 6) for m in range(2 * p, 4 * p, 3)] if SWEEPS else []):
         check_folded(at, p, m)
+    check_pairs(at)
     check_remat(at)
     check_table(at)
     check_plan(at)

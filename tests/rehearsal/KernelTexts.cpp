@@ -67,8 +67,9 @@ std::string programOf(const std::string &text,
   const bool isDynamic = text.find("mgpu_dynamic_shared") != std::string::npos;
   // Threads that never meet need no stacks of their own.
   const bool meets = std::regex_search(
-      text, std::regex("__sync|__shfl|\\bloadTiles|\\bawait|mgpu_dynamic_"
-                       "shared|__shared__"));
+      text,
+      std::regex("__sync|__shfl|\\bmma[A-Z]|\\bloadTiles|\\bawait|mgpu_dynamic_"
+                 "shared|__shared__"));
   std::string out = "#include \"CudaShim.h\"\n#include <utility>\n"
                     "#undef __shared__\n#define __shared__\n" +
                     (unitsOfExp() ? offExp(unitsOfExp()) : "") + text +
@@ -78,11 +79,17 @@ std::string programOf(const std::string &text,
   for (std::sregex_iterator at(text.begin(), text.end(), space), end; at != end;
        ++at)
     spaces.push_back((*at)[1]);
+  // What an entry declares in itself is C's, as the entry is, and one object in
+  // all spaces.
+  const bool isC = std::regex_search(text, std::regex("\n +extern __shared__"));
   if (isDynamic)
     for (const std::string &each : spaces)
-      out += (each.empty() ? "" : "namespace " + each + " {\n") +
-             "alignas(128) unsigned char mgpu_dynamic_shared[" +
-             std::to_string(mostShared) + "];\n" + (each.empty() ? "" : "}\n");
+      out += (each.empty() ? "" : "namespace " + each + " {\n") + "extern \"" +
+             (isC ? "C" : "C++") + "\" {\n" +
+             (isC && each != spaces.front() ? "extern " : "") +
+             "unsigned char mgpu_dynamic_shared[" + std::to_string(mostShared) +
+             "] __attribute__((aligned(128)));\n}\n" +
+             (each.empty() ? "" : "}\n");
   out += R"cpp(
 static void **shimParameters;
 template <class T> static T shimParameter(size_t k) {

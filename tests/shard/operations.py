@@ -200,9 +200,23 @@ class Program:
         wanted = [(name, lambda d, a=a: grid.places[d][a]) for a, name in enumerate(names)]
         wanted += [(f"%l{n}", lambda d: d), (f"%d{n}", lambda d: neighbor(d, -1)),
                    (f"%u{n}", lambda d: neighbor(d, 1)), (f"%g{n}", lambda d: grid.shape[axis])]
+        wanted += self.shard_shapes(n, axis, names)
         for name, value in wanted:
             self.lines.append(f"{name}_c = arith.index_cast {name} : index to i64")
             self.add(f"tensor.splat {name}_c : tensor<1x1xi64>", (1, 1), lambda d, value=value: [[value(d)]], "i64")
+
+    def shard_shapes(self, n, axis, names):
+        """Sizes of the device's part of 3 more elements than devices: as equal as can be, with halos, as listed."""
+        count = self.grid.shape[axis]
+        size = count + 3
+        bounds = [0] + sorted(self.random.sample(range(1, size), count - 1)) + [size]
+        equal = [size // count * k + min(k, size % count) for k in range(count + 1)]
+        cases = [("", equal, 0), (" halo_sizes = [1, 2]", equal, 3), (f" sharded_dims_offsets = {bounds}", bounds, 0)]
+        for k, (words, at, more) in enumerate(cases):
+            self.lines.append(f"%s{n}_{k} = shard.sharding @grid split_axes = [[{axis}]]{words} : !shard.sharding")
+            self.lines.append(f"%p{n}_{k} = shard.shard_shape dims = [{size}] sharding = %s{n}_{k} device = [{', '.join(names)}] : index")
+            yield (f"%p{n}_{k}", lambda d, at=at, more=more:
+                   at[self.grid.places[d][axis] + 1] - at[self.grid.places[d][axis]] + more)
 
     def text(self):
         rank, count = len(self.grid.shape), self.count

@@ -46,6 +46,9 @@ void addProgramOptions(CLI::App *command, ProgramOptions &options) {
                                 "How many devices run a function over tensors; "
                                 "else as many as its layouts say, or one"),
             1, 65536);
+  addValue(command, "--grid", load.grid, "SIZES",
+           "Sizes of the program's shard.grid, as 2x4, instead of those it "
+           "says");
   addPairs(command, "--assign", load.meshes,
            "Mesh V runs the named computation K of an mpmd program");
   command->add_option(

@@ -56,6 +56,7 @@ struct PlanCommandOptions : ProgramOptions {
   MachineOptions machine;
   std::vector<std::string> whatIf;
   bool pareto = false;
+  uint64_t shardings = 0; ///< most annotations of the arguments to plan
   double noisePercent = 0;
 };
 

@@ -2,6 +2,7 @@
 //
 // `mgpu-tune plan`.
 #include "pipeline/ChooseOrder.h"
+#include "pipeline/ChooseShardings.h"
 #include "pipeline/Kernels.h"
 #include "pipeline/Load.h"
 #include "pipeline/Target.h"
@@ -88,6 +89,17 @@ json toJson(const OrderChoice &order) {
         tried.why.empty()
             ? json{{"name", tried.name}, {"makespan_us", tried.makespanUs}}
             : json{{"name", tried.name}, {"why", tried.why}});
+  return out;
+}
+
+json toJson(const ShardingChoice &choice) {
+  json out{{"tried", choice.tried},
+           {"without_plan", choice.noPlan},
+           {"best_us", choice.bestUs},
+           {"splits", choice.splits},
+           {"program", choice.text}};
+  if (choice.givenUs)
+    out["given_us"] = *choice.givenUs;
   return out;
 }
 
@@ -224,6 +236,7 @@ Result<void> refuseSimOptions(const PlanCommandOptions &options) {
                       : !options.whatIf.empty()  ? "--what-if"
                       : options.noisePercent > 0 ? "--noise"
                       : options.pareto           ? "--pareto"
+                      : options.shardings > 0    ? "--shardings"
                                                  : nullptr;
   if (given)
     return fail(ErrorKind::Usage,
@@ -253,6 +266,23 @@ Result<void> refuseBesidePareto(const PlanCommandOptions &options) {
   return {};
 }
 
+/// Options of what is printed of one plan, beside one that prints a program.
+Result<void> refuseBesideShardings(const PlanCommandOptions &options) {
+  const char *given = options.pareto                     ? "--pareto"
+                      : !options.whatIf.empty()          ? "--what-if"
+                      : options.explain                  ? "--explain"
+                      : options.steps                    ? "--steps"
+                      : options.noisePercent > 0         ? "--noise"
+                      : options.output == standardOutput ? "-o -"
+                                                         : nullptr;
+  if (given)
+    return fail(ErrorKind::Usage,
+                fmt::format("--shardings prints a program: plan that one for "
+                            "{}",
+                            given));
+  return {};
+}
+
 /// A plan, and what is known of it beside.
 struct PlanReport {
   planner::Plan plan;
@@ -267,7 +297,8 @@ struct PlanReport {
   std::optional<std::pair<double, double>> noise;
   /// What proves the plan's bound without a search, if it is asked for.
   std::optional<planner::PlanBound> bound;
-  OrderChoice order; ///< for --schedule auto
+  OrderChoice order;        ///< for --schedule auto
+  ShardingChoice shardings; ///< for --shardings
 };
 
 /// Plans for the host or GPUs.
@@ -328,9 +359,15 @@ Result<void> planProgram(LoadedProgram &program,
       MGPU_TRY(planHere(ordered, options, made));
     return made.plan.makespanUs;
   };
-  MGPU_TRY_ASSIGN(OrderChoice order, chooseOrder(program, planOf, [&] {
-                    report = std::move(made);
-                  }));
+  auto keep = [&] { report = std::move(made); };
+  if (options.shardings > 0) {
+    MGPU_TRY_ASSIGN(ShardingChoice shardings,
+                    chooseShardings(program, options.shardings,
+                                    options.prepare.seed, planOf, keep));
+    report.shardings = std::move(shardings);
+    return {};
+  }
+  MGPU_TRY_ASSIGN(OrderChoice order, chooseOrder(program, planOf, keep));
   report.order = std::move(order);
   return {};
 }
@@ -388,6 +425,8 @@ void printJson(const PlanReport &report, const LoadedProgram &program,
         planner::reportPipeline(report.plan, program.dag, program.meshes));
   if (!report.order.tried.empty())
     out["schedule"] = toJson(report.order);
+  if (options.shardings > 0)
+    out["shardings"] = toJson(report.shardings);
   if (report.noise)
     out["noise"] = {{"percent", options.noisePercent},
                     {"p50_us", report.noise->first},
@@ -497,6 +536,11 @@ void printText(const PlanReport &report, const LoadedProgram &program,
   if (report.changed)
     printWhatIf(*report.target, *report.changed, options.whatIf);
   const planner::Plan &plan = report.plan;
+  if (options.shardings > 0) {
+    fmt::print("{}// {}: {}\n{}", toComments(report.shardings), plan.scheduler,
+               plan.verdictLine(), report.shardings.text);
+    return;
+  }
   const std::string beside = besidePlan(report, program, options.noisePercent);
   if (options.explain) {
     fmt::print("{}", beside);
@@ -557,18 +601,21 @@ Result<void> checkFiles(const PlanCommandOptions &options) {
 Result<int> runPlan(const PlanCommandOptions &options) {
   if (options.pareto)
     MGPU_TRY(refuseBesidePareto(options));
+  if (options.shardings > 0)
+    MGPU_TRY(refuseBesideShardings(options));
   MGPU_TRY(checkFiles(options));
   const bool isElsewhere = options.load.target.starts_with("sim:");
   LoadOptions load = options.load;
   load.usesRecord = options.prepare.useTuned && options.output.empty();
   load.kernelTexts = !isElsewhere && looksForTuned(load, options.prepare);
+  load.keepText = options.shardings > 0;
   load.productTexts = isElsewhere; // the workspaces take of its memory
   MGPU_TRY_ASSIGN(LoadedProgram program, loadProgram(load));
   PlanReport report;
   if (isElsewhere) {
     MGPU_TRY_ASSIGN(report.machine, openMachine(load.target, options.machine));
     if (load.given.contains("--seed") && !program.dag.spmd &&
-        options.noisePercent == 0)
+        options.noisePercent == 0 && options.shardings == 0)
       return fail(ErrorKind::Usage,
                   "--seed: nothing of this plan is random: give --noise, or "
                   "leave it out");

@@ -133,14 +133,15 @@ Result<void> replayRounds(const LoadedProgram &program,
                           tuner::GuardedDriver *guard, Times &times,
                           std::string &printed) {
   // In JSON the text is a field, else it goes where the kernels' texts go.
-  auto output = [&]() -> Result<void> {
-    return giveOutputs(program, runner, [&](const std::string &text) {
-      if (options.json)
-        printed += text;
-      else
-        fmt::print("{}", text);
-    });
-  };
+  const OutputSinks sinks{
+      [&](const std::string &text) {
+        if (options.json)
+          printed += text;
+        else
+          fmt::print("{}", text);
+      },
+      [](const std::string &text) { fmt::print(stderr, "{}", text); }};
+  auto output = [&] { return giveOutputs(program, runner, sinks); };
   MGPU_TRY_ASSIGN(times.fetchUs, runRound(times.first, options.repeat, runner));
   if (guard)
     MGPU_TRY(checkGuard(*guard));

@@ -120,6 +120,11 @@ void addPlanCommand(CommandLine &line) {
       "--pareto", options.pareto,
       "Plan under less and less memory, and list time over memory; "
       "of sim targets");
+  takeWhole(addValue(command, "--shardings", options.shardings, "N",
+                     "Plan up to N other annotations of an annotated "
+                     "program's arguments, and print the program with the "
+                     "shortest plan's; of sim targets"),
+            1, 1'000'000);
   addValue(command, "-o,--output", options.output, "FILE",
            "Write the plan's text form to FILE; - is the standard output");
   addTensorCores(command, options.load);

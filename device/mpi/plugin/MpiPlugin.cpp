@@ -105,6 +105,10 @@ int test(void *opaque, size_t *size) {
   return 1;
 }
 
+void cancel(void *opaque) {
+  MPI_Cancel(&static_cast<Request *>(opaque)->request);
+}
+
 int probe(int tag, int *from, size_t *size) {
   MPI_Status status;
   int isThere = 0, count = 0;
@@ -131,6 +135,7 @@ const MgpuMpi calls = {MGPU_MPI_PLUGIN_VERSION,
                        sendBytes,
                        receiveBytes,
                        test,
+                       cancel,
                        probe,
                        end};
 

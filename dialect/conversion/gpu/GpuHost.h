@@ -51,6 +51,11 @@ bool isSparse(mlir::Operation *op);
 void convertPrint(mlir::Operation *op);
 bool isPrint(mlir::Operation *op);
 
+/// A call of the runner's rtclock, whose value nothing knows before the program
+/// runs: it becomes a NaN, with a warning.
+void convertClock(mlir::Operation *op);
+bool isClock(mlir::Operation *op);
+
 } // namespace mgpu::conversion
 
 #endif // MGPU_DIALECT_CONVERSION_GPU_GPUHOST_H

@@ -29,6 +29,10 @@ bool isElementName(StringRef name) {
 
 std::optional<Printer> printerOf(StringRef name) {
   if (name.consume_front("printMemref")) {
+    if (name.consume_front("Shape"))
+      return isElementName(name)
+                 ? std::optional<Printer>({ir::OutputKind::Shape, "Unranked "})
+                 : std::nullopt;
     if (name.size() > 2 && name[0] >= '0' && name[0] <= '4' && name[1] == 'd')
       return isElementName(name.drop_front(2))
                  ? std::optional<Printer>({ir::OutputKind::Memref, ""})
@@ -41,6 +45,7 @@ std::optional<Printer> printerOf(StringRef name) {
       .Cases({"printI64", "printU64", "printF32", "printF64", "printF16",
               "printBF16"},
              Printer{ir::OutputKind::Value, ""})
+      .Case("printFlops", Printer{ir::OutputKind::Flops, ""})
       .Case("printNewline", Printer{ir::OutputKind::Text, "\n"})
       .Case("printOpen", Printer{ir::OutputKind::Text, "( "})
       .Case("printClose", Printer{ir::OutputKind::Text, " )"})
@@ -84,7 +89,10 @@ std::optional<Printer> printerOf(func::CallOp call) {
     return std::nullopt;
   const bool isMemref =
       takesOne && isa<BaseMemRefType>(call.getOperand(0).getType());
-  if (isMemref != (printer->kind == ir::OutputKind::Memref))
+  const bool wantsMemref = printer->kind == ir::OutputKind::Memref ||
+                           printer->kind == ir::OutputKind::Shape;
+  if (isMemref != wantsMemref || (printer->kind == ir::OutputKind::Flops &&
+                                  !call.getOperand(0).getType().isF64()))
     return std::nullopt;
   return printer;
 }
@@ -148,6 +156,29 @@ void convert(vector::PrintOp op) {
 
 } // namespace
 
+bool isClock(Operation *op) {
+  auto call = dyn_cast<func::CallOp>(op);
+  if (!call || call.getCallee() != "rtclock" || call.getNumOperands() != 0 ||
+      call.getNumResults() != 1 || !call.getResult(0).getType().isF64())
+    return false;
+  auto callee = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(
+      call, call.getCalleeAttr());
+  return callee && callee.isExternal();
+}
+
+void convertClock(Operation *op) {
+  op->emitWarning("rtclock gives a NaN here: the program is planned before it "
+                  "runs, so its host code has no time; 'run' and 'profile' "
+                  "measure");
+  OpBuilder b(op);
+  Type type = op->getResult(0).getType();
+  op->replaceAllUsesWith(arith::ConstantOp::create(
+      b, op->getLoc(),
+      b.getFloatAttr(
+          type, APFloat::getNaN(cast<FloatType>(type).getFloatSemantics()))));
+  op->erase();
+}
+
 bool isPrint(Operation *op) {
   if (auto call = dyn_cast<func::CallOp>(op))
     return printerOf(call).has_value();
@@ -168,6 +199,7 @@ void convertPrint(Operation *op) {
     Location loc = op->getLoc();
     switch (printer.kind) {
     case ir::OutputKind::Value:
+    case ir::OutputKind::Flops:
       printValue(b, loc, call.getOperand(0), printer,
                  call.getCallee() == "printU64");
       break;

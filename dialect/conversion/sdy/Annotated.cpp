@@ -117,10 +117,11 @@ Value Constrain::constrain(Operation *op, Value value,
   if (!type || type.getRank() == 0 || !own || own.numDevices() == 1)
     return value;
   spmd::LayoutAttr layout = mesh.layoutOf(sharding);
-  SmallVector<int64_t> open;
+  SmallVector<int64_t> open, priorities;
   for (auto [dim, each] : llvm::enumerate(sharding.getDims())) {
     if (!each.getIsClosed())
       open.push_back(dim);
+    priorities.push_back(std::max<int64_t>(each.getPriority(), 0));
     if (type.isDynamicDim(dim) || type.getDimSize(dim) < layout.parts(dim)) {
       ir::emitUnsupported(op) << "has dimension " << dim << " of " << type
                               << " cut in " << layout.parts(dim) << " parts";
@@ -130,7 +131,9 @@ Value Constrain::constrain(Operation *op, Value value,
   }
   return spmd::LayoutConstraintOp::create(
       b, value.getLoc(), value, layout,
-      open.empty() ? DenseI64ArrayAttr() : b.getDenseI64ArrayAttr(open));
+      open.empty() ? DenseI64ArrayAttr() : b.getDenseI64ArrayAttr(open),
+      llvm::all_equal(priorities) ? DenseI64ArrayAttr()
+                                  : b.getDenseI64ArrayAttr(priorities));
 }
 
 void Constrain::constrainUses(Operation *op, Value value,
@@ -149,7 +152,16 @@ LogicalResult Constrain::run() {
             argument.getArgNumber(), sdy::shardingName))
       constrainUses(function, argument, sharding);
   for (Operation *op : ops) {
-    if (sdy::TensorShardingAttr sharding = askedOf(op)) {
+    if (auto member = dyn_cast<sdy::ShardingGroupOp>(op)) {
+      if (int64_t(
+              cast<RankedTensorType>(member.getInput().getType()).getRank()) >
+          0) {
+        b.setInsertionPoint(op);
+        spmd::SameLayoutOp::create(b, op->getLoc(), member.getInput(),
+                                   member.getGroupId());
+      }
+      op->erase();
+    } else if (sdy::TensorShardingAttr sharding = askedOf(op)) {
       b.setInsertionPoint(op);
       op->getResult(0).replaceAllUsesWith(
           constrain(op, op->getOperand(0), sharding));

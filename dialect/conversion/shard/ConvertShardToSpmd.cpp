@@ -72,7 +72,7 @@ LogicalResult checkGrid(shard::GridOp grid) {
            << "grid '" << grid.getSymName()
            << "' has a size '?'; write how many devices there are";
   return spmd::LayoutAttr::verify([&] { return grid.emitOpError(); },
-                                  grid.getShape(), {}, std::nullopt, {});
+                                  grid.getShape(), {}, std::nullopt, {}, {});
 }
 
 struct ConvertShardToSpmd : impl::ConvertShardToSpmdBase<ConvertShardToSpmd> {

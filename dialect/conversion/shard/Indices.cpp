@@ -6,6 +6,8 @@
 #include "dialect/mgpu/Diagnostics.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Arith/Utils/Utils.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 namespace mgpu::conversion {
@@ -64,7 +66,7 @@ static void convertNeighbors(shard::NeighborsLinearIndicesOp op) {
   op.getNeighborUp().replaceAllUsesWith(neighbor(1));
 }
 
-/// Sizes of the part of a tensor of the given sizes.
+/// Sizes of a device's part of a tensor of the given sizes, with its halos.
 static LogicalResult convertShardShape(shard::ShardShapeOp op) {
   shard::ShardingOp sharding = shardingOf(op.getSharding());
   auto dims = foldIndices(op.getDims(), op.getDimsDynamic());
@@ -72,22 +74,31 @@ static LogicalResult convertShardShape(shard::ShardShapeOp op) {
     return ir::emitUnsupported(op) << "'shard.shard_shape' needs the sharding "
                                       "of an annotated tensor, and constants "
                                       "for 'dims'";
-  if (hasOwnSizes(sharding))
-    return ir::emitUnsupported(op)
-           << "'shard.shard_shape' of a sharding with 'halo_sizes' or "
-              "'sharded_dims_offsets' is not supported";
+  FailureOr<SmallVector<Cut>> cuts = cutsOfSharding(op, sharding, *dims);
+  if (failed(cuts))
+    return failure();
   OpBuilder b(op);
   ArrayRef<int64_t> grid = gridOf(op, sharding.getGridAttr());
-  auto split = sharding.getSplitAxes().getAxes();
+  SmallVector<OpFoldResult> device =
+      getMixedValues(op.getDevice(), op.getDeviceDynamic(), b);
   for (auto [dim, result] : llvm::enumerate(op.getResult())) {
-    int64_t parts = dim < split.size()
-                        ? countAlong(grid, axesOf(split[dim].asArrayRef()))
-                        : 1;
-    if ((*dims)[dim] % parts != 0)
-      return ir::emitUnsupported(op)
-             << "dimension " << dim << " of size " << (*dims)[dim]
-             << " is not divisible into " << parts << " equal parts";
-    result.replaceAllUsesWith(constant(b, op.getLoc(), (*dims)[dim] / parts));
+    const Cut &cut = (*cuts)[dim];
+    int64_t parts = countAlong(grid, cut.axes), size = (*dims)[dim];
+    SmallVector<int64_t> bounds =
+        cut.bounds.empty() ? equalBounds(size, parts) : cut.bounds;
+    SmallVector<int64_t> sizes;
+    for (int64_t part = 0; part < parts; ++part)
+      sizes.push_back(cut.low + bounds[part + 1] - bounds[part] + cut.high);
+    Value rank = constant(b, op.getLoc(), 0);
+    for (int64_t axis : cut.axes) {
+      rank = arith::MulIOp::create(b, op.getLoc(), rank,
+                                   constant(b, op.getLoc(), grid[axis]));
+      rank = arith::AddIOp::create(
+          b, op.getLoc(), rank,
+          getValueOrCreateConstantIndexOp(b, op.getLoc(), device[axis]));
+    }
+    result.replaceAllUsesWith(getValueOrCreateConstantIndexOp(
+        b, op.getLoc(), valueOfRank(b, op.getLoc(), rank, sizes)));
   }
   return success();
 }

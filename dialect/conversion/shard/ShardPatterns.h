@@ -6,6 +6,8 @@
 // the operation by its meaning for one device, or reports at its line what it
 // does not take.
 
+#include "dialect/conversion/spmd/Reshard.h"
+
 #include "mlir/Dialect/Shard/IR/ShardOps.h"
 #include "mlir/IR/Builders.h"
 
@@ -44,11 +46,11 @@ mlir::LogicalResult convertHalo(mlir::shard::UpdateHaloOp op);
 /// shard.shard: a layout constraint.
 mlir::LogicalResult convertShard(mlir::shard::ShardOp op);
 
-/// Whether parts have halos, or sizes that the program lists.
-inline bool hasOwnSizes(mlir::shard::ShardingOp op) {
-  return !op.getStaticHaloSizes().empty() ||
-         !op.getStaticShardedDimsOffsets().empty();
-}
+/// How a sharding cuts a tensor of `shape`, with its halos. Errors are at `op`
+/// or at the sharding.
+mlir::FailureOr<llvm::SmallVector<Cut>>
+cutsOfSharding(mlir::Operation *op, mlir::shard::ShardingOp sharding,
+               llvm::ArrayRef<int64_t> shape);
 
 /// The shard.sharding that `sharding` is, through get_sharding; null where that
 /// is asked of a tensor without one.

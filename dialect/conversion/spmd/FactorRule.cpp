@@ -37,11 +37,60 @@ std::optional<Combiner> combinerOf(Operation *op, unsigned init) {
   return Combiner{*kind, combiners[0]};
 }
 
-/// A factor for each loop; the dimensions are cut that one loop indexes.
+/// The loops that an index is a sum of, with their factors; empty where it is
+/// something else.
+static SmallVector<std::pair<unsigned, int64_t>> termsOf(AffineExpr index) {
+  if (auto loop = dyn_cast<AffineDimExpr>(index))
+    return {{loop.getPosition(), 1}};
+  auto binary = dyn_cast<AffineBinaryOpExpr>(index);
+  if (!binary)
+    return {};
+  auto terms = termsOf(binary.getLHS());
+  auto factor = dyn_cast<AffineConstantExpr>(binary.getRHS());
+  if (index.getKind() == AffineExprKind::Mul && factor &&
+      factor.getValue() > 0) {
+    for (auto &term : terms)
+      term.second *= factor.getValue();
+    return terms;
+  }
+  auto more = termsOf(binary.getRHS());
+  if (index.getKind() != AffineExprKind::Add || terms.empty() || more.empty())
+    return {};
+  llvm::append_range(terms, more);
+  return terms;
+}
+
+/// Of an index of several loops, as `oh + kh` of a convolution, the longest
+/// loop can be cut, and a part of it reads some elements more. Other loops of
+/// it are `uncut`.
+static std::optional<std::pair<unsigned, Window>>
+windowOf(AffineExpr index, ArrayRef<int64_t> sizes,
+         llvm::SmallBitVector &uncut) {
+  auto terms = termsOf(index);
+  std::pair<unsigned, int64_t> base{0, 0};
+  for (auto term : terms)
+    if (base.second == 0 || sizes[term.first] > sizes[base.first])
+      base = term;
+  Window window{0, base.second, 0};
+  for (auto [loop, factor] : terms) {
+    if (loop != base.first)
+      window.reach += factor * (sizes[loop] - 1);
+    else if (factor != base.second) // it stands there twice
+      uncut.set(loop);
+  }
+  for (unsigned loop = 0; loop < sizes.size(); ++loop)
+    if (index.isFunctionOfDim(loop) && (terms.empty() || loop != base.first))
+      uncut.set(loop);
+  if (terms.empty())
+    return std::nullopt;
+  return std::pair(base.first, window);
+}
+
+/// A factor for each loop.
 static FactorRule ruleOfLinalg(linalg::LinalgOp op) {
   FactorRule rule;
-  for (auto [size, kind] :
-       llvm::zip(op.getStaticLoopRanges(), op.getIteratorTypesArray())) {
+  SmallVector<int64_t> sizes = op.getStaticLoopRanges();
+  for (auto [size, kind] : llvm::zip(sizes, op.getIteratorTypesArray())) {
     rule.add(size);
     rule.factors.back().isReduced = kind == utils::IteratorType::reduction;
   }
@@ -50,12 +99,17 @@ static FactorRule ruleOfLinalg(linalg::LinalgOp op) {
       for (Factor &factor : rule.factors)
         if (factor.isReduced)
           factor.reduction = combiner->kind;
+  llvm::SmallBitVector uncut(sizes.size());
   auto list = [&](OpOperand &operand) {
     FactorTensor tensor{operand.get(), {}};
     for (AffineExpr index : op.getMatchingIndexingMap(&operand).getResults()) {
       tensor.dims.emplace_back();
-      if (auto loop = dyn_cast<AffineDimExpr>(index))
+      if (auto loop = dyn_cast<AffineDimExpr>(index)) {
         tensor.dims.back().push_back(loop.getPosition());
+      } else if (auto window = windowOf(index, sizes, uncut)) {
+        tensor.windows.push_back({tensor.dims.size() - 1, window->second});
+        tensor.dims.back().push_back(window->first);
+      }
     }
     return tensor;
   };
@@ -67,13 +121,8 @@ static FactorRule ruleOfLinalg(linalg::LinalgOp op) {
     tensor.value = result;
     rule.results.push_back(std::move(tensor));
   }
-  // A loop that also indexes together with others, as those of windows do.
-  for (AffineMap map : op.getIndexingMapsArray())
-    for (AffineExpr index : map.getResults())
-      if (!isa<AffineDimExpr>(index))
-        for (unsigned loop = 0; loop < rule.factors.size(); ++loop)
-          if (index.isFunctionOfDim(loop))
-            rule.factors[loop].size = 1;
+  for (unsigned loop : uncut.set_bits())
+    rule.factors[loop].size = 1;
   return rule;
 }
 
@@ -111,30 +160,49 @@ static FactorRule ruleOfReshape(Value shorter, Value longer,
   return rule;
 }
 
-/// Dimensions of the same size in both are cut alike; `dropped` are those of
-/// the longer tensor that the shorter one has not.
+/// `part` are elements of `whole`, from `offsets` on; `dropped` are dimensions
+/// of the longer tensor that the shorter one has not. A dimension of which less
+/// than half is left is not cut.
 static FactorRule ruleOfKept(Value whole, Value part,
                              const llvm::SmallBitVector &dropped, bool isInsert,
-                             Value result) {
+                             Value result, ArrayRef<int64_t> offsets,
+                             ArrayRef<int64_t> strides = {}) {
   FactorRule rule;
   FactorTensor large{whole, {}}, small{part, {}};
-  for (int64_t dim = 0, at = 0; dim < tensorType(whole).getRank(); ++dim) {
+  for (unsigned dim = 0, at = 0; dim < tensorType(whole).getRank(); ++dim) {
     large.dims.emplace_back();
     if (dropped.test(dim))
       continue;
     small.dims.emplace_back();
     int64_t size = tensorType(whole).getDimSize(dim);
-    if (tensorType(part).getDimSize(at++) != size)
+    int64_t kept = tensorType(part).getDimSize(at++);
+    Window window{offsets[dim], strides.empty() ? 1 : strides[dim], 0};
+    if (kept != size && (kept > size || ShapedType::isDynamic(window.offset) ||
+                         ShapedType::isDynamic(window.stride) ||
+                         2 * kept * window.stride < size))
       continue;
-    unsigned factor = rule.add(size);
+    unsigned factor = rule.add(kept);
     large.dims.back() = {factor};
     small.dims.back() = {factor};
+    if (kept != size)
+      large.windows.push_back({dim, window});
   }
   if (isInsert)
     rule.operands.push_back(small);
   rule.operands.push_back(large);
   rule.results.push_back(isInsert ? large : small);
   rule.results.back().value = result;
+  return rule;
+}
+
+/// The result has more elements than the source, whose part it keeps.
+static FactorRule ruleOfPad(tensor::PadOp op) {
+  if (!op.getConstantPaddingValue())
+    return {}; // it may depend on the place
+  llvm::SmallBitVector none(op.getResultType().getRank());
+  FactorRule rule = ruleOfKept(op.getResult(), op.getSource(), none, true,
+                               op.getResult(), op.getStaticLow());
+  rule.operands.pop_back();
   return rule;
 }
 
@@ -186,20 +254,16 @@ FactorRule factorRuleOf(Operation *op) {
       })
       .Case([](tensor::ExtractSliceOp each) {
         return ruleOfKept(each.getSource(), each.getResult(),
-                          each.getDroppedDims(), false, each.getResult());
+                          each.getDroppedDims(), false, each.getResult(),
+                          each.getStaticOffsets(), each.getStaticStrides());
       })
       .Case([](tensor::InsertSliceOp each) {
         return ruleOfKept(each.getDest(), each.getSource(),
-                          each.getDroppedDims(), true, each.getResult());
+                          each.getDroppedDims(), true, each.getResult(),
+                          each.getStaticOffsets(), each.getStaticStrides());
       })
       .Case([](linalg::SoftmaxOp each) { return ruleOfSoftmax(each); })
-      .Case([](tensor::PadOp each) {
-        if (!each.getConstantPaddingValue())
-          return FactorRule(); // it may depend on the place
-        llvm::SmallBitVector none(each.getResultType().getRank());
-        return ruleOfKept(each.getSource(), each.getResult(), none, false,
-                          each.getResult());
-      })
+      .Case([](tensor::PadOp each) { return ruleOfPad(each); })
       .Case([](tensor::ConcatOp each) { return ruleOfConcat(each); })
       .Default([](Operation *each) { return ruleOfElementwise(each); });
 }

@@ -21,11 +21,28 @@ struct Factor {
   bool isReduced = false; ///< no result has it
 };
 
+/// A dimension that a factor's index i reads or writes from offset + i * stride
+/// on, and `reach` elements more. Elements before the first and behind the last
+/// go with these.
+struct Window {
+  int64_t offset = 0, stride = 1, reach = 0;
+};
+
 /// A tensor of the operation: by dimension, the factors it is made of, the
 /// outermost first. A dimension without factors is not cut.
 struct FactorTensor {
   mlir::Value value;
   llvm::SmallVector<llvm::SmallVector<unsigned, 1>> dims;
+  /// By dimension, where its one factor is not its index.
+  llvm::SmallVector<std::pair<unsigned, Window>, 1> windows = {};
+
+  /// Null for a dimension that has none.
+  const Window *windowOf(unsigned dim) const {
+    for (const auto &[at, window] : windows)
+      if (at == dim)
+        return &window;
+    return nullptr;
+  }
 };
 
 /// The factors of an operation, as an einsum has them. Operands and results
@@ -41,9 +58,9 @@ struct FactorRule {
   }
 };
 
-/// The rule of `op`: of linalg operations by their indexing maps, of reshapes,
-/// slices, pads and concatenations by the dimensions they leave whole. Empty
-/// where nothing is known of the operation.
+/// The rule of `op`: of linalg operations by their indexing maps, of reshapes
+/// and concatenations by the dimensions they leave whole, of slices and pads by
+/// what they take of each. Empty where nothing is known of the operation.
 FactorRule factorRuleOf(mlir::Operation *op);
 
 /// All of `operands` and `results` are cut alike.

@@ -8,6 +8,8 @@
 #include "llvm/ADT/TypeSwitch.h"
 
 #include <limits>
+#include <map>
+#include <set>
 
 namespace mgpu::conversion {
 
@@ -28,11 +30,6 @@ FailureOr<SmallVector<int64_t>> meshOf(func::FuncOp function) {
       [&](spmd::LayoutConstraintOp op) { layouts.push_back(op.getLayout()); });
   SmallVector<int64_t> mesh;
   for (spmd::LayoutAttr layout : layouts) {
-    if (layout && !layout.getOffsets().empty())
-      return LogicalResult(ir::emitUnsupported(function)
-                           << "has layouts with 'offsets'; with layout "
-                              "constraints a dimension is cut in parts as "
-                              "equal as they can be");
     if (!layout || (ArrayRef(mesh) == layout.getMesh() && !layout.getFirst()))
       continue;
     if (!mesh.empty() || layout.getFirst())
@@ -41,13 +38,48 @@ FailureOr<SmallVector<int64_t>> meshOf(func::FuncOp function) {
                 "layout constraints there must be one mesh, of all";
     mesh.assign(layout.getMesh().begin(), layout.getMesh().end());
   }
+  std::map<int64_t, spmd::LayoutConstraintOp> asked; // by group
+  auto differs = function.walk([&](spmd::SameLayoutOp op) {
+    auto own = op.getTensor().getDefiningOp<spmd::LayoutConstraintOp>();
+    if (!own)
+      return WalkResult::advance();
+    spmd::LayoutConstraintOp &first = asked[op.getGroup()];
+    if (!first)
+      first = own;
+    if (first.getLayout() == own.getLayout())
+      return WalkResult::advance();
+    op.emitError() << "is of group " << op.getGroup()
+                   << ", of which another value asks for another layout";
+    return WalkResult::interrupt();
+  });
+  if (differs.wasInterrupted())
+    return failure();
   return mesh;
 }
 
-Layouts::Layouts(func::FuncOp function, ArrayRef<int64_t> mesh) : mesh(mesh) {
-  takeGiven(function);
-  function.walk<WalkOrder::PreOrder>([&](Operation *op) { collectRules(op); });
-  // Each change adds an axis to a value, so this ends.
+Layouts::Layouts(func::FuncOp function, ArrayRef<int64_t> mesh,
+                 DenseSet<Operation *> deviceCode)
+    : mesh(mesh), deviceCode(std::move(deviceCode)) {
+  takeGroups(function);
+  function.walk<WalkOrder::PreOrder>([&](Operation *op) {
+    if (isDeviceCode(op))
+      return WalkResult::skip();
+    collectRules(op);
+    return WalkResult::advance();
+  });
+  SmallVector<Given> all = givenIn(function);
+  std::set<int64_t> rounds{0};
+  for (const Given &asked : all)
+    rounds.insert(asked.priorities.begin(), asked.priorities.end());
+  for (int64_t round : rounds) {
+    for (const Given &asked : all)
+      take(asked, round);
+    propagate();
+  }
+}
+
+/// Each change adds an axis to a value, so this ends.
+void Layouts::propagate() {
   bool isChanged = true;
   while (isChanged) {
     isChanged = false;
@@ -59,25 +91,62 @@ Layouts::Layouts(func::FuncOp function, ArrayRef<int64_t> mesh) : mesh(mesh) {
 }
 
 spmd::LayoutAttr Layouts::of(Value value) const {
-  if (spmd::LayoutAttr layout = layouts.lookup(value))
+  if (spmd::LayoutAttr layout = given(value))
     return layout;
   SmallVector<Axes> whole(cast<RankedTensorType>(value.getType()).getRank());
   return layoutOfCuts(value.getContext(), mesh, whole);
 }
 
-void Layouts::takeGiven(func::FuncOp function) {
-  auto take = [&](Value value, spmd::LayoutAttr layout,
-                  ArrayRef<int64_t> dims = {}) {
-    layouts[value] = layout;
-    open[value] = SmallVector<int64_t>(dims);
-  };
+/// Values of groups that share one are of one group.
+void Layouts::takeGroups(func::FuncOp function) {
+  std::map<int64_t, Value> leaders;
+  function.walk([&](spmd::SameLayoutOp op) {
+    Value old = key(op.getTensor());
+    Value leader = key(leaders.try_emplace(op.getGroup(), old).first->second);
+    for (auto &[value, known] : groups)
+      if (known == old)
+        known = leader;
+    groups[op.getTensor()] = leader;
+    groups[old] = leader;
+  });
+}
+
+SmallVector<Layouts::Given> Layouts::givenIn(func::FuncOp function) const {
+  SmallVector<Given> all;
   for (BlockArgument argument : function.getArguments())
     if (auto layout = spmd::layoutOf(function, argument))
-      take(argument, layout);
+      all.push_back({argument, layout, {}, {}});
   function.walk([&](spmd::LayoutConstraintOp op) {
-    take(op.getResult(), op.getLayout(),
-         op.getOpen().value_or(ArrayRef<int64_t>()));
+    ArrayRef<int64_t> none;
+    all.push_back({op.getResult(), op.getLayout(), op.getOpen().value_or(none),
+                   op.getPriorities().value_or(none)});
   });
+  return all;
+}
+
+/// What holds from this round on. A dimension whose time has not come is not
+/// cut; an axis that others have taken by then is not taken again. Halos say
+/// nothing: they are made where they are read.
+void Layouts::take(const Given &asked, int64_t round) {
+  Value value = key(asked.value);
+  SmallVector<Cut> has = conversion::cutsOf(of(value));
+  SmallVector<Cut> wanted = conversion::cutsOf(asked.layout);
+  SmallVector<int64_t> &dims = open[value];
+  for (auto [dim, cut] : llvm::enumerate(wanted)) {
+    if (asked.priorityOf(dim) != round)
+      continue;
+    has[dim] = {};
+    if (llvm::is_contained(asked.open, dim))
+      dims.push_back(dim);
+    auto *taken = llvm::find_if(
+        cut.axes, [&](int64_t axis) { return isUsed(has, axis); });
+    if (taken != cut.axes.end()) {
+      cut.axes.erase(taken, cut.axes.end());
+      cut.bounds.clear();
+    }
+    has[dim] = {cut.axes, cut.bounds, 0, 0};
+  }
+  layouts[value] = layoutOfCuts(value.getContext(), mesh, has);
 }
 
 /// Loops and branches hand tensors on; what is before a constraint, and what is
@@ -111,28 +180,99 @@ void Layouts::collectRules(Operation *op) {
       });
 }
 
+/// A part of the factor that a window reads from.
+static Cut windowCut(const Window &window, const Cut &cut, int64_t parts,
+                     int64_t factorSize, int64_t size) {
+  Cut out = cut;
+  if (cut.axes.empty())
+    return out;
+  SmallVector<int64_t> bounds =
+      cut.bounds.empty() ? equalBounds(factorSize, parts) : cut.bounds;
+  for (int64_t &bound : MutableArrayRef(bounds).drop_front().drop_back())
+    bound = window.offset + bound * window.stride;
+  bounds.back() = size;
+  out.bounds = bounds == equalBounds(size, parts) ? SmallVector<int64_t>()
+                                                  : std::move(bounds);
+  out.high = std::max<int64_t>(window.reach + 1 - window.stride, 0);
+  return out;
+}
+
+/// The cut of a factor that reads `window` of a dimension which is cut so:
+/// where parts of both fit best.
+static Cut factorCut(const Window &window, const Cut &cut, int64_t parts,
+                     int64_t factorSize, int64_t size) {
+  Cut out{cut.axes, {}, 0, 0};
+  SmallVector<int64_t> bounds =
+      cut.bounds.empty() ? equalBounds(size, parts) : cut.bounds;
+  for (int64_t &bound : MutableArrayRef(bounds).drop_front().drop_back())
+    bound = (bound - window.offset - window.reach / 2) / window.stride;
+  bounds.back() = factorSize;
+  for (int64_t part = 0; part < parts; ++part)
+    if (bounds[part + 1] <= bounds[part])
+      return out;
+  if (bounds != equalBounds(factorSize, parts))
+    out.bounds = std::move(bounds);
+  return out;
+}
+
 spmd::LayoutAttr Layouts::layoutOf(const FactorTensor &tensor,
-                                   ArrayRef<Axes> cuts) const {
-  SmallVector<Axes> split;
-  for (const auto &factors : tensor.dims) {
-    split.emplace_back();
-    for (unsigned factor : factors)
-      llvm::append_range(split.back(), cuts[factor]);
+                                   const FactorRule &rule,
+                                   ArrayRef<Cut> cuts) const {
+  auto shape = cast<RankedTensorType>(tensor.value.getType()).getShape();
+  SmallVector<Cut> split(tensor.dims.size());
+  for (auto [dim, factors] : llvm::enumerate(tensor.dims)) {
+    if (const Window *window = tensor.windowOf(dim)) {
+      const Cut &cut = cuts[factors[0]];
+      split[dim] = windowCut(*window, cut, countAlong(mesh, cut.axes),
+                             rule.factors[factors[0]].size, shape[dim]);
+    } else if (factors.size() == 1) {
+      split[dim] = cuts[factors[0]];
+    } else {
+      for (unsigned factor : factors)
+        llvm::append_range(split[dim].axes, cuts[factor].axes);
+    }
   }
   return layoutOfCuts(tensor.value.getContext(), mesh, split);
+}
+
+bool Layouts::isUsed(ArrayRef<Cut> cuts, int64_t axis) {
+  return llvm::any_of(
+      cuts, [&](const Cut &cut) { return llvm::is_contained(cut.axes, axis); });
+}
+
+/// Takes the cut of a dimension with bounds of its own, or with a window, where
+/// it can be had as it is.
+void Layouts::addWhole(const Factor &factor, const Window *window,
+                       const Cut &cut, int64_t size, unsigned index,
+                       SmallVectorImpl<Cut> &cuts) const {
+  int64_t parts = countAlong(mesh, cut.axes);
+  if (!cuts[index].axes.empty() || factor.size < parts ||
+      llvm::any_of(cut.axes, [&](int64_t axis) { return isUsed(cuts, axis); }))
+    return;
+  cuts[index] = window ? factorCut(*window, cut, parts, factor.size, size)
+                       : Cut{cut.axes, cut.bounds, 0, 0};
 }
 
 /// Adds the cuts of `tensor` to those of the factors, as far as no other factor
 /// has the axis.
 void Layouts::addCuts(const FactorRule &rule, const FactorTensor &tensor,
-                      SmallVectorImpl<Axes> &cuts) const {
-  spmd::LayoutAttr layout = layouts.lookup(tensor.value);
+                      SmallVectorImpl<Cut> &cuts) const {
+  spmd::LayoutAttr layout = given(tensor.value);
   if (!layout)
     return;
+  auto shape = cast<RankedTensorType>(tensor.value.getType()).getShape();
+  SmallVector<Cut> split = conversion::cutsOf(layout);
   for (auto [dim, factors] : llvm::enumerate(tensor.dims)) {
-    ArrayRef<int64_t> axes = layout.getSplit()[dim].asArrayRef();
+    ArrayRef<int64_t> axes = split[dim].axes;
+    const Window *window = tensor.windowOf(dim);
     for (unsigned factor : factors) {
       const Factor &each = rule.factors[factor];
+      bool canCut = !each.isReduced || each.reduction;
+      if (window || !split[dim].bounds.empty()) {
+        if (canCut && factors.size() == 1 && !axes.empty())
+          addWhole(each, window, split[dim], shape[dim], factor, cuts);
+        continue;
+      }
       int64_t parts = 1;
       size_t taken = 0;
       // Parts of different sizes only where nothing is cut inside them.
@@ -145,17 +285,14 @@ void Layouts::addCuts(const FactorRule &rule, const FactorTensor &tensor,
         parts *= mesh[axes[taken++]];
       ArrayRef<int64_t> mine = axes.take_front(taken);
       axes = parts == each.size ? axes.drop_front(taken) : ArrayRef<int64_t>();
-      if (each.isReduced && !each.reduction)
+      if (!canCut || !cuts[factor].bounds.empty())
         continue;
       for (size_t k = 0; k < mine.size(); ++k) {
-        if (k < cuts[factor].size() && cuts[factor][k] == mine[k])
+        if (k < cuts[factor].axes.size() && cuts[factor].axes[k] == mine[k])
           continue;
-        bool isUsed = llvm::any_of(cuts, [&](const Axes &others) {
-          return llvm::is_contained(others, mine[k]);
-        });
-        if (k != cuts[factor].size() || isUsed)
+        if (k != cuts[factor].axes.size() || isUsed(cuts, mine[k]))
           break;
-        cuts[factor].push_back(mine[k]);
+        cuts[factor].axes.push_back(mine[k]);
       }
     }
   }
@@ -164,62 +301,60 @@ void Layouts::addCuts(const FactorRule &rule, const FactorTensor &tensor,
 /// A dimension of several factors is cut in equal parts only where all of the
 /// outer factor is cut before the inner one.
 void Layouts::keepLegal(const FactorRule &rule,
-                        SmallVectorImpl<Axes> &cuts) const {
+                        SmallVectorImpl<Cut> &cuts) const {
   for (const auto *tensors : {&rule.operands, &rule.results})
     for (const FactorTensor &tensor : *tensors)
       for (const auto &factors : tensor.dims) {
         bool isWhole = true; // all before are cut to single elements
         for (unsigned factor : factors) {
           int64_t size = rule.factors[factor].size;
+          Cut &cut = cuts[factor];
           if (!isWhole ||
-              (factors.size() > 1 && size % countAlong(mesh, cuts[factor])))
-            cuts[factor].clear();
-          isWhole &=
-              countAlong(mesh, cuts[factor]) == rule.factors[factor].size;
+              (factors.size() > 1 &&
+               (size % countAlong(mesh, cut.axes) != 0 || !cut.bounds.empty())))
+            cut = {};
+          isWhole &= countAlong(mesh, cut.axes) == size;
         }
       }
 }
 
 /// Bytes that a device receives for the operands, and to give the results the
 /// layouts that they have so far.
-int64_t Layouts::costOf(const FactorRule &rule, ArrayRef<Axes> cuts) const {
+int64_t Layouts::costOf(const FactorRule &rule, ArrayRef<Cut> cuts) const {
   int64_t cost = 0;
   auto add = [&](Value value, spmd::LayoutAttr from, spmd::LayoutAttr to,
                  ArrayRef<int64_t> partial) {
-    int64_t parts = 1;
-    for (const Axes &axes : conversion::cutsOf(from))
-      parts *= countAlong(mesh, axes);
     auto type = cast<RankedTensorType>(value.getType());
-    cost += bytesReceived(planReshard(type.getShape(), from, to, partial), mesh,
-                          bytesOf(type, type.getShape()) / parts);
+    cost += bytesReceived(planReshard(type.getShape(), from, to, partial), type,
+                          from, to);
   };
   for (const FactorTensor &operand : rule.operands)
-    if (spmd::LayoutAttr layout = layouts.lookup(operand.value))
-      add(operand.value, layout, layoutOf(operand, cuts), {});
+    if (spmd::LayoutAttr layout = given(operand.value))
+      add(operand.value, layout, layoutOf(operand, rule, cuts), {});
   Axes partial;
-  for (auto [factor, axes] : llvm::zip(rule.factors, cuts))
+  for (auto [factor, cut] : llvm::zip(rule.factors, cuts))
     if (factor.isReduced)
-      llvm::append_range(partial, axes);
+      llvm::append_range(partial, cut.axes);
   for (const FactorTensor &result : rule.results) {
-    spmd::LayoutAttr layout = layoutOf(result, cuts);
-    spmd::LayoutAttr wanted = layouts.lookup(result.value);
+    spmd::LayoutAttr layout = layoutOf(result, rule, cuts);
+    spmd::LayoutAttr wanted = given(result.value);
     add(result.value, layout, wanted ? wanted : layout, partial);
   }
   return cost;
 }
 
-SmallVector<Axes> Layouts::cutsOf(const FactorRule &rule) const {
+SmallVector<Cut> Layouts::cutsOf(const FactorRule &rule) const {
   SmallVector<const FactorTensor *> tensors;
   for (const FactorTensor &each : rule.results)
     tensors.push_back(&each);
   for (const FactorTensor &each : rule.operands)
     tensors.push_back(&each);
-  SmallVector<Axes> best(rule.factors.size());
+  SmallVector<Cut> best(rule.factors.size());
   int64_t least = std::numeric_limits<int64_t>::max();
   for (const FactorTensor *first : tensors) { // it decides before the others
-    if (!layouts.contains(first->value))
+    if (!given(first->value))
       continue;
-    SmallVector<Axes> cuts(rule.factors.size());
+    SmallVector<Cut> cuts(rule.factors.size());
     addCuts(rule, *first, cuts);
     for (const FactorTensor *each : tensors)
       addCuts(rule, *each, cuts);
@@ -233,32 +368,37 @@ SmallVector<Axes> Layouts::cutsOf(const FactorRule &rule) const {
 }
 
 /// Whether that changed the layout of the tensor: it is cut further, where the
-/// program leaves that open.
-bool Layouts::refine(const FactorTensor &tensor, ArrayRef<Axes> cuts) {
-  spmd::LayoutAttr old = of(tensor.value);
-  SmallVector<Axes> before = conversion::cutsOf(old);
-  SmallVector<Axes> after = conversion::cutsOf(layoutOf(tensor, cuts));
-  if (auto given = open.find(tensor.value); given != open.end()) {
-    for (unsigned dim = 0; dim < before.size(); ++dim)
-      if (!llvm::is_contained(given->second, dim))
-        after[dim] = before[dim];
+/// program leaves that open. Halos are made where they are read.
+bool Layouts::refine(const FactorTensor &tensor, const FactorRule &rule,
+                     ArrayRef<Cut> cuts) {
+  SmallVector<Cut> before = conversion::cutsOf(of(tensor.value));
+  SmallVector<Cut> after = conversion::cutsOf(layoutOf(tensor, rule, cuts));
+  auto fixed = open.find(key(tensor.value));
+  for (unsigned dim = 0; dim < before.size(); ++dim) {
+    after[dim].low = after[dim].high = 0;
+    if ((fixed != open.end() && !llvm::is_contained(fixed->second, dim)) ||
+        before[dim].axes == after[dim].axes)
+      after[dim] = before[dim];
   }
   if (before == after)
     return false;
   for (auto [had, has] : llvm::zip(before, after))
-    if (ArrayRef(has).take_front(had.size()) != ArrayRef(had))
+    if (ArrayRef(has.axes).take_front(had.axes.size()) != ArrayRef(had.axes) ||
+        (had != has && !had.axes.empty() &&
+         !(had.bounds.empty() && has.bounds.empty())))
       return false;
-  layouts[tensor.value] = layoutOfCuts(tensor.value.getContext(), mesh, after);
+  layouts[key(tensor.value)] =
+      layoutOfCuts(tensor.value.getContext(), mesh, after);
   return true;
 }
 
 bool Layouts::apply(const FactorRule &rule) {
-  SmallVector<Axes> cuts = cutsOf(rule);
+  SmallVector<Cut> cuts = cutsOf(rule);
   bool isChanged = false;
   for (const FactorTensor &each : rule.operands)
-    isChanged |= refine(each, cuts);
+    isChanged |= refine(each, rule, cuts);
   for (const FactorTensor &each : rule.results)
-    isChanged |= refine(each, cuts);
+    isChanged |= refine(each, rule, cuts);
   return isChanged;
 }
 

@@ -10,54 +10,93 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
 
 namespace mgpu::conversion {
 
 /// Takes the layouts that the program asks for, and finds those of all other
 /// values: an operation cuts the dimensions of one factor alike, forward and
 /// backward, until nothing changes. Layouts that the program asks for do not
-/// change. Where two tensors of an operation want the same axis, the one is
-/// taken that makes devices receive the fewest bytes.
+/// change; those of a later priority begin where the earlier ones have ended.
+/// Where two tensors of an operation want the same axis, the one is taken that
+/// makes devices receive the fewest bytes. Values of an spmd.same_layout have
+/// one layout. Code of devices (DeviceCode.h) has whole tensors.
 class Layouts {
 public:
   /// `mesh` is that of the layouts in `function`.
-  Layouts(mlir::func::FuncOp function, llvm::ArrayRef<int64_t> mesh);
+  Layouts(mlir::func::FuncOp function, llvm::ArrayRef<int64_t> mesh,
+          llvm::DenseSet<mlir::Operation *> deviceCode);
 
   /// The layout of `value`, a ranked tensor; whole on each device where nothing
   /// says otherwise.
   spmd::LayoutAttr of(mlir::Value value) const;
 
   /// The axes that cut each factor of an operation.
-  llvm::SmallVector<Axes> cutsOf(const FactorRule &rule) const;
+  llvm::SmallVector<Cut> cutsOf(const FactorRule &rule) const;
 
-  /// What a tensor has where factors are cut so.
-  spmd::LayoutAttr layoutOf(const FactorTensor &tensor,
-                            llvm::ArrayRef<Axes> cuts) const;
+  /// What a tensor of the rule has where factors are cut so.
+  spmd::LayoutAttr layoutOf(const FactorTensor &tensor, const FactorRule &rule,
+                            llvm::ArrayRef<Cut> cuts) const;
+
+  /// Whether each device computes `op` by itself, on whole tensors.
+  bool isDeviceCode(mlir::Operation *op) const {
+    return deviceCode.contains(op);
+  }
 
   llvm::ArrayRef<int64_t> getMesh() const { return mesh; }
 
 private:
-  void takeGiven(mlir::func::FuncOp function);
+  /// A layout that the program asks for. Dimension k of it holds from the
+  /// round priorities[k] on, or from the first.
+  struct Given {
+    mlir::Value value;
+    spmd::LayoutAttr layout;
+    llvm::ArrayRef<int64_t> open, priorities;
+    int64_t priorityOf(unsigned dim) const {
+      return priorities.empty() ? 0 : priorities[dim];
+    }
+  };
+  void takeGroups(mlir::func::FuncOp function);
+  llvm::SmallVector<Given> givenIn(mlir::func::FuncOp function) const;
+  void take(const Given &asked, int64_t round);
+  void propagate();
   void collectRules(mlir::Operation *op);
   bool apply(const FactorRule &rule);
-  bool refine(const FactorTensor &tensor, llvm::ArrayRef<Axes> cuts);
+  bool refine(const FactorTensor &tensor, const FactorRule &rule,
+              llvm::ArrayRef<Cut> cuts);
   void addCuts(const FactorRule &rule, const FactorTensor &tensor,
-               llvm::SmallVectorImpl<Axes> &cuts) const;
+               llvm::SmallVectorImpl<Cut> &cuts) const;
+  void addWhole(const Factor &factor, const Window *window, const Cut &cut,
+                int64_t size, unsigned index,
+                llvm::SmallVectorImpl<Cut> &cuts) const;
   void keepLegal(const FactorRule &rule,
-                 llvm::SmallVectorImpl<Axes> &cuts) const;
-  int64_t costOf(const FactorRule &rule, llvm::ArrayRef<Axes> cuts) const;
+                 llvm::SmallVectorImpl<Cut> &cuts) const;
+  int64_t costOf(const FactorRule &rule, llvm::ArrayRef<Cut> cuts) const;
+  static bool isUsed(llvm::ArrayRef<Cut> cuts, int64_t axis);
+
+  /// The value under which the layout of `value` is kept.
+  mlir::Value key(mlir::Value value) const {
+    mlir::Value leader = groups.lookup(value);
+    return leader ? leader : value;
+  }
+  /// Null where nothing says it so far.
+  spmd::LayoutAttr given(mlir::Value value) const {
+    return layouts.lookup(key(value));
+  }
 
   llvm::SmallVector<int64_t> mesh;
   llvm::DenseMap<mlir::Value, spmd::LayoutAttr> layouts;
   /// Values whose layout the program asks for, and the dimensions that may be
   /// cut further.
   llvm::DenseMap<mlir::Value, llvm::SmallVector<int64_t>> open;
-  llvm::SmallVector<FactorRule> rules;
+  llvm::SmallVector<FactorRule, 0> rules;
+  llvm::DenseMap<mlir::Value, mlir::Value> groups; ///< the first of each group
+  llvm::DenseSet<mlir::Operation *> deviceCode;
 };
 
 /// The mesh of the layouts that `function` asks for in its arguments, its
 /// results and its layout constraints; empty where there are none. Fails where
-/// two differ.
+/// two differ, or values of one group ask for different ones.
 mlir::FailureOr<llvm::SmallVector<int64_t>> meshOf(mlir::func::FuncOp function);
 
 } // namespace mgpu::conversion

@@ -120,6 +120,10 @@ LogicalResult Partition::emitBlock(Block &block) {
 
 LogicalResult Partition::emit(Operation *op) {
   current = op;
+  if (isa<spmd::SameLayoutOp>(op))
+    return success();
+  if (layouts.isDeviceCode(op))
+    return emitWhole(op);
   DenseElementsAttr value;
   if (matchPattern(op, m_Constant(&value)))
     return emitConstant(op, value), success();
@@ -159,7 +163,8 @@ LogicalResult Partition::emitWhole(Operation *op) {
   if (hasConstraint)
     return ir::emitUnsupported(op)
            << "has a layout constraint in its body; only the bodies of "
-              "scf.for and scf.if are partitioned";
+              "scf.for and scf.if without code of single devices are "
+              "partitioned";
   Operation *copy = b.clone(*op, mine);
   for (auto [result, made] : llvm::zip(op->getResults(), copy->getResults())) {
     map.map(result, made);

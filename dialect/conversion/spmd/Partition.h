@@ -16,7 +16,8 @@ namespace mgpu::conversion {
 /// Replaces the body of `function` by one whose tensors are a device's parts
 /// under `layouts`; arguments and results stay whole, and get a layout each.
 /// Operands are resharded where an operation wants another layout than they
-/// have. An operation without a rule computes on whole tensors. Remarks of the
+/// have. An operation without a rule, and code of devices, computes on whole
+/// tensors. Remarks of the
 /// category "spmd-partition-tensors" tell the layouts and what changes cost.
 class Partition {
 public:
@@ -38,9 +39,25 @@ private:
   void emitByRule(mlir::Operation *op, const FactorRule &rule);
   void emitLinalg(mlir::linalg::LinalgOp op, const FactorRule &rule);
   mlir::Operation *cloneWith(mlir::Operation *op, mlir::ValueRange operands,
-                             const FactorRule &rule, llvm::ArrayRef<Axes> cuts);
+                             const FactorRule &rule, llvm::ArrayRef<Cut> cuts);
   void shiftIndices(mlir::linalg::LinalgOp op, const FactorRule &rule,
-                    llvm::ArrayRef<Axes> cuts);
+                    llvm::ArrayRef<Cut> cuts);
+  mlir::OpFoldResult rankValue(mlir::Location loc, const Cut &cut,
+                               llvm::ArrayRef<int64_t> values);
+  llvm::SmallVector<mlir::OpFoldResult>
+  offsetsIn(mlir::Location loc, const FactorTensor &large,
+            const FactorRule &rule, llvm::ArrayRef<Cut> cuts,
+            llvm::ArrayRef<mlir::OpFoldResult> offsets);
+  mlir::Operation *emitSlice(mlir::tensor::ExtractSliceOp op,
+                             const FactorRule &rule, llvm::ArrayRef<Cut> cuts,
+                             mlir::ValueRange operands);
+  mlir::Operation *emitInsert(mlir::tensor::InsertSliceOp op,
+                              const FactorRule &rule, llvm::ArrayRef<Cut> cuts,
+                              mlir::ValueRange operands);
+  mlir::Operation *emitPad(mlir::tensor::PadOp op, const FactorRule &rule,
+                           llvm::ArrayRef<Cut> cuts, mlir::ValueRange operands);
+  llvm::SmallVector<mlir::OpFoldResult>
+  mapped(llvm::ArrayRef<mlir::OpFoldResult> values) const;
   mlir::Value filledPart(mlir::Location loc, mlir::RankedTensorType type,
                          mlir::Value value, spmd::LayoutAttr layout);
 

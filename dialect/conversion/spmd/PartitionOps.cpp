@@ -4,6 +4,7 @@
 #include "dialect/conversion/spmd/Partition.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Transforms/RegionUtils.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -72,7 +73,7 @@ partsOf(Operation *op, const FactorRule &rule,
 
 /// A copy of `op` on parts; its body may use whole tensors.
 Operation *Partition::cloneWith(Operation *op, ValueRange operands,
-                                const FactorRule &rule, ArrayRef<Axes> cuts) {
+                                const FactorRule &rule, ArrayRef<Cut> cuts) {
   IRMapping mine = map;
   SetVector<Value> captured;
   getUsedValuesDefinedAbove(op->getRegions(), captured);
@@ -82,38 +83,118 @@ Operation *Partition::cloneWith(Operation *op, ValueRange operands,
   Operation *copy = b.clone(*op, mine);
   copy->setOperands(operands);
   for (auto [result, tensor] : llvm::zip(copy->getResults(), rule.results))
-    result.setType(partType(tensor.value, layouts.layoutOf(tensor, cuts)));
+    result.setType(
+        partType(tensor.value, layouts.layoutOf(tensor, rule, cuts)));
   return copy;
 }
 
-/// Sizes of a slice: what the rule cuts is a part.
-static SmallVector<OpFoldResult> cutSizes(OpBuilder &b, Location loc,
-                                          ArrayRef<OpFoldResult> sizes,
-                                          RankedTensorType large, Value part) {
-  auto type = cast<RankedTensorType>(part.getType());
-  SmallVector<OpFoldResult> cut(sizes);
-  for (int64_t dim = 0; dim < large.getRank(); ++dim)
-    if (large.getDimSize(dim) != type.getDimSize(dim))
-      cut[dim] = tensor::getMixedSize(b, loc, part, dim);
-  return cut;
+SmallVector<OpFoldResult>
+Partition::mapped(ArrayRef<OpFoldResult> values) const {
+  return llvm::map_to_vector(values, [&](OpFoldResult value) {
+    auto dynamic = dyn_cast<Value>(value);
+    return dynamic ? OpFoldResult(map.lookupOrDefault(dynamic)) : value;
+  });
+}
+
+/// What the device has of `values`, one for each part of a cut.
+OpFoldResult Partition::rankValue(Location loc, const Cut &cut,
+                                  ArrayRef<int64_t> values) {
+  return valueOfRank(b, loc, rankAlong(b, loc, layouts.getMesh(), cut.axes),
+                     values);
+}
+
+/// Where the smaller tensor's part begins in that of `large`. Only the first
+/// part has what lies before.
+SmallVector<OpFoldResult> Partition::offsetsIn(Location loc,
+                                               const FactorTensor &large,
+                                               const FactorRule &rule,
+                                               ArrayRef<Cut> cuts,
+                                               ArrayRef<OpFoldResult> offsets) {
+  SmallVector<OpFoldResult> own = mapped(offsets);
+  for (auto [dim, window] : large.windows) {
+    const Cut &cut = cuts[large.dims[dim][0]];
+    SmallVector<int64_t> begins(countAlong(layouts.getMesh(), cut.axes));
+    begins[0] = window.offset;
+    if (!cut.axes.empty())
+      own[dim] = rankValue(loc, cut, begins);
+  }
+  return own;
+}
+
+Operation *Partition::emitSlice(tensor::ExtractSliceOp op,
+                                const FactorRule &rule, ArrayRef<Cut> cuts,
+                                ValueRange operands) {
+  Location loc = op.getLoc();
+  spmd::LayoutAttr has = layouts.layoutOf(rule.results[0], rule, cuts);
+  SmallVector<OpFoldResult> part =
+      sizesOfPart(b, loc, op.getType().getShape(), has);
+  SmallVector<OpFoldResult> sizes(op.getSourceType().getRank(),
+                                  b.getIndexAttr(1));
+  llvm::SmallBitVector dropped = op.getDroppedDims();
+  for (unsigned dim = 0, at = 0; dim < sizes.size(); ++dim)
+    if (!dropped.test(dim))
+      sizes[dim] = part[at++];
+  return tensor::ExtractSliceOp::create(
+      b, loc, partType(op.getResult(), has), operands[0],
+      offsetsIn(loc, rule.operands[0], rule, cuts, op.getMixedOffsets()), sizes,
+      mapped(op.getMixedStrides()));
+}
+
+Operation *Partition::emitInsert(tensor::InsertSliceOp op,
+                                 const FactorRule &rule, ArrayRef<Cut> cuts,
+                                 ValueRange operands) {
+  Location loc = op.getLoc();
+  SmallVector<OpFoldResult> part =
+      sizesOfPart(b, loc, op.getSourceType().getShape(),
+                  layouts.layoutOf(rule.operands[0], rule, cuts));
+  SmallVector<OpFoldResult> sizes(op.getDestType().getRank(),
+                                  b.getIndexAttr(1));
+  llvm::SmallBitVector dropped = op.getDroppedDims();
+  for (unsigned dim = 0, at = 0; dim < sizes.size(); ++dim)
+    if (!dropped.test(dim))
+      sizes[dim] = part[at++];
+  return tensor::InsertSliceOp::create(
+      b, loc, operands[0], operands[1],
+      offsetsIn(loc, rule.operands[1], rule, cuts, op.getMixedOffsets()), sizes,
+      mapped(op.getMixedStrides()));
+}
+
+/// Only the first and the last part along a dimension are padded.
+Operation *Partition::emitPad(tensor::PadOp op, const FactorRule &rule,
+                              ArrayRef<Cut> cuts, ValueRange operands) {
+  Location loc = op.getLoc();
+  const FactorTensor &large = rule.results[0];
+  SmallVector<OpFoldResult> low =
+      offsetsIn(loc, large, rule, cuts, op.getMixedLowPad());
+  SmallVector<OpFoldResult> high = mapped(op.getMixedHighPad());
+  for (auto [dim, window] : large.windows) {
+    const Cut &cut = cuts[large.dims[dim][0]];
+    SmallVector<int64_t> ends(countAlong(layouts.getMesh(), cut.axes));
+    ends.back() = op.getResultType().getDimSize(dim) -
+                  op.getSourceType().getDimSize(dim) - window.offset;
+    if (!cut.axes.empty())
+      high[dim] = rankValue(loc, cut, ends);
+  }
+  Value padding = op.getConstantPaddingValue();
+  Operation *inside = padding.getDefiningOp();
+  padding = inside && op->isProperAncestor(inside)
+                ? b.clone(*inside)->getResult(0)
+                : map.lookupOrDefault(padding);
+  return tensor::PadOp::create(
+      b, loc, partType(op.getResult(), layouts.layoutOf(large, rule, cuts)),
+      operands[0], low, high, padding, op.getNofold());
 }
 
 void Partition::emitByRule(Operation *op, const FactorRule &rule) {
-  SmallVector<Axes> cuts = layouts.cutsOf(rule);
+  SmallVector<Cut> cuts = layouts.cutsOf(rule);
   SmallVector<Value> operands = partsOf(
       op, rule,
       [&](const FactorTensor &tensor) {
-        return part(tensor.value, layouts.layoutOf(tensor, cuts));
+        return part(tensor.value, layouts.layoutOf(tensor, rule, cuts));
       },
       map);
-  spmd::LayoutAttr has = layouts.layoutOf(rule.results[0], cuts);
-  RankedTensorType type = partType(rule.results[0].value, has);
-  auto mixed = [&](ArrayRef<OpFoldResult> values) {
-    return llvm::map_to_vector(values, [&](OpFoldResult value) {
-      auto dynamic = dyn_cast<Value>(value);
-      return dynamic ? OpFoldResult(map.lookupOrDefault(dynamic)) : value;
-    });
-  };
+  RankedTensorType type = partType(
+      rule.results[0].value, layouts.layoutOf(rule.results[0], rule, cuts));
   Location loc = op->getLoc();
   Operation *made =
       llvm::TypeSwitch<Operation *, Operation *>(op)
@@ -126,23 +207,18 @@ void Partition::emitByRule(Operation *op, const FactorRule &rule) {
                 b, loc, type, operands[0], each.getReassociationIndices());
           })
           .Case([&](tensor::ExtractSliceOp each) {
-            return tensor::ExtractSliceOp::create(
-                b, loc, type, operands[0], mixed(each.getMixedOffsets()),
-                cutSizes(b, loc, each.getMixedSizes(), each.getSourceType(),
-                         operands[0]),
-                each.getMixedStrides());
+            return emitSlice(each, rule, cuts, operands);
           })
           .Case([&](tensor::InsertSliceOp each) {
-            return tensor::InsertSliceOp::create(
-                b, loc, operands[0], operands[1], mixed(each.getMixedOffsets()),
-                cutSizes(b, loc, each.getMixedSizes(), each.getDestType(),
-                         operands[1]),
-                each.getMixedStrides());
+            return emitInsert(each, rule, cuts, operands);
+          })
+          .Case([&](tensor::PadOp each) {
+            return emitPad(each, rule, cuts, operands);
           })
           .Default(
               [&](Operation *) { return cloneWith(op, operands, rule, cuts); });
   for (auto [tensor, result] : llvm::zip(rule.results, made->getResults()))
-    setPart(tensor.value, result, layouts.layoutOf(tensor, cuts));
+    setPart(tensor.value, result, layouts.layoutOf(tensor, rule, cuts));
 }
 
 //===----------------------------------------------------------------------===//
@@ -151,19 +227,24 @@ void Partition::emitByRule(Operation *op, const FactorRule &rule) {
 
 /// An index of a loop that is cut counts from where the device's part begins.
 void Partition::shiftIndices(linalg::LinalgOp op, const FactorRule &rule,
-                             ArrayRef<Axes> cuts) {
+                             ArrayRef<Cut> cuts) {
   Location loc = op.getLoc();
   SmallVector<linalg::IndexOp> indices(
       op->getRegion(0).getOps<linalg::IndexOp>());
   for (linalg::IndexOp index : indices) {
-    const Axes &axes = cuts[index.getDim()];
-    if (axes.empty())
+    const Cut &cut = cuts[index.getDim()];
+    if (cut.axes.empty())
       continue;
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPoint(op);
-    Value begin = beginOfPart(
-        b, loc, rankAlong(b, loc, layouts.getMesh(), axes),
-        rule.factors[index.getDim()].size, countAlong(layouts.getMesh(), axes));
+    Value rank = rankAlong(b, loc, layouts.getMesh(), cut.axes);
+    Value begin;
+    if (cut.bounds.empty())
+      begin = beginOfPart(b, loc, rank, rule.factors[index.getDim()].size,
+                          countAlong(layouts.getMesh(), cut.axes));
+    else
+      begin = getValueOrCreateConstantIndexOp(
+          b, loc, valueOfRank(b, loc, rank, ArrayRef(cut.bounds).drop_back()));
     b.setInsertionPointAfter(index);
     auto shifted = arith::AddIOp::create(b, loc, index, begin);
     index.getResult().replaceAllUsesExcept(shifted, shifted);
@@ -190,17 +271,17 @@ static bool isNeutral(Value init, const Combiner &combiner) {
 /// Each device reduces its part of a loop that is cut, from the neutral element
 /// on; the devices then combine their results, and the given start with them.
 void Partition::emitLinalg(linalg::LinalgOp op, const FactorRule &rule) {
-  SmallVector<Axes> cuts = layouts.cutsOf(rule);
+  SmallVector<Cut> cuts = layouts.cutsOf(rule);
   Partial partial;
-  for (auto [factor, axes] : llvm::zip(rule.factors, cuts))
-    if (factor.isReduced && !axes.empty()) {
-      llvm::append_range(partial.axes, axes);
+  for (auto [factor, cut] : llvm::zip(rule.factors, cuts))
+    if (factor.isReduced && !cut.axes.empty()) {
+      llvm::append_range(partial.axes, cut.axes);
       partial.kind = *factor.reduction;
     }
   SmallVector<Value> operands = partsOf(
       op, rule,
       [&](const FactorTensor &tensor) {
-        return part(tensor.value, layouts.layoutOf(tensor, cuts));
+        return part(tensor.value, layouts.layoutOf(tensor, rule, cuts));
       },
       map);
   Value start;
@@ -215,13 +296,13 @@ void Partition::emitLinalg(linalg::LinalgOp op, const FactorRule &rule) {
           b, op.getLoc(), *arith::getNeutralElement(combiner->op));
       local =
           filledPart(op.getLoc(), cast<RankedTensorType>(init->get().getType()),
-                     neutral, layouts.layoutOf(rule.results[0], cuts));
+                     neutral, layouts.layoutOf(rule.results[0], rule, cuts));
     }
   }
   Operation *made = cloneWith(op, operands, rule, cuts);
   shiftIndices(cast<linalg::LinalgOp>(made), rule, cuts);
   for (auto [tensor, result] : llvm::zip(rule.results, made->getResults())) {
-    spmd::LayoutAttr has = layouts.layoutOf(tensor, cuts);
+    spmd::LayoutAttr has = layouts.layoutOf(tensor, rule, cuts);
     if (!start) {
       setPart(tensor.value, result, has, partial);
       continue;

@@ -28,9 +28,21 @@ static std::string textOf(const T &value) {
   return text;
 }
 
-/// The split of a layout, as `[[0], []]`.
+/// The lists of a layout, as `[[0], []]`.
+static std::string listsOf(ArrayRef<DenseI64ArrayAttr> lists) {
+  std::vector<llvm::ArrayRef<int64_t>> all(lists.begin(), lists.end());
+  return fmt::format("{}", all);
+}
+
+/// The split of a layout, and where its parts begin if they are not as equal as
+/// can be.
 static std::string splitOf(spmd::LayoutAttr layout) {
-  return fmt::format("{}", cutsOf(layout));
+  std::string text = listsOf(layout.getSplit());
+  if (!layout.getOffsets().empty())
+    text += " at " + listsOf(layout.getOffsets());
+  if (!layout.getHalos().empty())
+    text += " with halos " + listsOf(layout.getHalos());
+  return text;
 }
 
 /// "%x at FILE:LINE:COLUMN".
@@ -75,9 +87,7 @@ void Partition::reportChange(Value value, spmd::LayoutAttr from,
     return;
   emitReport(value.getLoc(), [&] {
     auto type = cast<RankedTensorType>(value.getType());
-    int64_t bytes =
-        bytesReceived(steps, from.getMesh(),
-                      bytesOf(type, from.shardShape(type.getShape(), 0)));
+    int64_t bytes = bytesReceived(steps, type, from, to);
     std::string cause =
         partial.axes.empty()
             ? fmt::format("from {} to {}", splitOf(from), splitOf(to))

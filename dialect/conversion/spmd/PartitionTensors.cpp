@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/conversion/Passes.h"
+#include "dialect/conversion/spmd/DeviceCode.h"
 #include "dialect/conversion/spmd/Partition.h"
 #include "dialect/conversion/spmd/Programs.h"
 #include "dialect/mgpu/Diagnostics.h"
@@ -14,21 +15,6 @@ namespace mgpu::conversion {
 using namespace mlir;
 
 namespace {
-
-/// What the entry of a program over whole tensors must not have: a device's
-/// own part of a tensor, or its number.
-LogicalResult checkWhole(func::FuncOp function) {
-  auto found = function.walk([](Operation *op) {
-    if (!isa_and_nonnull<spmd::SpmdDialect>(op->getDialect()) ||
-        isa<spmd::LayoutConstraintOp>(op))
-      return WalkResult::advance();
-    ir::emitUnsupported(op)
-        << "works on one device's part, and spmd.layout_constraint on whole "
-           "tensors; a function has one or the other";
-    return WalkResult::interrupt();
-  });
-  return failure(found.wasInterrupted());
-}
 
 /// Constants and fills get the layout of each use of their own, so each use
 /// gets one.
@@ -60,10 +46,13 @@ struct PartitionTensors : impl::PartitionTensorsBase<PartitionTensors> {
 
   LogicalResult partitionOne(func::FuncOp function) {
     FailureOr<SmallVector<int64_t>> mesh = meshOf(function);
-    if (failed(mesh) || failed(checkWhole(function)))
+    if (failed(mesh))
+      return failure();
+    FailureOr<DenseSet<Operation *>> code = deviceCodeOf(function);
+    if (failed(code))
       return failure();
     separateUses(function);
-    Layouts layouts(function, *mesh);
+    Layouts layouts(function, *mesh, std::move(*code));
     return partition(function, layouts);
   }
 

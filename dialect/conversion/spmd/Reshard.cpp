@@ -12,10 +12,38 @@ namespace mgpu::conversion {
 
 using namespace mlir;
 
-SmallVector<Axes> cutsOf(spmd::LayoutAttr layout) {
-  return llvm::map_to_vector(layout.getSplit(), [](DenseI64ArrayAttr axes) {
-    return Axes(axes.asArrayRef());
-  });
+SmallVector<Cut> cutsOf(spmd::LayoutAttr layout) {
+  SmallVector<Cut> cuts(layout.getSplit().size());
+  for (auto [dim, cut] : llvm::enumerate(cuts)) {
+    cut.axes = Axes(layout.getSplit()[dim].asArrayRef());
+    if (!layout.getOffsets().empty())
+      cut.bounds.assign(layout.getOffsets()[dim].asArrayRef().begin(),
+                        layout.getOffsets()[dim].asArrayRef().end());
+    if (!layout.getHalos().empty() && !layout.getHalos()[dim].empty()) {
+      cut.low = layout.getHalos()[dim][0];
+      cut.high = layout.getHalos()[dim][1];
+    }
+  }
+  return cuts;
+}
+
+spmd::LayoutAttr layoutOfCuts(MLIRContext *context, ArrayRef<int64_t> mesh,
+                              ArrayRef<Cut> cuts) {
+  auto list = [&](ArrayRef<int64_t> values) {
+    return DenseI64ArrayAttr::get(context, values);
+  };
+  SmallVector<DenseI64ArrayAttr> split, offsets, halos;
+  for (const Cut &cut : cuts) {
+    split.push_back(list(cut.axes));
+    offsets.push_back(list(cut.bounds));
+    halos.push_back(cut.hasHalo() ? list({cut.low, cut.high}) : list({}));
+  }
+  if (llvm::all_of(offsets, [](auto each) { return each.empty(); }))
+    offsets.clear();
+  if (llvm::all_of(halos, [](auto each) { return each.empty(); }))
+    halos.clear();
+  return spmd::LayoutAttr::get(context, mesh, split, std::nullopt, offsets,
+                               halos);
 }
 
 spmd::LayoutAttr layoutOfCuts(MLIRContext *context, ArrayRef<int64_t> mesh,
@@ -24,6 +52,13 @@ spmd::LayoutAttr layoutOfCuts(MLIRContext *context, ArrayRef<int64_t> mesh,
                                llvm::map_to_vector(cuts, [&](const Axes &axes) {
                                  return DenseI64ArrayAttr::get(context, axes);
                                }));
+}
+
+SmallVector<int64_t> equalBounds(int64_t size, int64_t parts) {
+  SmallVector<int64_t> bounds;
+  for (int64_t part = 0; part <= parts; ++part)
+    bounds.push_back(size / parts * part + std::min(part, size % parts));
+  return bounds;
 }
 
 int64_t countAlong(ArrayRef<int64_t> mesh, ArrayRef<int64_t> axes) {
@@ -115,28 +150,27 @@ Value beginOfPart(OpBuilder &b, Location loc, Value rank, int64_t size,
   return arith::AddIOp::create(b, loc, begin, larger);
 }
 
-/// The same where parts have sizes of their own.
-static Value sizeBetween(OpBuilder &b, Location loc, Value rank,
-                         ArrayRef<int64_t> bounds) {
+OpFoldResult valueOfRank(OpBuilder &b, Location loc, Value rank,
+                         ArrayRef<int64_t> values) {
+  if (llvm::all_equal(values))
+    return b.getIndexAttr(values[0]);
   auto constant = [&](int64_t value) {
     return arith::ConstantIndexOp::create(b, loc, value).getResult();
   };
-  Value size;
-  for (size_t part = 0; part + 1 < bounds.size(); ++part) {
-    Value own = constant(bounds[part + 1] - bounds[part]);
-    if (!size) {
-      size = own;
+  Value found = constant(values[0]);
+  for (size_t k = 1; k < values.size(); ++k) {
+    if (values[k] == values[k - 1])
       continue;
-    }
-    Value isThis = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, rank,
-                                         constant(part));
-    size = arith::SelectOp::create(b, loc, isThis, own, size);
+    Value isFrom = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::uge,
+                                         rank, constant(k));
+    found = arith::SelectOp::create(b, loc, isFrom, constant(values[k]), found);
   }
-  return size;
+  return found;
 }
 
-Value emptyPart(OpBuilder &b, Location loc, ArrayRef<int64_t> full,
-                Type element, spmd::LayoutAttr layout) {
+SmallVector<OpFoldResult> sizesOfPart(OpBuilder &b, Location loc,
+                                      ArrayRef<int64_t> full,
+                                      spmd::LayoutAttr layout) {
   SmallVector<OpFoldResult> sizes;
   for (auto [dim, size] : llvm::enumerate(layout.shardShape(full))) {
     if (!ShapedType::isDynamic(size)) {
@@ -146,24 +180,54 @@ Value emptyPart(OpBuilder &b, Location loc, ArrayRef<int64_t> full,
     Value rank =
         rankAlong(b, loc, layout.getMesh(), layout.getSplit()[dim].asArrayRef(),
                   layout.firstDevice());
-    if (layout.getOffsets().empty())
+    if (layout.getOffsets().empty() && layout.getHalos().empty()) {
       sizes.push_back(sizeOfPart(b, loc, rank, full[dim], layout.parts(dim)));
-    else
-      sizes.push_back(
-          sizeBetween(b, loc, rank, layout.boundsOf(dim, full[dim])));
+      continue;
+    }
+    SmallVector<int64_t> each;
+    for (auto [begin, end] : layout.rangesOf(dim, full[dim]))
+      each.push_back(end - begin);
+    sizes.push_back(valueOfRank(b, loc, rank, each));
   }
-  return tensor::EmptyOp::create(b, loc, sizes, element);
+  return sizes;
+}
+
+Value emptyPart(OpBuilder &b, Location loc, ArrayRef<int64_t> full,
+                Type element, spmd::LayoutAttr layout) {
+  return tensor::EmptyOp::create(b, loc, sizesOfPart(b, loc, full, layout),
+                                 element);
+}
+
+/// `size` elements of dimension `dim`, from `begin` on.
+static Value sliceBetween(OpBuilder &b, Location loc, Value tensor,
+                          unsigned dim, OpFoldResult begin, OpFoldResult size) {
+  auto rank = cast<RankedTensorType>(tensor.getType()).getRank();
+  SmallVector<OpFoldResult> offsets(rank, b.getIndexAttr(0));
+  SmallVector<OpFoldResult> ones(rank, b.getIndexAttr(1));
+  SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(b, loc, tensor);
+  offsets[dim] = begin;
+  sizes[dim] = size;
+  return tensor::ExtractSliceOp::create(b, loc, tensor, offsets, sizes, ones);
 }
 
 Value sliceOf(OpBuilder &b, Location loc, Value tensor, unsigned dim,
               Value rank, int64_t parts) {
-  auto type = cast<RankedTensorType>(tensor.getType());
-  SmallVector<OpFoldResult> offsets(type.getRank(), b.getIndexAttr(0));
-  SmallVector<OpFoldResult> ones(type.getRank(), b.getIndexAttr(1));
-  SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(b, loc, tensor);
-  sizes[dim] = sizeOfPart(b, loc, rank, type.getDimSize(dim), parts);
-  offsets[dim] = beginOfPart(b, loc, rank, type.getDimSize(dim), parts);
-  return tensor::ExtractSliceOp::create(b, loc, tensor, offsets, sizes, ones);
+  int64_t size = cast<RankedTensorType>(tensor.getType()).getDimSize(dim);
+  return sliceBetween(b, loc, tensor, dim,
+                      beginOfPart(b, loc, rank, size, parts),
+                      sizeOfPart(b, loc, rank, size, parts));
+}
+
+/// The same where parts are not as equal as they can be.
+static Value sliceOf(OpBuilder &b, Location loc, Value tensor, unsigned dim,
+                     Value rank, ArrayRef<std::pair<int64_t, int64_t>> ranges) {
+  SmallVector<int64_t> begins, sizes;
+  for (auto [begin, end] : ranges) {
+    begins.push_back(begin);
+    sizes.push_back(end - begin);
+  }
+  return sliceBetween(b, loc, tensor, dim, valueOfRank(b, loc, rank, begins),
+                      valueOfRank(b, loc, rank, sizes));
 }
 
 //===----------------------------------------------------------------------===//
@@ -180,28 +244,30 @@ public:
 
   /// Whether the parts of `dim` have the same size, before and after.
   bool isEven(unsigned dim) const {
-    return full[dim] % to.parts(dim) == 0 && full[dim] % from.parts(dim) == 0;
+    return now[dim].bounds.empty() && target[dim].bounds.empty() &&
+           !target[dim].hasHalo() && full[dim] % to.parts(dim) == 0 &&
+           full[dim] % from.parts(dim) == 0;
   }
 
   /// Whether parts of different sizes change otherwise than by a cut of what
   /// each device has whole.
   bool mustMove() const {
     for (unsigned dim = 0; dim < now.size(); ++dim)
-      if (now[dim] != target[dim] && !isEven(dim) && !now[dim].empty())
+      if (now[dim] != target[dim] && !isEven(dim) && !now[dim].axes.empty())
         return true;
     return false;
   }
 
   /// The axis that cuts `dim` next, where nothing of it must be undone first.
   std::optional<int64_t> nextAxis(unsigned dim) const {
-    ArrayRef<int64_t> have = now[dim], want = target[dim];
+    ArrayRef<int64_t> have = now[dim].axes, want = target[dim].axes;
     if (have.size() >= want.size() || want.take_front(have.size()) != have)
       return std::nullopt;
     return want[have.size()];
   }
 
   bool mustUndo(unsigned dim) const {
-    ArrayRef<int64_t> have = now[dim], want = target[dim];
+    ArrayRef<int64_t> have = now[dim].axes, want = target[dim].axes;
     return have.size() > want.size() || want.take_front(have.size()) != have;
   }
 
@@ -209,7 +275,7 @@ public:
   void slice();
   void undo(unsigned dim);
 
-  SmallVector<Axes> now, target;
+  SmallVector<Cut> now, target;
   SmallVector<ReshardStep> steps;
 
 private:
@@ -217,8 +283,9 @@ private:
   spmd::LayoutAttr from, to;
 
   bool isUsed(int64_t axis) const {
-    return llvm::any_of(
-        now, [&](const Axes &axes) { return llvm::is_contained(axes, axis); });
+    return llvm::any_of(now, [&](const Cut &cut) {
+      return llvm::is_contained(cut.axes, axis);
+    });
   }
 };
 
@@ -229,7 +296,7 @@ void Way::reduce(ArrayRef<int64_t> partial) {
       if (!llvm::is_contained(rest, *axis) || !isEven(dim))
         break;
       steps.push_back({ReshardStep::ReduceScatter, dim, 0, {*axis}});
-      now[dim].push_back(*axis);
+      now[dim].axes.push_back(*axis);
       llvm::erase(rest, *axis);
     }
   if (!rest.empty())
@@ -239,8 +306,9 @@ void Way::reduce(ArrayRef<int64_t> partial) {
 void Way::slice() {
   for (unsigned dim = 0; dim < now.size(); ++dim) {
     // Parts of different sizes are not cut again, so that is done at once.
-    if (!isEven(dim) &&
-        llvm::any_of(target[dim], [&](int64_t axis) { return isUsed(axis); }))
+    if (!isEven(dim) && llvm::any_of(target[dim].axes, [&](int64_t axis) {
+          return isUsed(axis);
+        }))
       continue;
     for (auto axis = nextAxis(dim); axis && !isUsed(*axis);
          axis = nextAxis(dim)) {
@@ -249,7 +317,11 @@ void Way::slice() {
         steps.back().axes.push_back(*axis);
       else
         steps.push_back({ReshardStep::Slice, dim, 0, {*axis}});
-      now[dim].push_back(*axis);
+      now[dim].axes.push_back(*axis);
+    }
+    if (now[dim] != target[dim] && now[dim].axes == target[dim].axes) {
+      steps.back().ranges = to.rangesOf(dim, full[dim]);
+      now[dim] = target[dim];
     }
   }
 }
@@ -257,11 +329,11 @@ void Way::slice() {
 /// Takes the innermost axis from `dim`: to the dimension that wants it next, or
 /// by gathering.
 void Way::undo(unsigned dim) {
-  int64_t axis = now[dim].pop_back_val();
+  int64_t axis = now[dim].axes.pop_back_val();
   for (unsigned other = 0; other < now.size(); ++other)
     if (other != dim && nextAxis(other) == axis && isEven(other)) {
       steps.push_back({ReshardStep::AllToAll, other, dim, {axis}});
-      now[other].push_back(axis);
+      now[other].axes.push_back(axis);
       return;
     }
   if (!steps.empty() && steps.back().kind == ReshardStep::AllGather &&
@@ -273,54 +345,93 @@ void Way::undo(unsigned dim) {
 
 } // namespace
 
+/// The most elements that a device lacks of its part under `to`.
+static int64_t mostLacking(ArrayRef<int64_t> full, spmd::LayoutAttr from,
+                           spmd::LayoutAttr to) {
+  SmallVector<SmallVector<std::pair<int64_t, int64_t>>> has, gets;
+  for (auto [dim, size] : llvm::enumerate(full)) {
+    has.push_back(from.rangesOf(dim, size));
+    gets.push_back(to.rangesOf(dim, size));
+  }
+  int64_t most = 0;
+  for (int64_t device = to.firstDevice(); device < to.endDevice(); ++device) {
+    int64_t wanted = 1, own = from.holds(device);
+    for (unsigned dim = 0; dim < full.size(); ++dim) {
+      auto [begin, end] = gets[dim][to.partOf(dim, device)];
+      wanted *= end - begin;
+      if (own == 0)
+        continue;
+      auto [first, last] = has[dim][from.partOf(dim, device)];
+      own *= std::max<int64_t>(std::min(end, last) - std::max(begin, first), 0);
+    }
+    most = std::max(most, wanted - own);
+  }
+  return most;
+}
+
+/// Bytes that a device receives in the steps from `from` to `to`.
+static int64_t bytesReceived(ArrayRef<ReshardStep> steps,
+                             ArrayRef<int64_t> full, int64_t elementBytes,
+                             spmd::LayoutAttr from, spmd::LayoutAttr to) {
+  int64_t received = 0;
+  int64_t has = elementBytes * ShapedType::getNumElements(
+                                   from.shardShape(full, from.firstDevice()));
+  for (const ReshardStep &step : steps) {
+    int64_t count = countAlong(from.getMesh(), step.axes);
+    switch (step.kind) {
+    case ReshardStep::Slice:
+      has /= count;
+      break;
+    case ReshardStep::AllToAll:
+      received += has / count * (count - 1);
+      break;
+    case ReshardStep::AllGather:
+      received += has * (count - 1);
+      has *= count;
+      break;
+    case ReshardStep::ReduceScatter:
+      received += has / count * (count - 1);
+      has /= count;
+      break;
+    case ReshardStep::AllReduce:
+      received += 2 * has / count * (count - 1);
+      break;
+    case ReshardStep::Move:
+      received += elementBytes * mostLacking(full, from, to);
+      break;
+    }
+  }
+  return received;
+}
+
 SmallVector<ReshardStep> planReshard(ArrayRef<int64_t> full,
                                      spmd::LayoutAttr from, spmd::LayoutAttr to,
                                      ArrayRef<int64_t> partial) {
   Way way(full, from, to);
-  if (way.mustMove()) {
-    if (!partial.empty())
-      way.steps.push_back({ReshardStep::AllReduce, 0, 0, Axes(partial)});
-    way.steps.push_back({ReshardStep::Move, 0, 0, {}});
-    return way.steps;
-  }
+  SmallVector<ReshardStep> moved;
+  if (!partial.empty())
+    moved.push_back({ReshardStep::AllReduce, 0, 0, Axes(partial)});
+  moved.push_back({ReshardStep::Move, 0, 0, {}});
+  if (way.mustMove())
+    return moved;
+  bool isEven = llvm::all_of(llvm::seq<unsigned>(0, full.size()),
+                             [&](unsigned dim) { return way.isEven(dim); });
   way.reduce(partial);
   way.slice();
   for (unsigned dim = 0; dim < way.now.size(); ++dim)
     while (way.mustUndo(dim))
       way.undo(dim);
   way.slice();
-  return way.steps;
+  constexpr int64_t any = 8; // bytes: both have as many
+  if (isEven || bytesReceived(way.steps, full, any, from, to) <=
+                    bytesReceived(moved, full, any, from, to))
+    return way.steps;
+  return moved;
 }
 
-int64_t bytesReceived(ArrayRef<ReshardStep> steps, ArrayRef<int64_t> mesh,
-                      int64_t bytes) {
-  int64_t received = 0;
-  for (const ReshardStep &step : steps) {
-    int64_t count = countAlong(mesh, step.axes);
-    switch (step.kind) {
-    case ReshardStep::Slice:
-      bytes /= count;
-      break;
-    case ReshardStep::AllToAll:
-      received += bytes / count * (count - 1);
-      break;
-    case ReshardStep::AllGather:
-      received += bytes * (count - 1);
-      bytes *= count;
-      break;
-    case ReshardStep::ReduceScatter:
-      received += bytes / count * (count - 1);
-      bytes /= count;
-      break;
-    case ReshardStep::AllReduce:
-      received += 2 * bytes / count * (count - 1);
-      break;
-    case ReshardStep::Move:
-      received += bytes; // about as much as a device has before
-      break;
-    }
-  }
-  return received;
+int64_t bytesReceived(ArrayRef<ReshardStep> steps, RankedTensorType full,
+                      spmd::LayoutAttr from, spmd::LayoutAttr to) {
+  return bytesReceived(steps, full.getShape(), bytesOf(full, {}), from, to);
 }
 
 int64_t bytesOf(RankedTensorType type, ArrayRef<int64_t> shape) {
@@ -339,9 +450,12 @@ static Value emitStep(OpBuilder &b, Location loc, Value local,
                       ArrayRef<int64_t> mesh, const ReshardStep &step,
                       ir::ReductionKind kind) {
   int64_t count = countAlong(mesh, step.axes);
-  if (step.kind == ReshardStep::Slice)
-    return sliceOf(b, loc, local, step.dim, rankAlong(b, loc, mesh, step.axes),
-                   count);
+  if (step.kind == ReshardStep::Slice) {
+    Value rank = rankAlong(b, loc, mesh, step.axes);
+    return step.ranges.empty()
+               ? sliceOf(b, loc, local, step.dim, rank, count)
+               : sliceOf(b, loc, local, step.dim, rank, step.ranges);
+  }
   Collectives among(b, loc, groupsAlong(b, mesh, step.axes), count);
   switch (step.kind) {
   case ReshardStep::AllToAll:

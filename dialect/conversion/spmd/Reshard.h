@@ -13,11 +13,30 @@ namespace mgpu::conversion {
 /// Axes of a mesh.
 using Axes = llvm::SmallVector<int64_t, 2>;
 
-/// The axes that cut each dimension under `layout`.
-llvm::SmallVector<Axes> cutsOf(spmd::LayoutAttr layout);
+/// How a dimension is cut.
+struct Cut {
+  Axes axes;
+  /// Where parts begin, and where the last one ends; empty where they are as
+  /// equal as they can be.
+  llvm::SmallVector<int64_t> bounds;
+  /// Elements before and behind a part that a device holds too.
+  int64_t low = 0, high = 0;
+
+  bool hasHalo() const { return low != 0 || high != 0; }
+  bool operator==(const Cut &) const = default;
+};
+
+/// How `layout` cuts each dimension.
+llvm::SmallVector<Cut> cutsOf(spmd::LayoutAttr layout);
+spmd::LayoutAttr layoutOfCuts(mlir::MLIRContext *context,
+                              llvm::ArrayRef<int64_t> mesh,
+                              llvm::ArrayRef<Cut> cuts);
+/// In equal parts, as far as they can be.
 spmd::LayoutAttr layoutOfCuts(mlir::MLIRContext *context,
                               llvm::ArrayRef<int64_t> mesh,
                               llvm::ArrayRef<Axes> cuts);
+/// The bounds of `parts` parts that are as equal as they can be.
+llvm::SmallVector<int64_t> equalBounds(int64_t size, int64_t parts);
 
 /// How many devices there are along `axes`.
 int64_t countAlong(llvm::ArrayRef<int64_t> mesh, llvm::ArrayRef<int64_t> axes);
@@ -42,6 +61,17 @@ mlir::Value sliceOf(mlir::OpBuilder &b, mlir::Location loc, mlir::Value tensor,
 mlir::Value beginOfPart(mlir::OpBuilder &b, mlir::Location loc,
                         mlir::Value rank, int64_t size, int64_t parts);
 
+/// The number that device `rank` has of `values`.
+mlir::OpFoldResult valueOfRank(mlir::OpBuilder &b, mlir::Location loc,
+                               mlir::Value rank,
+                               llvm::ArrayRef<int64_t> values);
+
+/// The sizes of a device's part of a tensor of shape `full`.
+llvm::SmallVector<mlir::OpFoldResult> sizesOfPart(mlir::OpBuilder &b,
+                                                  mlir::Location loc,
+                                                  llvm::ArrayRef<int64_t> full,
+                                                  spmd::LayoutAttr layout);
+
 /// A tensor of undefined elements: a device's part of one of shape `full`.
 mlir::Value emptyPart(mlir::OpBuilder &b, mlir::Location loc,
                       llvm::ArrayRef<int64_t> full, mlir::Type element,
@@ -59,22 +89,26 @@ struct ReshardStep {
   unsigned dim = 0;   ///< that is sliced, gathered, or cut further
   unsigned other = 0; ///< AllToAll: the dimension that is no longer cut
   Axes axes;
+  /// Slice: what each part has, where they are not as equal as they can be.
+  llvm::SmallVector<std::pair<int64_t, int64_t>> ranges = {};
 };
 
 /// The steps from `from`, with partial results along `partial`, to `to`. What
 /// can be sliced is sliced first; an axis that goes from one dimension to
 /// another is an all_to_all, and a sum that is cut afterwards a reduce_scatter.
-/// Where parts of different sizes would have to change, devices copy from each
-/// other. `full` is the shape of the whole tensor.
+/// Where parts of different sizes would have to change, or get halos, devices
+/// copy from each other; so they do where that is fewer bytes than gathering.
+/// `full` is the shape of the whole tensor. `from` has no halos.
 llvm::SmallVector<ReshardStep> planReshard(llvm::ArrayRef<int64_t> full,
                                            spmd::LayoutAttr from,
                                            spmd::LayoutAttr to,
                                            llvm::ArrayRef<int64_t> partial);
 
-/// Bytes that a device receives in these steps, where it has `localBytes` of
-/// the tensor before them.
+/// Bytes that a device receives in these steps, which planReshard() gave for a
+/// tensor of type `full`.
 int64_t bytesReceived(llvm::ArrayRef<ReshardStep> steps,
-                      llvm::ArrayRef<int64_t> mesh, int64_t localBytes);
+                      mlir::RankedTensorType full, spmd::LayoutAttr from,
+                      spmd::LayoutAttr to);
 
 /// Bytes of a tensor of shape `shape` with elements as those of `type`.
 int64_t bytesOf(mlir::RankedTensorType type, llvm::ArrayRef<int64_t> shape);

@@ -6,8 +6,8 @@
 
 namespace mgpu::planner::search {
 
-Plan makePlan(const Problem &problem, const Schedule &schedule,
-              const Dag &dag) {
+Plan makePlan(const Problem &problem, const Schedule &schedule, const Dag &dag,
+              uint64_t enough) {
   constexpr uint32_t none = UINT32_MAX;
   Plan plan;
   plan.scheduler = "overlap";
@@ -40,7 +40,7 @@ Plan makePlan(const Problem &problem, const Schedule &schedule,
     latest[stream] = node;
     plan.steps.push_back(std::move(step));
   }
-  ArenaLayout layout = layoutArena(plan, dag);
+  ArenaLayout layout = layoutArena(plan, dag, enough);
   plan.placements = std::move(layout.placements);
   plan.arenaBytes = std::move(layout.arenaBytes);
   return plan;

@@ -48,15 +48,17 @@ static Error doesNotFit(const Dag &dag, const Problem &problem,
                       proof.live.size(), largest, gb(proof.bytes - limit))};
 }
 
-/// Proves a plan of a schedule that fits.
+/// Proves a plan of a schedule that fits, unless it is a draft.
 static Result<OverlapOutcome> finish(const Dag &dag, const Problem &problem,
-                                     const Schedule &schedule, Plan plan) {
+                                     const Schedule &schedule, Plan plan,
+                                     Proof proof) {
   const uint64_t limit = problem.devices[0].memoryBytes;
   OverlapOutcome outcome;
   outcome.plan = std::move(plan);
   outcome.schedule = schedule;
   outcome.peakBytes = peakBytes(problem, schedule)[0];
-  MGPU_TRY(verify(outcome.plan, dag, {2, limit}));
+  if (proof == Proof::Verified)
+    MGPU_TRY(verify(outcome.plan, dag, {2, limit}));
   MGPU_TRY(check(problem, schedule));
   if (outcome.peakBytes > limit)
     return fail(
@@ -82,7 +84,8 @@ static void complete(OverlapOutcome &outcome, Problem problem,
 /// The one schedule there is in the program's order.
 static Result<OverlapOutcome> planInOrder(const Dag &dag, Problem problem,
                                           bool early,
-                                          const rcpsp::Budget &budget) {
+                                          const rcpsp::Budget &budget,
+                                          Proof proof) {
   const uint64_t limit = problem.devices[0].memoryBytes;
   Schedule schedule = inOrderSchedule(problem, early);
   if (uint64_t peak = peakBytes(problem, schedule)[0]; peak > limit)
@@ -93,7 +96,7 @@ static Result<OverlapOutcome> planInOrder(const Dag &dag, Problem problem,
                             double(peak) / 1e9, double(peak - limit) / 1e9));
   MGPU_TRY_ASSIGN(
       OverlapOutcome outcome,
-      finish(dag, problem, schedule, makePlan(problem, schedule, dag)));
+      finish(dag, problem, schedule, makePlan(problem, schedule, dag), proof));
   const double firstSeconds = budget.elapsed();
   Certificate certificate = makespanBound(problem);
   MGPU_TRY(check(certificate, problem));
@@ -103,10 +106,11 @@ static Result<OverlapOutcome> planInOrder(const Dag &dag, Problem problem,
 
 Result<OverlapOutcome> planOverlap(const Dag &dag, const FrozenOptions &options,
                                    uint64_t seed, rcpsp::Budget &budget,
-                                   SchedulePolicy schedulePolicy) {
+                                   SchedulePolicy schedulePolicy, Proof proof) {
   MGPU_TRY_ASSIGN(Problem problem, frozenProblem(dag, options));
   if (!schedulePolicy.order)
-    return planInOrder(dag, std::move(problem), schedulePolicy.early, budget);
+    return planInOrder(dag, std::move(problem), schedulePolicy.early, budget,
+                       proof);
   std::optional<Problem> placed;
   if (!schedulePolicy.early) {
     FrozenOptions keeping = options;
@@ -115,16 +119,20 @@ Result<OverlapOutcome> planOverlap(const Dag &dag, const FrozenOptions &options,
   }
   const Problem &searched = placed ? *placed : problem;
   const double limit = double(options.memoryBytes);
+  const uint64_t enough =
+      proof == Proof::Draft && options.memoryBytes > dag.residentBytes
+          ? options.memoryBytes - dag.residentBytes
+          : 0;
   std::optional<OverlapOutcome> best;
   std::optional<Error> fault;
   OverlapSearch search(searched, seed, [&](const Schedule &schedule) {
-    Plan plan = makePlan(problem, schedule, dag);
+    Plan plan = makePlan(problem, schedule, dag, enough);
     uint64_t bytes = peakBytes(problem, schedule)[0];
     for (uint64_t arena : plan.arenaBytes)
       bytes = std::max(bytes, arena + dag.residentBytes);
     if (bytes > options.memoryBytes)
       return double(bytes) / limit;
-    auto made = finish(dag, problem, schedule, std::move(plan));
+    auto made = finish(dag, problem, schedule, std::move(plan), proof);
     if (!made) {
       fault = std::move(made.error());
       return std::numeric_limits<double>::infinity();

@@ -26,16 +26,22 @@ struct OverlapOutcome {
   double firstSeconds = 0; ///< until the first verified plan
 };
 
+/// Whether verify() has proven the plan. A draft's arena just fits, where
+/// others are as small as can be.
+enum class Proof : uint8_t { Verified, Draft };
+
 /// Searches until `budget` ends or the bound is met. Without
 /// SchedulePolicy::order there is one schedule, inOrderSchedule(); `join` is
 /// nothing to the model, which has no contention. The bound is of the problem
 /// without the places that collectives keep where they may not be early.
 /// Invalid when nothing is found that fits the memory: the error says so
 /// plainly, or, with a proof by a minimum cut, names the step, what is live
-/// there and how much is missing.
+/// there and how much is missing. A draft is not verified yet: its caller does
+/// that for the one it takes.
 Result<OverlapOutcome> planOverlap(const Dag &dag, const FrozenOptions &options,
                                    uint64_t seed, rcpsp::Budget &budget,
-                                   SchedulePolicy schedulePolicy = {});
+                                   SchedulePolicy schedulePolicy = {},
+                                   Proof proof = Proof::Verified);
 
 } // namespace mgpu::planner::search
 

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/schedule/transform/Rewrite.h"
 
+#include "planner/schedule/problem/Rows.h"
 #include "support/Types.h"
 
 #include <algorithm>
 #include <fmt/format.h>
 #include <map>
+#include <numeric>
 #include <queue>
 
 namespace mgpu::planner {
@@ -19,10 +21,86 @@ int64_t aligned(int64_t bytes) {
   return (bytes + partAlignment - 1) / partAlignment * partAlignment;
 }
 
+/// Which nodes run as one, and an order that they can run in. A group has the
+/// number of its last member.
+class Groups {
+public:
+  explicit Groups(const Dag &dag) : members(dag.nodes.size()) {
+    for (uint32_t i = 0; i < members.size(); ++i) {
+      members[i] = {i};
+      order.push_back(i);
+    }
+    // The order of a communicator is the new DAG's to choose.
+    for (const DepEdge &edge : dag.edges)
+      if (edge.kind != DepKind::Collective)
+        edges.push_back({edge.from.value, edge.to.value});
+    connect();
+  }
+
+  std::span<const uint32_t> needs(uint32_t group) const {
+    return before[group];
+  }
+
+  /// Groups that no path joins become one. Then each time the first whose
+  /// predecessors are all done is next.
+  void join(const std::vector<uint32_t> &bucket) {
+    std::vector<uint32_t> standsFor(members.size()), places(members.size());
+    std::iota(standsFor.begin(), standsFor.end(), 0u);
+    const uint32_t last = bucket.back();
+    for (uint32_t member : bucket)
+      standsFor[member] = last;
+    members[last] = bucket;
+    for (auto &[from, to] : edges) {
+      from = standsFor[from];
+      to = standsFor[to];
+    }
+    connect();
+    std::erase_if(order,
+                  [&](uint32_t group) { return standsFor[group] != group; });
+    for (uint32_t k = 0; k < order.size(); ++k)
+      places[order[k]] = k;
+    sortAgain(places);
+  }
+
+  std::vector<std::vector<uint32_t>> members; ///< by group, in order
+  std::vector<uint32_t> order;                ///< the groups there are
+
+private:
+  void connect() {
+    const uint32_t count = uint32_t(members.size());
+    after = Rows<uint32_t>(count, edges);
+    std::vector<Rows<uint32_t>::Entry> turned;
+    for (auto [from, to] : edges)
+      turned.push_back({to, from});
+    before = Rows<uint32_t>(count, turned);
+  }
+
+  /// `places` of the groups before.
+  void sortAgain(const std::vector<uint32_t> &places) {
+    std::vector<size_t> missing(members.size());
+    std::priority_queue<uint32_t, std::vector<uint32_t>, std::greater<>> ready;
+    const std::vector<uint32_t> was = std::exchange(order, {});
+    for (uint32_t group : was)
+      if ((missing[group] = before[group].size()) == 0)
+        ready.push(places[group]);
+    while (!ready.empty()) {
+      const uint32_t group = was[ready.top()];
+      ready.pop();
+      order.push_back(group);
+      for (uint32_t next : after[group])
+        if (--missing[next] == 0)
+          ready.push(places[next]);
+    }
+  }
+
+  std::vector<Rows<uint32_t>::Entry> edges; ///< from, to
+  Rows<uint32_t> before, after;             ///< by group
+};
+
 class Bucketing {
 public:
   explicit Bucketing(Rewriting rewriting)
-      : rewriting(rewriting), dag(rewriting.dag),
+      : rewriting(rewriting), dag(rewriting.dag), buffers(dag), groups(dag),
         lasting(dag.buffers.size(), false) {
     for (const DagNode &node : dag.nodes)
       for (const BufferUse &use : node.uses)
@@ -31,27 +109,31 @@ public:
   }
 
   uint32_t run() {
-    uint32_t changes = 0;
-    for (uint32_t seed = 0; seed < dag.nodes.size(); ++seed) {
+    std::vector<uint32_t> merged; // groups
+    for (uint32_t at = 0; at < groups.order.size(); ++at) {
+      const uint32_t seed = groups.order[at];
       std::string why;
-      if (!candidate(seed, why)) {
+      if (groups.members[seed].size() > 1 || !candidate(seed, why)) {
         if (!why.empty())
           rewriting.left.add(dag, seed, std::move(why));
         continue;
       }
-      std::vector<uint32_t> bucket = collect(seed);
+      std::vector<uint32_t> bucket = collect(at);
       if (bucket.size() < 2) {
         rewriting.left.add(dag, seed,
                            "no other small all_reduce is independent of it and "
                            "alike");
         continue;
       }
-      merge(bucket, changes);
-      ++changes;
+      merged.push_back(bucket.back());
+      keep(bucket);
+      groups.join(bucket);
       // What took the seed's place may begin a bucket of its own.
-      --seed;
+      --at;
     }
-    return changes;
+    if (!merged.empty())
+      rewrite(merged);
+    return uint32_t(merged.size());
   }
 
 private:
@@ -112,45 +194,60 @@ private:
                std::get<OpaqueCall>(y.work).group;
   }
 
-  /// The seed and later ones that no path leads to from a member. The order of
-  /// a communicator is the new DAG's to choose: its edges count for nothing.
-  std::vector<uint32_t> collect(uint32_t seed) const {
+  /// The group at a place and later ones that no path leads to from a member.
+  std::vector<uint32_t> collect(uint32_t at) const {
+    const uint32_t seed = groups.order[at];
     std::string why;
     std::vector<uint32_t> bucket{seed};
     uint64_t bytes = candidate(seed, why)->bytes;
     std::vector<bool> reached(dag.nodes.size(), false);
     reached[seed] = true;
-    // Edges are sorted by target, so one walk over them reaches everything;
-    // members join on the way, before the edges that leave them.
-    auto edge = dag.edges.begin();
-    for (uint32_t i = 0; i < dag.nodes.size(); ++i) {
-      bool hit = false;
-      for (; edge != dag.edges.end() && edge->to.value == i; ++edge)
-        hit = hit ||
-              (edge->kind != DepKind::Collective && reached[edge->from.value]);
-      reached[i] = reached[i] || hit;
-      if (i <= seed || hit)
+    for (size_t k = at + 1; k < groups.order.size(); ++k) {
+      const uint32_t group = groups.order[k];
+      for (uint32_t before : groups.needs(group))
+        reached[group] = reached[group] || reached[before];
+      if (reached[group] || groups.members[group].size() > 1)
         continue;
-      std::optional<ReduceFacts> facts = candidate(i, why);
+      std::optional<ReduceFacts> facts = candidate(group, why);
       if (!facts || bytes + facts->bytes > bucketBytes ||
           !std::all_of(bucket.begin(), bucket.end(),
-                       [&](uint32_t m) { return alike(m, i); }))
+                       [&](uint32_t m) { return alike(m, group); }))
         continue;
-      bucket.push_back(i);
+      bucket.push_back(group);
       bytes += facts->bytes;
-      reached[i] = true;
+      reached[group] = true;
     }
     return bucket;
   }
 
-  void merge(const std::vector<uint32_t> &bucket, uint32_t number) {
-    const bool ofProgram =
-        std::holds_alternative<CollectiveCall>(dag.nodes[bucket[0]].work);
+  /// Buffers of a bucket's members are no other bucket's to move.
+  void keep(const std::vector<uint32_t> &bucket) {
+    for (uint32_t m : bucket)
+      for (const BufferUse &use : dag.nodes[m].uses)
+        lasting[use.buffer.value] = true;
+  }
+
+  /// Makes one node of each group that was merged.
+  void rewrite(const std::vector<uint32_t> &merged) {
     std::map<uint32_t, NewPlace> places;
-    DagNode merged =
-        ofProgram ? mergeCalls(bucket, number, places) : mergeFile(bucket);
-    std::vector<NewNode> nodes = reorder(bucket, std::move(merged));
-    if (ofProgram)
+    std::map<uint32_t, DagNode> made; // by group
+    for (uint32_t number = 0; number < merged.size(); ++number) {
+      const std::vector<uint32_t> &bucket = groups.members[merged[number]];
+      const bool ofProgram =
+          std::holds_alternative<CollectiveCall>(dag.nodes[bucket[0]].work);
+      made.emplace(merged[number], ofProgram
+                                       ? mergeCalls(bucket, number, places)
+                                       : mergeFile(bucket));
+    }
+    std::vector<NewNode> nodes;
+    nodes.reserve(groups.order.size());
+    for (uint32_t group : groups.order) {
+      const auto node = made.find(group);
+      nodes.push_back(
+          {node == made.end() ? dag.nodes[group] : std::move(node->second),
+           groups.members[group]});
+    }
+    if (!places.empty())
       for (NewNode &each : nodes)
         moveBuffers(each.node, [&](BufferId id) -> std::optional<NewPlace> {
           auto it = places.find(id.value);
@@ -171,11 +268,9 @@ private:
     const uint32_t width = sizeBytes(merged.elementType);
     for (size_t rank = 0; rank < merged.members.size(); ++rank) {
       auto gather = [&](bool sends) {
-        const BufferId id = addBuffer(
-            dag,
+        const BufferId id = buffers.add(
             fmt::format("bucket{}.{}{}", number, sends ? "send" : "recv", rank),
             merged.members[rank].device, 0);
-        lasting.push_back(false);
         int64_t offset = 0;
         for (uint32_t m : bucket) {
           const CollectiveMember &member =
@@ -232,7 +327,7 @@ private:
     double weighted = 0, bytes = 0;
     for (uint32_t m : bucket) {
       std::string why;
-      const auto share = double(candidate(m, why)->bytes);
+      const auto share = double(reduceOf(dag, dag.nodes[m], why)->bytes);
       weighted += share * dag.nodes[m].timeFactor;
       bytes += share;
     }
@@ -240,47 +335,11 @@ private:
     return node;
   }
 
-  /// Program order with the members as one node: each time the first node whose
-  /// predecessors are all done.
-  std::vector<NewNode> reorder(const std::vector<uint32_t> &bucket,
-                               DagNode merged) const {
-    uint32_t n = uint32_t(dag.nodes.size()), last = bucket.back();
-    std::vector<uint32_t> standsFor(n);
-    for (uint32_t i = 0; i < n; ++i)
-      standsFor[i] = i;
-    for (uint32_t m : bucket)
-      standsFor[m] = last;
-    std::vector<std::vector<uint32_t>> after(n);
-    std::vector<uint32_t> missing(n, 0);
-    for (const DepEdge &edge : dag.edges) {
-      uint32_t from = standsFor[edge.from.value], to = standsFor[edge.to.value];
-      if (edge.kind == DepKind::Collective || from == to)
-        continue;
-      after[from].push_back(to);
-      ++missing[to];
-    }
-    std::priority_queue<uint32_t, std::vector<uint32_t>, std::greater<>> ready;
-    for (uint32_t i = 0; i < n; ++i)
-      if (standsFor[i] == i && missing[i] == 0)
-        ready.push(i);
-    std::vector<NewNode> nodes;
-    while (!ready.empty()) {
-      uint32_t node = ready.top();
-      ready.pop();
-      if (node == last)
-        nodes.push_back({merged, bucket});
-      else
-        nodes.push_back({dag.nodes[node], {node}});
-      for (uint32_t next : after[node])
-        if (--missing[next] == 0)
-          ready.push(next);
-    }
-    return nodes;
-  }
-
   Rewriting rewriting;
   Dag &dag;
-  std::vector<bool> lasting; ///< used while loading or fetching
+  NewBuffers buffers;
+  Groups groups;
+  std::vector<bool> lasting; ///< by buffer: not to be moved
 };
 
 } // namespace

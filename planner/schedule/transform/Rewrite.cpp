@@ -121,16 +121,14 @@ void moveBuffers(
   }
 }
 
-BufferId addBuffer(Dag &dag, std::string name, DeviceId device,
-                   uint64_t bytes) {
+BufferId NewBuffers::add(std::string name, DeviceId device, uint64_t bytes) {
+  if (names.empty())
+    for (const Buffer &other : dag.buffers)
+      names.insert(other.name);
+  while (!names.insert(name).second)
+    name += '\'';
   Buffer buffer;
   buffer.name = std::move(name);
-  auto isTaken = [&](const std::string &text) {
-    return std::any_of(dag.buffers.begin(), dag.buffers.end(),
-                       [&](const Buffer &other) { return other.name == text; });
-  };
-  while (isTaken(buffer.name))
-    buffer.name += '\'';
   buffer.device = device;
   buffer.sizeBytes = bytes;
   buffer.shape = {int64_t(bytes)};

@@ -10,6 +10,7 @@
 
 #include <functional>
 #include <map>
+#include <unordered_set>
 
 namespace mgpu::planner {
 
@@ -58,8 +59,16 @@ struct NewPlace {
 void moveBuffers(DagNode &node,
                  const std::function<std::optional<NewPlace>(BufferId)> &moved);
 
-/// A new device buffer of bytes; its name gets marks until it is the only one.
-BufferId addBuffer(Dag &dag, std::string name, DeviceId device, uint64_t bytes);
+/// Adds device buffers of bytes; a name gets marks until it is the only one.
+class NewBuffers {
+public:
+  explicit NewBuffers(Dag &dag) : dag(dag) {}
+  BufferId add(std::string name, DeviceId device, uint64_t bytes);
+
+private:
+  Dag &dag;
+  std::unordered_set<std::string> names; ///< of all buffers, once one is added
+};
 
 /// The bytes a collective's members touch.
 std::vector<BufferUse> usesOf(const CollectiveCall &call);

@@ -40,8 +40,9 @@ static std::optional<Halves> halvesOf(const DagNode &node,
 }
 
 /// In a file the part of a rank gets a buffer.
-static std::optional<Halves> halvesOf(Dag &dag, uint32_t i,
-                                      const OpaqueCall &call, uint32_t ranks) {
+static std::optional<Halves> halvesOf(const Dag &dag, NewBuffers &buffers,
+                                      uint32_t i, const OpaqueCall &call,
+                                      uint32_t ranks) {
   const DagNode node = dag.nodes[i];
   if (call.bytes % ranks != 0)
     return std::nullopt;
@@ -59,8 +60,8 @@ static std::optional<Halves> halvesOf(Dag &dag, uint32_t i,
     use.writes = false;
   for (BufferUse &use : halves.gather.uses)
     use.reads = false;
-  const BufferId part = addBuffer(dag, fmt::format("{}:{}.part", i, node.name),
-                                  node.devices.front(), bytes);
+  const BufferId part = buffers.add(fmt::format("{}:{}.part", i, node.name),
+                                    node.devices.front(), bytes);
   const Box all = Box::flat(0, int64_t(bytes));
   halves.scatter.uses.push_back({part, all, false, true});
   halves.gather.uses.push_back({part, all, true, false});
@@ -69,6 +70,7 @@ static std::optional<Halves> halvesOf(Dag &dag, uint32_t i,
 
 uint32_t splitReduces(Rewriting rewriting) {
   Dag &dag = rewriting.dag;
+  NewBuffers buffers(dag);
   uint32_t changes = 0;
   std::vector<NewNode> nodes;
   for (uint32_t i = 0; i < dag.nodes.size(); ++i) {
@@ -81,8 +83,9 @@ uint32_t splitReduces(Rewriting rewriting) {
       else if (!outputOf(dag.nodes[i]) || dag.nodes[i].outBytes != facts->bytes)
         why = "its output is not what it reduces";
       else
-        halves = halvesOf(dag, i, std::get<OpaqueCall>(dag.nodes[i].work),
-                          facts->ranks);
+        halves =
+            halvesOf(dag, buffers, i, std::get<OpaqueCall>(dag.nodes[i].work),
+                     facts->ranks);
       if (!halves && why.empty())
         why = "its bytes do not divide by its ranks";
     }

@@ -7,6 +7,7 @@
 // RUN: mgpu-opt --convert-sdy-to-spmd %t/grid.mlir | FileCheck %t/grid.mlir
 // RUN: mgpu-opt --convert-sdy-to-spmd %t/annotated.mlir | FileCheck %t/annotated.mlir
 // RUN: mgpu-opt --convert-sdy-to-spmd %t/unreduced.mlir | FileCheck %t/unreduced.mlir
+// RUN: mgpu-opt --convert-sdy-to-spmd %t/priorities.mlir | FileCheck %t/priorities.mlir
 
 //--- shardy.mlir
 // What enters and leaves at arguments and results gets a layout.
@@ -156,5 +157,20 @@ func.func @main(%a: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x":(
 sdy.mesh @mesh = <["x"=2]>
 func.func @main(%a: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x"}]>}) -> tensor<8x8xf32> {
   %b = sdy.sharding_constraint %a <@mesh, [{}, {}], unreduced={"x"}> : tensor<8x8xf32>
+  return %b : tensor<8x8xf32>
+}
+
+//--- priorities.mlir
+// CHECK-LABEL: func.func @main
+// CHECK-SAME: (%[[A:.*]]: tensor<8x8xf32>)
+// CHECK: %[[IN:.*]] = spmd.layout_constraint %[[A]], <mesh = [2, 4], split = {{\[\[}}0], [1]]> open [1] priorities [0, 2] : tensor<8x8xf32>
+// CHECK: spmd.same_layout %[[IN]] group = 3 : tensor<8x8xf32>
+// CHECK: %[[NEG:.*]] = stablehlo.negate
+// CHECK: spmd.same_layout %[[NEG]] group = 3 : tensor<8x8xf32>
+sdy.mesh @mesh = <["x"=2, "y"=4]>
+func.func @main(%a: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {"y", ?}p2]>}) -> tensor<8x8xf32> {
+  sdy.sharding_group %a group_id=3 : tensor<8x8xf32>
+  %b = stablehlo.negate %a : tensor<8x8xf32>
+  sdy.sharding_group %b group_id=3 : tensor<8x8xf32>
   return %b : tensor<8x8xf32>
 }

@@ -67,7 +67,7 @@ func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
 shard.grid @grid(shape = 4)
 func.func @main(%x: tensor<3xf32>) -> tensor<3xf32> {
   %s = shard.sharding @grid split_axes = [[0]] : !shard.sharding
-  // expected-error @below {{dimension 0 of 'tensor<3xf32>' cannot be cut in 4 parts}}
+  // expected-error @below {{dimension 0 cannot be cut in 4 parts}}
   %y = shard.shard %x to %s : tensor<3xf32>
   return %y : tensor<3xf32>
 }
@@ -76,8 +76,28 @@ func.func @main(%x: tensor<3xf32>) -> tensor<3xf32> {
 
 shard.grid @grid(shape = 2)
 func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
-  // expected-error @below {{an annotation with 'halo_sizes' or 'sharded_dims_offsets' is not supported; split the tensor in equal parts}}
-  %s = shard.sharding @grid split_axes = [[0]] halo_sizes = [1, 1] : !shard.sharding
+  // expected-error @below {{has 1 offsets more than parts that it cuts}}
+  %s = shard.sharding @grid split_axes = [[0]] sharded_dims_offsets = [0, 3, 4, 4] : !shard.sharding
+  %y = shard.shard %x to %s : tensor<4xf32>
+  return %y : tensor<4xf32>
+}
+
+// -----
+
+shard.grid @grid(shape = 2)
+func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error @below {{has offsets that do not grow; each device must have a part}}
+  %s = shard.sharding @grid split_axes = [[0]] sharded_dims_offsets = [0, 4, 4] : !shard.sharding
+  %y = shard.shard %x to %s : tensor<4xf32>
+  return %y : tensor<4xf32>
+}
+
+// -----
+
+shard.grid @grid(shape = 2)
+func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error @below {{has offsets from 0 to 5 of a dimension of 4 elements}}
+  %s = shard.sharding @grid split_axes = [[0]] sharded_dims_offsets = [0, 3, 5] : !shard.sharding
   %y = shard.shard %x to %s : tensor<4xf32>
   return %y : tensor<4xf32>
 }

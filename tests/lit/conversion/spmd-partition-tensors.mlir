@@ -120,3 +120,46 @@ func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
   %z = spmd.layout_constraint %y, <mesh = [2], split = [[]]> open [0] : tensor<8xf32>
   return %z : tensor<8xf32>
 }
+
+// -----
+
+// Both want axis 0 for the rows of %c; %a comes first though %b is larger.
+// CHECK-LABEL: func.func @main
+// CHECK-SAME: -> (tensor<8x8xf32> {spmd.layout = #spmd.layout<mesh = [2], split = {{\[\[}}0], []]>})
+func.func @main(%x: tensor<8xf32>, %y: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  %a = spmd.layout_constraint %x, <mesh = [2], split = [[0]]> : tensor<8xf32>
+  %b = spmd.layout_constraint %y, <mesh = [2], split = [[], [0]]> priorities [0, 1] : tensor<8x8xf32>
+  %none = tensor.empty() : tensor<8x8xf32>
+  %wide = linalg.broadcast ins(%a : tensor<8xf32>) outs(%none : tensor<8x8xf32>) dimensions = [1]
+  %more = math.tanh %wide : tensor<8x8xf32>
+  %c = arith.addf %more, %b : tensor<8x8xf32>
+  return %c : tensor<8x8xf32>
+}
+
+// -----
+
+// %b is of the group of %a, so it is cut too, though nothing else asks for that.
+// CHECK-LABEL: func.func @main
+// CHECK-SAME: %{{[a-z0-9]+}}: tensor<8xf32> {spmd.layout = #spmd.layout<mesh = [2], split = {{\[\[}}0]]>}
+// CHECK-SAME: %{{[a-z0-9]+}}: tensor<8xf32> {spmd.layout = #spmd.layout<mesh = [2], split = {{\[\[}}0]]>}
+func.func @main(%x: tensor<8xf32>, %b: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
+  %a = spmd.layout_constraint %x, <mesh = [2], split = [[0]]> : tensor<8xf32>
+  spmd.same_layout %a group = 0 : tensor<8xf32>
+  spmd.same_layout %b group = 0 : tensor<8xf32>
+  %c = math.tanh %a : tensor<8xf32>
+  %d = math.tanh %b : tensor<8xf32>
+  return %c, %d : tensor<8xf32>, tensor<8xf32>
+}
+
+// -----
+
+// A stencil: devices get the rows that they lack from their neighbours.
+// CHECK-LABEL: func.func @main
+// CHECK: spmd.move from <mesh = [2], split = {{\[\[}}0]]> to <mesh = [2], split = {{\[\[}}0]], offsets = {{\[\[}}0, 3, 8]], halos = {{\[\[}}0, 2]]> full = [8]
+// CHECK: linalg.conv_1d ins(%{{.*}}, %{{.*}} : tensor<5xf32>, tensor<3xf32>) outs(%{{.*}} : tensor<3xf32>)
+func.func @main(%x: tensor<8xf32>, %f: tensor<3xf32>) -> tensor<6xf32> {
+  %a = spmd.layout_constraint %x, <mesh = [2], split = [[0]]> : tensor<8xf32>
+  %zero = arith.constant dense<0.0> : tensor<6xf32>
+  %y = linalg.conv_1d ins(%a, %f : tensor<8xf32>, tensor<3xf32>) outs(%zero : tensor<6xf32>) -> tensor<6xf32>
+  return %y : tensor<6xf32>
+}

@@ -645,3 +645,11 @@ func.func @output_check_takes_one_bit(%m: memref<2xi1>) {
   mgpu.output <check> "holds" %m : memref<2xi1>
   return
 }
+
+// -----
+
+func.func @output_flops_takes_one_number(%m: memref<1xf32>) {
+  // expected-error @below {{of kind flops needs a memref of one f64, got 'memref<1xf32>' [output_c3]}}
+  mgpu.output <flops> "" %m : memref<1xf32>
+  return
+}

@@ -530,3 +530,27 @@ func.func private @f(tensor<8xf32> {spmd.layout = #spmd.layout<mesh = [2], split
 
 // expected-error @below {{'offsets' must end with the sizes of 'tensor<9xf32>' [layout_c12]}}
 func.func private @f(tensor<9xf32> {spmd.layout = #spmd.layout<mesh = [2], split = [[0]], offsets = [[0, 3, 8]]>})
+
+// -----
+
+// expected-error @below {{'halos' must have a list for each dimension, empty or of two numbers from 0 on [layout_c13]}}
+func.func @few_halos(%x: tensor<9x4xf32> {spmd.layout = #spmd.layout<mesh = [2], split = [[0], []], halos = [[1, 1]]>}) { return }
+
+// -----
+
+// expected-error @below {{'halos' must have a list for each dimension, empty or of two numbers from 0 on [layout_c13]}}
+func.func @negative_halo(%x: tensor<9xf32> {spmd.layout = #spmd.layout<mesh = [2], split = [[0]], halos = [[-1, 1]]>}) { return }
+
+// -----
+
+// expected-error @below {{an argument or result has parts without 'halos' [layout_c14]}}
+func.func @halo_of_argument(%x: tensor<9xf32> {spmd.layout = #spmd.layout<mesh = [2], split = [[0]], halos = [[0, 1]]>}) { return }
+
+// -----
+
+func.func @group(%x: tensor<9xf32>, %y: tensor<8xf32>) {
+  // expected-error @below {{is of a group whose tensors have different or dynamic shapes [same_layout_c1]}}
+  spmd.same_layout %x group = 1 : tensor<9xf32>
+  spmd.same_layout %y group = 1 : tensor<8xf32>
+  return
+}

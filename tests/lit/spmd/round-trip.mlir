@@ -62,3 +62,12 @@ func.func @on_memrefs(%full: memref<8x4xf32>, %part: memref<4x4xf32, strided<[4,
 // CHECK-LABEL: func.func private @offsets
 // CHECK-SAME: #spmd.layout<mesh = [2], split = {{\[\[}}0], []], offsets = {{\[\[}}0, 3, 8], []]>
 func.func private @offsets(tensor<8x4xf32> {spmd.layout = #spmd.layout<mesh = [2], split = [[0], []], offsets = [[0, 3, 8], []]>})
+
+// CHECK-LABEL: func.func @constraints
+// CHECK: spmd.layout_constraint %{{.*}}, <mesh = [2], split = {{\[\[}}0], []], halos = {{\[\[}}1, 2], []]> open [1] priorities [0, 1]
+// CHECK: spmd.same_layout %{{.*}} group = 4 : tensor<8x4xf32>
+func.func @constraints(%x: tensor<8x4xf32>) {
+  %a = spmd.layout_constraint %x, <mesh = [2], split = [[0], []], halos = [[1, 2], []]> open [1] priorities [0, 1] : tensor<8x4xf32>
+  spmd.same_layout %a group = 4 : tensor<8x4xf32>
+  return
+}

@@ -120,10 +120,10 @@ static Problem shortOfMemory(uint64_t seed,
 
 TEST(Bound, OfMemoryNeverExceedsTheLeastMakespanWithinIt) {
   const RandomProblemOptions kinds[] = {
-      {6, 4, 1, false, 6}, {6, 1, 1, true, 8}, {6, 3, 2, false, 4}};
+      {6, 6, 1, false, 6}, {6, 6, 1, false, 3}, {6, 1, 1, true, 8}};
   int byMemory = 0, equal = 0;
   for (const RandomProblemOptions &options : kinds)
-    for (uint64_t seed = 1; seed <= sweep(120, 4000); ++seed) {
+    for (uint64_t seed = 1; seed <= sweep(800, 20000); ++seed) {
       Problem problem = shortOfMemory(seed, options);
       Problem unlimited = problem;
       for (ProblemDevice &device : unlimited.devices)

@@ -25,6 +25,7 @@ static void expectEqual(const Plan &a, const Plan &b) {
     EXPECT_EQ(a.steps[s].waits, b.steps[s].waits);
     EXPECT_EQ(a.steps[s].startUs, b.steps[s].startUs);
     EXPECT_EQ(a.steps[s].durationUs, b.steps[s].durationUs);
+    EXPECT_EQ(a.steps[s].origin, b.steps[s].origin);
     EXPECT_EQ(a.steps[s].algorithm, b.steps[s].algorithm);
   }
   ASSERT_EQ(a.placements.size(), b.placements.size());
@@ -47,6 +48,7 @@ TEST(PlanText, ReadsBackExactly) {
       plan->memoryBytes = uint64_t(1) << (seed % 64);
     for (PlanStep &step : plan->steps) { // doubles of many digits
       step.startUs += double(random()) * 0x1p-60;
+      step.origin = allOrigins[random() % allOrigins.size()];
       if (workClass(dag.node(step.node)) == WorkClass::Collective &&
           random() % 3 > 0)
         step.algorithm =

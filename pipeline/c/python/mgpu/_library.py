@@ -102,7 +102,8 @@ class Arg(ctypes.Structure):
 
 class LaunchSpec(Sized):
     _fields_ = [("size", c_size_t), ("kernel", c_uint32), ("device", c_int32), ("grid", c_uint32 * 3), ("num_args", c_size_t),
-                ("args", POINTER(Arg)), ("name", c_char_p), ("flops", c_double), ("microseconds", c_double)]
+                ("args", POINTER(Arg)), ("name", c_char_p), ("flops", c_double), ("microseconds", c_double),
+                ("most_bytes", POINTER(c_uint64))]
 
 
 class CollectiveSpec(Sized):

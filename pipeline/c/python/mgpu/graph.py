@@ -105,9 +105,11 @@ class Kernel:
         self._graph, self._number, self.name, self.params = graph, number, name, params
 
     def __call__(self, *args: Any, grid: Shape = 1, device: Optional[int] = None, reads: Sequence[Buffer] = (), writes: Sequence[Buffer] = (),
-                 name: Optional[str] = None, flops: float = 0, microseconds: float = 0) -> None:
+                 name: Optional[str] = None, flops: float = 0, microseconds: float = 0, most_bytes: Optional[Mapping[int, int]] = None) -> None:
         """Launches it on `device`, else on that of its buffers. `reads` and `writes` are what it touches
-        beside what its parameters say."""
+        beside what its parameters say. What it takes is modelled by its `flops` and the bytes of its buffers;
+        `most_bytes` says of an argument, by its place, that fewer are touched, as of a table of which it looks
+        a few rows up. Or `microseconds` says it."""
         if len(args) != len(self.params):
             raise UsageError(f"kernel '{self.name}' takes {len(self.params)} arguments, and {len(args)} are given")
         rows = [self._graph._arg(self.name, mode, value) for mode, value in zip(self.params, args)]
@@ -123,9 +125,12 @@ class Kernel:
         if not 1 <= len(sizes) <= 3 or not all(0 < size < 1 << 32 for size in sizes):
             raise UsageError(f"kernel '{self.name}' is launched with grid {sizes}: give one to three sizes of at least 1")
         array = (_library.Arg * len(rows))(*rows)
+        if most_bytes and not all(0 <= k < len(args) and bytes_ > 0 for k, bytes_ in most_bytes.items()):
+            raise UsageError(f"kernel '{self.name}' is launched with most_bytes {dict(most_bytes)}: give bytes by the places of its arguments")
+        most = (ctypes.c_uint64 * len(rows))(*((most_bytes or {}).get(k, 0) for k in range(len(rows))))
         self._graph._call("mgt_builder_launch", ctypes.byref(_library.LaunchSpec(
             kernel=self._number, device=device, grid=(ctypes.c_uint32 * 3)(*sizes), num_args=len(rows), args=array, name=text(name),
-            flops=flops, microseconds=microseconds)))
+            flops=flops, microseconds=microseconds, most_bytes=most)))
 
 
 class Tuned(NamedTuple):

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_PLANNER_DAG_SHARDINGS_H
+#define MGPU_PLANNER_DAG_SHARDINGS_H
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace mgpu::planner {
+
+/// How a tensor is cut: by dimension, the axes of a grid that cut it.
+using Split = std::vector<std::vector<int64_t>>;
+
+/// An argument of a program over whole tensors.
+struct ShardedArgument {
+  std::string name;
+  std::vector<int64_t> shape;
+  std::optional<Split> split; ///< as the program annotates it
+};
+
+/// What an annotated program says of its arguments.
+struct Shardings {
+  std::vector<int64_t> grid; ///< empty where it is not of one shard.grid
+  std::vector<ShardedArgument> arguments; ///< those that are tensors
+  std::string text; ///< of the program, where it was asked for
+};
+
+} // namespace mgpu::planner
+
+#endif // MGPU_PLANNER_DAG_SHARDINGS_H

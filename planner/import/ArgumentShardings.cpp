@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "planner/import/ArgumentShardings.h"
+
+#include "planner/import/Scalars.h"
+
+#include "mlir/Dialect/Shard/IR/ShardOps.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/Verifier.h"
+
+#include <fmt/format.h>
+
+namespace mgpu::planner {
+
+using namespace mlir;
+
+static shard::GridOp onlyGrid(ModuleOp module) {
+  auto grids = module.getOps<shard::GridOp>();
+  return llvm::hasSingleElement(grids) ? *grids.begin() : shard::GridOp();
+}
+
+Result<void> setGrid(ModuleOp module, const std::string &text) {
+  auto refuse = [&](const char *why) {
+    return fail(ErrorKind::Usage, fmt::format("--grid {}: {}", text, why));
+  };
+  SmallVector<StringRef> parts;
+  StringRef(text).split(parts, 'x');
+  SmallVector<int64_t> sizes(parts.size());
+  for (auto [part, size] : llvm::zip(parts, sizes))
+    if (part.getAsInteger(10, size) || size < 1)
+      return refuse("it must be sizes from 1 on, as 2x4");
+  shard::GridOp grid = onlyGrid(module);
+  if (!grid)
+    return refuse("it is for programs that have one shard.grid");
+  if (sizes.size() != grid.getShape().size())
+    return refuse("the program's shard.grid has another number of axes, which "
+                  "its annotations name");
+  grid.setShape(sizes);
+  if (failed(verify(module)))
+    return fail(ErrorKind::Invalid,
+                fmt::format("the program is not one for a grid {}", text));
+  return {};
+}
+
+/// What says how `argument` is cut, if something does.
+static shard::ShardOp annotationOf(BlockArgument argument) {
+  for (Operation *user : argument.getUsers())
+    if (auto annotation = dyn_cast<shard::ShardOp>(user))
+      return annotation;
+  return nullptr;
+}
+
+static std::optional<Split> splitOf(BlockArgument argument) {
+  shard::ShardOp annotation = annotationOf(argument);
+  auto sharding =
+      annotation ? annotation.getSharding().getDefiningOp<shard::ShardingOp>()
+                 : shard::ShardingOp();
+  if (!sharding)
+    return std::nullopt;
+  Split split(cast<RankedTensorType>(argument.getType()).getRank());
+  for (auto [dim, axes] : llvm::enumerate(sharding.getSplitAxes().getAxes()))
+    if (dim < split.size())
+      split[dim].assign(axes.asArrayRef().begin(), axes.asArrayRef().end());
+  return split;
+}
+
+Shardings shardingsOf(ModuleOp module, func::FuncOp entry) {
+  Shardings shardings;
+  if (shard::GridOp grid = onlyGrid(module))
+    shardings.grid = grid.getShape().vec();
+  for (BlockArgument argument : entry.getArguments())
+    if (auto type = dyn_cast<RankedTensorType>(argument.getType());
+        type && type.hasStaticShape())
+      shardings.arguments.push_back(
+          {argumentName(entry, argument.getArgNumber()), type.getShape().vec(),
+           splitOf(argument)});
+  return shardings;
+}
+
+static void annotate(BlockArgument argument, StringRef grid,
+                     const Split &split) {
+  while (shard::ShardOp old = annotationOf(argument)) {
+    old.getResult().replaceAllUsesWith(argument);
+    old.erase();
+  }
+  MLIRContext *context = argument.getContext();
+  SmallVector<shard::GridAxesAttr> axes;
+  for (const std::vector<int64_t> &each : split)
+    axes.push_back(shard::GridAxesAttr::get(
+        context, SmallVector<int16_t>(each.begin(), each.end())));
+  OpBuilder b = OpBuilder::atBlockBegin(argument.getOwner());
+  Value sharding = shard::ShardingOp::create(
+      b, argument.getLoc(), FlatSymbolRefAttr::get(context, grid), axes,
+      ArrayRef<int64_t>(), ArrayRef<int64_t>());
+  auto made = shard::ShardOp::create(b, argument.getLoc(), argument.getType(),
+                                     argument, sharding);
+  argument.replaceAllUsesExcept(made.getResult(), made);
+}
+
+void setSplits(func::FuncOp entry, const std::map<std::string, Split> &splits) {
+  shard::GridOp grid = onlyGrid(entry->getParentOfType<ModuleOp>());
+  for (BlockArgument argument : llvm::reverse(entry.getArguments()))
+    if (auto at = splits.find(argumentName(entry, argument.getArgNumber()));
+        at != splits.end())
+      annotate(argument, grid.getSymName(), at->second);
+}
+
+std::string programText(ModuleOp module) {
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  module.print(out, OpPrintingFlags().printNameLocAsPrefix());
+  return text + "\n";
+}
+
+} // namespace mgpu::planner
