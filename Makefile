@@ -58,7 +58,7 @@ check-all: check check-sanitizers ## Both; the long sweeps, each header alone, a
 	@MGPU_CORNERS=all $(CTEST) --preset dev -V -R Corners | grep -E 'corners:|tests passed|\*\*\*|FAILED'
 	@if [[ -e build/dev/tests/rehearsal/libraries/libcuda.so.1 ]]; then \
 	  $(call CONFIGURE,runtime-static); \
-	  cmake --build --preset runtime-static -j $(JOBS) --target mgpu-tune gpu-test gpu-ranks gpu-replays bench-cuda mgt mgpu_pages; \
+	  cmake --build --preset runtime-static -j $(JOBS) --target installed gpu-test gpu-ranks gpu-replays bench-cuda; \
 	  $(CTEST) --preset runtime-static -R '^install.tarball$$'; \
 	  tests/gpu/pack.sh build/dev build/runtime-static build/mgpu-gpu.tar.gz; \
 	  tests/rehearsal/rehearse.sh build/dev build/mgpu-gpu.tar.gz; \

@@ -41,6 +41,14 @@ foreach(component ${components})
   install(FILES LICENSE DESTINATION "${CMAKE_INSTALL_DATADIR}/doc/mgpu-${component}" RENAME copyright COMPONENT ${component})
 endforeach()
 
+# All that is installed, for those who build no more than that.
+add_custom_target(installed DEPENDS mgt mgpu-tune mgpu_pages)
+foreach(target mgpu-opt mgpu-lsp-server mgpu-mpi-openmpi mgpu-mpi-mpich)
+  if(TARGET ${target})
+    add_dependencies(installed ${target})
+  endif()
+endforeach()
+
 add_custom_target(uninstall
   COMMAND "${CMAKE_COMMAND}" "-DFOLDER=${CMAKE_BINARY_DIR}" -P "${CMAKE_SOURCE_DIR}/cmake/Uninstall.cmake"
   COMMENT "Removing what was installed" VERBATIM)

@@ -103,11 +103,10 @@ const char *computeModeText(int mode) {
 
 } // namespace
 
-Result<std::unique_ptr<Driver>>
-createCudaDriver(std::shared_ptr<const CudaApi> api, const CudaOptions &options,
-                 std::shared_ptr<const NcclApi> nccl,
-                 CublasLtOpener openProducts,
-                 Result<std::shared_ptr<const CuptiApi>> cupti) {
+Result<std::unique_ptr<Driver>> createCudaDriver(
+    std::shared_ptr<const CudaApi> api, const CudaOptions &options,
+    std::shared_ptr<const NcclApi> nccl, CublasLtOpener openProducts,
+    Result<std::shared_ptr<const CuptiApi>> cupti, CusparseOpener openSparse) {
   // Before the context, and so before any graph: CUPTI tells of the nodes of
   // those only that it saw being made.
   Result<std::shared_ptr<CuptiSession>> session =
@@ -117,6 +116,7 @@ createCudaDriver(std::shared_ptr<const CudaApi> api, const CudaOptions &options,
                   CudaState::open(std::move(api), options, std::move(nccl),
                                   std::move(openProducts)));
   state->setCupti(std::move(session));
+  state->setSparse(std::move(openSparse));
   return std::make_unique<CudaDriver>(std::move(state));
 }
 
@@ -132,7 +132,7 @@ Result<std::unique_ptr<Driver>> createCudaDriver(const CudaOptions &options) {
     cupti = openCupti();
   return createCudaDriver(
       std::move(api), options, std::move(nccl), [] { return openCublasLt(); },
-      std::move(cupti));
+      std::move(cupti), [] { return openCusparse(); });
 }
 
 Result<CudaMachine> inspectCuda(const CudaApi &api) {

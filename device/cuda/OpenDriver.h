@@ -7,6 +7,7 @@
 #include "device/cuda/CudaDriver.h"
 #include "device/cuda/api/CublasLtApi.h"
 #include "device/cuda/api/CudaApi.h"
+#include "device/cuda/api/CusparseApi.h"
 #include "device/cuda/cupti/CuptiApi.h"
 #include "device/cuda/nccl/NcclApi.h"
 
@@ -18,13 +19,15 @@ inline tl::unexpected<Error> noCupti() {
 }
 
 /// `api` is initialised (initializeCuda). `nccl` is needed with options.only,
-/// `openProducts` for matrix products by cuBLASLt. `cupti` times the nodes of
+/// `openProducts` for matrix products by cuBLASLt, `openSparse` for those with
+/// sparse matrices by cuSPARSE. `cupti` times the nodes of
 /// graphs, or says why it does not.
 Result<std::unique_ptr<Driver>>
 createCudaDriver(std::shared_ptr<const CudaApi> api, const CudaOptions &options,
                  std::shared_ptr<const NcclApi> nccl = nullptr,
                  CublasLtOpener openProducts = nullptr,
-                 Result<std::shared_ptr<const CuptiApi>> cupti = noCupti());
+                 Result<std::shared_ptr<const CuptiApi>> cupti = noCupti(),
+                 CusparseOpener openSparse = nullptr);
 Result<CudaMachine> inspectCuda(const CudaApi &api);
 
 } // namespace mgpu::device

@@ -6,8 +6,8 @@
 
 namespace mgpu::conversion {
 
-/// Of products of a matrix and vectors: how many vectors are few, and the
-/// elements from which on a matrix is large.
+/// How many vectors are few in a product with a matrix, and the elements from
+/// which on the matrix is large.
 inline constexpr int64_t mostVectors = 16, leastMatrix = 1 << 16;
 
 } // namespace mgpu::conversion

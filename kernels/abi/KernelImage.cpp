@@ -52,6 +52,34 @@ void fields(JsonFields &f, MatrixProduct &product) {
   f("matrices", product.matrices);
 }
 
+void fields(JsonFields &f, SparseProduct::Operand &operand) {
+  f("argument", operand.argument);
+  f("offset", operand.offset);
+}
+
+void fields(JsonFields &f, SparseProduct &product) {
+  f("kind", product.kind);
+  f.require(product.kind <= SparseProduct::Sampled, "kind");
+  f("first_turned", product.isFirstTurned);
+  f("second_turned", product.isSecondTurned);
+  f("indices", product.indices);
+  f("factors", product.factors);
+  f("sums", product.sums);
+  for (auto [name, size] : {std::pair("rows", &product.rows),
+                            {"columns", &product.columns},
+                            {"entries", &product.entries},
+                            {"breadth", &product.breadth}}) {
+    f(name, *size);
+    f.require(*size <= uint64_t(INT64_MAX), name);
+  }
+  for (auto [name, operand] : {std::pair("positions", &product.positions),
+                               {"index", &product.index},
+                               {"values", &product.values},
+                               {"first", &product.first},
+                               {"second", &product.second}})
+    f(name, *operand);
+}
+
 static bool isBlock(Dim3 block) {
   return block.x && block.y && block.z && block.x <= maxThreads &&
          block.y <= maxThreads && block.z <= maxThreads &&
@@ -87,6 +115,7 @@ void fields(JsonFields &f, KernelImage &image) {
   f.require(image.tensorMaps.size() <= maxParameterBytes / tensorMapBytes,
             "tensor_maps");
   f("product", image.product);
+  f.added("sparse", image.sparse);
   f("workspace_bytes", image.workspaceBytes);
 }
 

@@ -8,6 +8,7 @@
 
 #include "kernels/abi/LaunchBlocks.h"
 #include "kernels/abi/MatrixProduct.h"
+#include "kernels/abi/SparseProduct.h"
 #include "kernels/abi/TensorMap.h"
 
 #include <cstddef>
@@ -50,6 +51,7 @@ struct KernelImage {
   std::vector<TensorMap> tensorMaps;
   /// What a launch computes, where a library may compute it in its place.
   std::optional<MatrixProduct> product;
+  std::optional<SparseProduct> sparse; ///< the same, with a sparse matrix
   /// The device memory the library may use for it: a launch has its address as
   /// one more argument, which the entry does not take. 0: none, and no such
   /// argument.

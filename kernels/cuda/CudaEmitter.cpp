@@ -322,7 +322,7 @@ Result<CudaKernel> emitCudaKernel(ModuleOp module,
   if (failed(checkMeetings(module, entry, options.block)) ||
       failed(checkShared(entry)) || failed(checkCluster(entry)))
     return stop("its threads do not all meet, or share too much memory");
-  if (failed(normaliseKernel(module, options.block)))
+  if (failed(normaliseKernel(module, options.block, NvidiaOps::Kept)))
     return stop("the kernel's affine operations could not be lowered");
   auto kernel = KernelWriter(module, options).run();
   if (!kernel)

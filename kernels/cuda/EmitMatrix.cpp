@@ -98,6 +98,14 @@ std::string FunctionEmitter::matrixElement(gpu::MMAElementwiseOp kind,
   llvm_unreachable("all kinds are covered");
 }
 
+void FunctionEmitter::requireSm80(const std::string &what) {
+  if (std::exchange(kernel.needsSm80, true))
+    return;
+  out.line("#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800");
+  out.line("#error \"" + what + " of sm_80 or later\"");
+  out.line("#endif");
+}
+
 LogicalResult FunctionEmitter::emit(gpu::SubgroupMmaComputeOp op) {
   auto a = cast<gpu::MMAMatrixType>(op.getOpA().getType()),
        c = cast<gpu::MMAMatrixType>(op.getOpC().getType());
@@ -106,13 +114,7 @@ LogicalResult FunctionEmitter::emit(gpu::SubgroupMmaComputeOp op) {
   MatrixLayout layout = *layoutOf(c);
   if (layout.isTurned) // the transpose of C is that of B times that of A
     std::swap(left, right);
-  if (!kernel.hasProduct) {
-    kernel.hasProduct = true;
-    out.line("#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800");
-    out.line("#error \"gpu.subgroup_mma_compute needs the tensor cores of "
-             "sm_80 or later\"");
-    out.line("#endif");
-  }
+  requireSm80("gpu.subgroup_mma_compute needs the tensor cores");
   std::string tile = factor.isF16() ? (sum.isF16() ? "TileF16Half" : "TileF16")
                      : factor.isF32()             ? "TileTf32"
                      : factor.isF64()             ? "TileF64"

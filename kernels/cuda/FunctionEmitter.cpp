@@ -287,9 +287,13 @@ LogicalResult FunctionEmitter::operation(Operation *op) {
     if (matchPattern(op, m_Constant(&constant)) && !literal(constant).empty())
       return checkTypes(op);
   }
-  if (failed(checkTypes(op)))
+  // Tokens of nvgpu have no type in C++.
+  const bool isNvidia = isa<nvgpu::NVGPUDialect>(op->getDialect());
+  if (!isNvidia && failed(checkTypes(op)))
     return failure();
   out.at(op->getLoc());
+  if (isNvidia)
+    return nvidiaOp(op);
   return TypeSwitch<Dialect *, LogicalResult>(op->getDialect())
       .Case<arith::ArithDialect, index::IndexDialect, ub::UBDialect>(
           [&](auto *) { return arithOp(op); })

@@ -18,6 +18,7 @@
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/UB/IR/UBOps.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -61,9 +62,9 @@ struct KernelContext {
   const IndexRanges &ranges;
   /// The C++ names of device functions.
   llvm::DenseMap<mlir::Operation *, std::string> functions;
-  StagePlan stages;        ///< of the entry
-  bool hasUnroll = false;  ///< a loop asks MGPU_UNROLL
-  bool hasProduct = false; ///< and what it needs of the GPU is said
+  StagePlan stages;       ///< of the entry
+  bool hasUnroll = false; ///< a loop asks MGPU_UNROLL
+  bool needsSm80 = false; ///< which is said
   /// Functions that, or whose callees, ask for the thread's ids.
   llvm::DenseSet<mlir::Operation *> needThread;
 };
@@ -151,6 +152,7 @@ private:
   mlir::LogicalResult gpuOp(Operation *op);
   mlir::LogicalResult matrixOp(Operation *op);
   mlir::LogicalResult vectorOp(Operation *op);
+  mlir::LogicalResult nvidiaOp(Operation *op);
 
   // Arithmetic, of any dialect. --------------------------------------------
   /// The result is `a sign b`, or a call of the function with all operands.
@@ -293,11 +295,15 @@ private:
   mlir::LogicalResult emit(mlir::gpu::ShuffleOp op);
   mlir::LogicalResult emit(mlir::gpu::RotateOp op);
   mlir::LogicalResult emit(mlir::gpu::PrintfOp op);
+  mlir::LogicalResult emit(mlir::nvgpu::DeviceAsyncCopyOp op);
+  mlir::LogicalResult emit(mlir::nvgpu::LdMatrixOp op);
   /// Between memory and the elements, `name`, that this lane has of a matrix.
   mlir::LogicalResult moveMatrix(Value memory, mlir::ValueRange indices,
                                  int64_t leading, bool isTransposed,
                                  mlir::gpu::MMAMatrixType type,
                                  const std::string &name, bool isStore);
+  /// An error in the text for earlier GPUs, once: "a needs the b".
+  void requireSm80(const std::string &what);
   void fillMatrix(Value result, const std::string &expression);
   mlir::LogicalResult emit(mlir::gpu::SubgroupMmaLoadMatrixOp op);
   mlir::LogicalResult emit(mlir::gpu::SubgroupMmaStoreMatrixOp op);

@@ -104,6 +104,30 @@ __device__ __forceinline__ void loadTilesTurned(unsigned *to, const void *row) {
 }
 #endif
 )"},
+    {"copyAsyncPart", "copyAsync",
+     R"(// The same of 4, 8 or 16 bytes, aligned to as many, by way of the first cache.
+#ifndef MGPU_MMA
+template <int Bytes> __device__ __forceinline__ void copyAsyncPart(void *to, const void *from, int bytes) {
+  asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" : : "r"(sharedAddress(to)), "l"(from), "n"(Bytes), "r"(bytes) : "memory");
+}
+#endif
+)"},
+    {"loadFewTiles", "loadTiles",
+     R"(// The same of one tile or two, whose rows the first 8 or 16 lanes point to.
+#ifndef MGPU_MMA
+template <int Tiles, bool IsTurned> __device__ __forceinline__ void loadFewTiles(unsigned *to, const void *row) {
+  const unsigned address = sharedAddress(row);
+  if (Tiles == 1 && IsTurned)
+    asm volatile("ldmatrix.sync.aligned.m8n8.x1.trans.shared.b16 {%0}, [%1];" : "=r"(to[0]) : "r"(address) : "memory");
+  else if (Tiles == 1)
+    asm volatile("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%0}, [%1];" : "=r"(to[0]) : "r"(address) : "memory");
+  else if (IsTurned)
+    asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2];" : "=r"(to[0]), "=r"(to[Tiles - 1]) : "r"(address) : "memory");
+  else
+    asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];" : "=r"(to[0]), "=r"(to[Tiles - 1]) : "r"(address) : "memory");
+}
+#endif
+)"},
     {"packed", "",
      R"(// Neighbouring elements in registers, the first of them in the low bits.
 template <int Registers, class T> __device__ __forceinline__ void packed(unsigned (&to)[Registers], const T *from) {

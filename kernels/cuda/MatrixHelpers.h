@@ -16,7 +16,7 @@ struct Helper {
 /// Tensor cores, and what feeds them: they come after all other helpers. Each
 /// instruction is a function of its own, which a test that has no GPU replaces
 /// by defining MGPU_MMA and functions of the same names.
-constexpr size_t numMatrixHelpers = 17;
+constexpr size_t numMatrixHelpers = 19;
 extern const Helper matrixHelpers[numMatrixHelpers];
 
 } // namespace mgpu::kernels::cuda

@@ -184,9 +184,57 @@ void expandRegister(Operation *op) {
       });
 }
 
+/// Whether elements beside each other in a row lie beside each other.
+bool hasRows(Value memory) {
+  SmallVector<int64_t> strides;
+  int64_t offset = 0;
+  auto type = cast<MemRefType>(memory.getType());
+  return succeeded(type.getStridesAndOffset(strides, offset)) &&
+         !strides.empty() && strides.back() == 1;
+}
+
+/// cp.async copies 4, 8 or 16 bytes to shared memory from elsewhere.
+bool isInstruction(nvgpu::DeviceAsyncCopyOp op) {
+  auto to = cast<MemRefType>(op.getDst().getType()),
+       from = cast<MemRefType>(op.getSrc().getType());
+  const Type element = to.getElementType();
+  const uint64_t bits =
+      element.isIntOrFloat()
+          ? op.getDstElements().getZExtValue() * element.getIntOrFloatBitWidth()
+          : 0;
+  return (bits == 32 || bits == 64 || bits == 128) &&
+         element.getIntOrFloatBitWidth() % 8 == 0 &&
+         gpu::GPUDialect::hasWorkgroupMemoryAddressSpace(to) &&
+         !gpu::GPUDialect::hasWorkgroupMemoryAddressSpace(from) &&
+         hasRows(op.getDst()) && hasRows(op.getSrc());
+}
+
+bool isInstruction(nvgpu::LdMatrixOp op) {
+  auto memory = cast<MemRefType>(op.getSrcMemref().getType());
+  const uint32_t tiles = op.getNumTiles();
+  return cast<VectorType>(op.getRes().getType()).getElementTypeBitWidth() ==
+             16 &&
+         memory.getElementTypeBitWidth() == 16 &&
+         gpu::GPUDialect::hasWorkgroupMemoryAddressSpace(memory) &&
+         hasRows(op.getSrcMemref()) && (tiles == 1 || tiles == 2 || tiles == 4);
+}
+
+/// Whether all copies are instructions, and their tokens go to groups and waits
+/// alone.
+bool keepsCopies(ArrayRef<Operation *> tokens) {
+  return llvm::all_of(tokens, [](Operation *op) {
+    if (auto copy = dyn_cast<nvgpu::DeviceAsyncCopyOp>(op);
+        copy && !isInstruction(copy))
+      return false;
+    return llvm::all_of(op->getUsers(),
+                        llvm::IsaPred<nvgpu::DeviceAsyncCreateGroupOp,
+                                      nvgpu::DeviceAsyncWaitOp>);
+  });
+}
+
 } // namespace
 
-void expandNvidia(ModuleOp module) {
+void expandNvidia(ModuleOp module, NvidiaOps ops) {
   SmallVector<Operation *> found, tokens;
   module.walk([&](Operation *op) {
     if (isa<nvgpu::DeviceAsyncCopyOp, nvgpu::DeviceAsyncCreateGroupOp,
@@ -195,6 +243,8 @@ void expandNvidia(ModuleOp module) {
     else if (isa<NVVM::NVVMDialect, nvgpu::NVGPUDialect>(op->getDialect()))
       found.push_back(op);
   });
+  if (ops == NvidiaOps::Kept && keepsCopies(tokens))
+    tokens.clear();
   for (Operation *op : tokens)
     if (auto copy = dyn_cast<nvgpu::DeviceAsyncCopyOp>(op))
       expand(copy);
@@ -207,9 +257,10 @@ void expandNvidia(ModuleOp module) {
       expandProduct(product);
     else if (auto sparse = dyn_cast<nvgpu::MmaSparseSyncOp>(op))
       expandProduct(sparse);
-    else if (auto load = dyn_cast<nvgpu::LdMatrixOp>(op))
-      expand(load);
-    else if (auto inverse = dyn_cast<nvgpu::RcpOp>(op))
+    else if (auto load = dyn_cast<nvgpu::LdMatrixOp>(op)) {
+      if (ops == NvidiaOps::Expanded || !isInstruction(load))
+        expand(load);
+    } else if (auto inverse = dyn_cast<nvgpu::RcpOp>(op))
       expand(inverse);
     else
       expandRegister(op);

@@ -6,12 +6,18 @@
 
 namespace mgpu::kernels {
 
+/// What becomes of asynchronous copies and ldmatrix.
+enum class NvidiaOps {
+  Expanded,
+  Kept, ///< where they are instructions of NVIDIA's GPUs
+};
+
 /// Writes operations of the nvgpu and nvvm dialects by those of the gpu dialect
 /// that mean the same, so that every target runs them: mma.sync as a product of
 /// a subgroup's matrices, ldmatrix as shuffles of addresses and loads,
 /// asynchronous copies as copies, ids, barriers and shuffles. The others stay,
 /// and are refused by name.
-void expandNvidia(mlir::ModuleOp module);
+void expandNvidia(mlir::ModuleOp module, NvidiaOps ops);
 
 } // namespace mgpu::kernels
 

@@ -95,7 +95,7 @@ static void nestLoops(scf::ParallelOp op) {
   op.erase();
 }
 
-LogicalResult normaliseKernel(ModuleOp module, Dim3 block) {
+LogicalResult normaliseKernel(ModuleOp module, Dim3 block, NvidiaOps ops) {
   // The dialects of what is written here and by eraseDeadCode: a text that has
   // none of their operations has not loaded them.
   module.getContext()
@@ -104,7 +104,7 @@ LogicalResult normaliseKernel(ModuleOp module, Dim3 block) {
                     ub::UBDialect, vector::VectorDialect>();
   if (failed(liftControl(module)))
     return failure();
-  expandNvidia(module);
+  expandNvidia(module, ops);
   // By a walk, as the pass of these patterns also erases what nobody uses,
   // which the verifiers are to see.
   RewritePatternSet indices(module.getContext());

@@ -2,6 +2,7 @@
 #ifndef MGPU_KERNELS_LOWER_NORMALISE_H
 #define MGPU_KERNELS_LOWER_NORMALISE_H
 
+#include "kernels/lower/ExpandNvidia.h"
 #include "support/Types.h"
 
 #include "mlir/IR/BuiltinOps.h"
@@ -13,9 +14,10 @@ namespace mgpu::kernels {
 /// scf.parallel in a kernel, which each thread runs in the order of its
 /// iterations, so that its reductions have one result; what ExpandOps.h
 /// lists; and gpu.warp_execute_on_lane_0 (WarpExecute.h). `block` is the
-/// source's. Fails, with a diagnostic, on what neither emitter takes
-/// (SubgroupMatrix.h).
-mlir::LogicalResult normaliseKernel(mlir::ModuleOp module, Dim3 block);
+/// source's; `ops` are kept for CUDA C++ alone. Fails, with a diagnostic, on
+/// what neither emitter takes (SubgroupMatrix.h).
+mlir::LogicalResult normaliseKernel(mlir::ModuleOp module, Dim3 block,
+                                    NvidiaOps ops = NvidiaOps::Expanded);
 
 /// What no statement needs would be a warning of the C++ compiler: also what
 /// control flow hands on to nobody.

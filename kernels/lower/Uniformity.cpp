@@ -6,6 +6,7 @@
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
@@ -17,7 +18,7 @@ bool isConvergent(Operation *op) {
   return isa<gpu::BarrierOp, gpu::AllReduceOp, gpu::SubgroupReduceOp,
              gpu::ShuffleOp, gpu::RotateOp, gpu::SubgroupMmaLoadMatrixOp,
              gpu::SubgroupMmaStoreMatrixOp, gpu::SubgroupMmaComputeOp,
-             gpu::WarpExecuteOnLane0Op>(op);
+             gpu::WarpExecuteOnLane0Op, nvgpu::LdMatrixOp>(op);
 }
 
 bool meetsInSubgroup(Operation *op) {

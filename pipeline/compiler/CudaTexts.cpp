@@ -5,6 +5,7 @@
 #include "kernels/compile/TextCache.h"
 #include "kernels/cuda/CudaEmitter.h"
 #include "kernels/cuda/LibraryMatmul.h"
+#include "kernels/cuda/LibrarySparse.h"
 #include "kernels/cuda/Matmul.h"
 #include "kernels/cuda/TensorMatmul.h"
 #include "kernels/cuda/WgmmaMatmul.h"
@@ -227,6 +228,7 @@ Result<kernels::CudaText> TextEmitter::emit(const planner::KernelSpec &spec,
                                    facts.alignment,
                                    facts.unwritten};
   const LibraryProduct library = libraryProductOf(*module);
+  const std::optional<SparseProduct> sparse = kernels::librarySparse(*module);
   std::vector<kernels::CudaText> candidates =
       productTexts(*module, options, products);
   if (auto asked = takeAsked(candidates, products)) {
@@ -242,6 +244,8 @@ Result<kernels::CudaText> TextEmitter::emit(const planner::KernelSpec &spec,
   text.form = isTiled ? "tiles" : "threads";
   text.candidates = std::move(candidates);
   addLibrary(library, products, text, false);
+  if (products.choice != ProductPolicy::Choice::Threads)
+    text.image.sparse = sparse;
   return text;
 }
 

@@ -202,7 +202,10 @@ Result<KernelSpace> spaceOf(ModuleOp kernel, Dim3 block, Dim3 maxGrid,
   if (!entry || entry.isDeclaration())
     return fail(ErrorKind::Invalid, "a kernel module needs a function @entry");
   ir::FirstError first(kernel.getContext(), ir::FirstError::Others::Miss);
-  if (failed(normaliseKernel(kernel, block)))
+  if (failed(normaliseKernel(kernel, block,
+                             target == KernelTarget::Cuda
+                                 ? NvidiaOps::Kept
+                                 : NvidiaOps::Expanded)))
     return fail(first.error("its affine operations could not be lowered"));
   LaunchShape shape = target == KernelTarget::Cuda
                           ? cuda::launchShapeOf(kernel, block)

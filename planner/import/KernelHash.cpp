@@ -191,6 +191,11 @@ std::string KernelHasher::hash(const KernelParts &kernel) {
   ir::LaunchOp launch = kernel.launch;
   llvm::SmallVector<int64_t> product = productPositions(kernel);
   const uint64_t turned = launch->hasAttr("mgpu.b_turned") ? 4 : 0;
+  if (auto sparse = launch->getAttrOfType<DenseI64ArrayAttr>("mgpu.sparse")) {
+    text("sparse");
+    for (int64_t figure : sparse.asArrayRef())
+      word(uint64_t(figure));
+  }
   word(launch->hasAttr("mgpu.matmul") ? 1 + product.size() + turned : 0);
   for (int64_t position : product)
     word(uint64_t(position));

@@ -33,7 +33,7 @@ llvm::ArrayRef<int64_t> clusterOf(ir::LaunchOp launch) {
 llvm::SmallVector<int64_t> productPositions(const KernelParts &kernel) {
   llvm::SmallVector<int64_t> positions;
   ir::LaunchOp launch = kernel.launch;
-  if (!launch->hasAttr("mgpu.matmul"))
+  if (!launch->hasAttr("mgpu.matmul") && !launch->hasAttr("mgpu.sparse"))
     return positions;
   for (Value arg : launch.getArgs()) {
     int64_t position = 0;
@@ -192,6 +192,11 @@ OwningOpRef<ModuleOp> buildKernelModule(const KernelParts &kernel) {
                    builder.getDenseI64ArrayAttr(productPositions(kernel)));
   if (llvm::ArrayRef<int64_t> cluster = clusterOf(launch); !cluster.empty())
     entry->setAttr("mgpu.cluster", builder.getDenseI64ArrayAttr(cluster));
+  if (Attribute sparse = launch->getAttr("mgpu.sparse")) {
+    entry->setAttr("mgpu.sparse", sparse);
+    entry->setAttr("mgpu.sparse_operands",
+                   builder.getDenseI64ArrayAttr(productPositions(kernel)));
+  }
   if (Attribute turned = launch->getAttr("mgpu.b_turned"))
     entry->setAttr("mgpu.b_turned", turned);
   dropWorks(*module);

@@ -121,13 +121,14 @@ std::optional<MatmulFacts> matmulFacts(ir::LaunchOp launch) {
 /// All that decides the kernel, given the shape of its body.
 llvm::SmallVector<uintptr_t, 16> signatureOf(uint32_t shape, Dim3 block,
                                              int64_t dynamicSharedBytes,
-                                             ArrayRef<int64_t> cluster,
+                                             ir::LaunchOp launch,
                                              ArrayRef<Capture> captures) {
   llvm::SmallVector<uintptr_t, 16> signature{shape, block.x, block.y, block.z,
                                              uintptr_t(dynamicSharedBytes)};
-  signature.push_back(cluster.size());
-  for (int64_t size : cluster)
-    signature.push_back(uintptr_t(size));
+  // Attributes are one object for each value.
+  for (StringRef name : {"mgpu.cluster", "mgpu.sparse"})
+    signature.push_back(reinterpret_cast<uintptr_t>(
+        launch->getAttr(name).getAsOpaquePointer()));
   for (const Capture &capture : captures)
     if (capture.type)
       signature.push_back(
@@ -156,8 +157,8 @@ KernelTable::outline(ir::LaunchOp launch, Dim3 block,
     if (capture.type)
       result.arguments.push_back(capture.argument);
 
-  auto signature = signatureOf(body.shape, block, dynamicSharedBytes,
-                               clusterOf(launch), *captures);
+  auto signature =
+      signatureOf(body.shape, block, dynamicSharedBytes, launch, *captures);
   StringRef key(reinterpret_cast<const char *>(signature.data()),
                 signature.size_in_bytes());
   if (auto known = bySignature.find(key); known != bySignature.end()) {

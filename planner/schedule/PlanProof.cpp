@@ -23,7 +23,8 @@ Result<std::vector<PhaseProblem>> problemsOf(const Plan &plan, const Dag &dag) {
     frozen.nodes[i].durationUs = durations[i];
   std::vector<PhaseProblem> phases(1);
   FrozenOptions options;
-  options.memoryBytes = plan.memoryBytes;
+  if (hasOwnOutputs(dag))
+    options.memoryBytes = plan.memoryBytes;
   MGPU_TRY_ASSIGN(phases[0].problem, frozenProblem(frozen, options));
   for (uint32_t i = 0; i < dag.nodes.size(); ++i)
     phases[0].nodes.push_back(NodeId{i});

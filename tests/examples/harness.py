@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 
-CODES = {"<f4": "f", "<f8": "d", "<i4": "i", "<i8": "q",
+CODES = {"|i1": "b", "<f4": "f", "<f8": "d", "<i4": "i", "<i8": "q",
          "<V2": "H"}  # the last is bf16, as the bits of a whole number
 
 

@@ -49,7 +49,7 @@ GPU = {
     "set_csr_pointers": "other memory from here on",
     "spmat_get_size": "sizes; of a product its count, when it has run",
     "spmv_buffer_size spmm_buffer_size sddmm_buffer_size": "1",
-    "spmv spmm sddmm": "a launch",
+    "spmv spmm sddmm": "a launch; cuSPARSE on GPUs",
     "spgemm_create_descr spgemm_destroy_descr": "nothing",
     "spgemm_work_estimation_or_compute": "1; launches that count",
     "spgemm_copy": "a launch",
@@ -58,9 +58,9 @@ HOST = ("alloc dealloc memcpy wait host_register host_unregister set_default_dev
         "create_csc create_bsr create_dn_tensor destroy_sp_mat destroy_dn_tensor set_csr_pointers spmv_buffer_size "
         "spmm_buffer_size sddmm_buffer_size spgemm_create_descr spgemm_destroy_descr").split()
 NVGPU = {
-    "device_async_copy": "a load and a store",
-    "device_async_create_group device_async_wait": "nothing: copies are done when they are asked for",
-    "ldmatrix": "loads, at places that lanes exchange",
+    "device_async_copy": "`cp.async`; on the host a load and a store",
+    "device_async_create_group device_async_wait": "`cp.async` groups; on the host copies are done when they are asked for",
+    "ldmatrix": "`ldmatrix`; on the host loads, at places that lanes exchange",
     "mma.sync mma.sp.sync": "products of a subgroup",
     "mbarrier.create mbarrier.get mbarrier.init mbarrier.arrive mbarrier.arrive.nocomplete mbarrier.arrive.expect_tx":
         "nothing",

@@ -82,7 +82,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("command")
     parser.add_argument("tune")
-    parser.add_argument("--run", type=int, default=1 if os.environ.get("MGPU_SWEEPS") else 25)
+    parser.add_argument("--run", type=int, default=1 if os.environ.get("MGPU_SWEEPS") else 10)
     parser.add_argument("--mutants", type=int, default=2000 if os.environ.get("MGPU_SWEEPS") else 100)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()

@@ -204,7 +204,7 @@ def check_folded(folder, p, m):
 
 
 def check_pairs(folder):
-    """Of two works that run as one, no kernel follows one of the other. All other kernels of a device have
+    """Kernels of two works that run as one have no order. All other kernels of a device have
     one order."""
     pipeline = Pipeline(2, 6, folded=True)
     path = write(folder, pipeline)

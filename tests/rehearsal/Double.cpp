@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // One shared library that stands for libcuda.so.1, libcupti.so.13,
-// libnccl.so.2 and libcublasLt.so.13: the doubles of tests/unit/cuda, so that
-// programs which know nothing of doubles run over them. All of CUDA's rules
-// that the doubles keep are kept; what is broken or left behind when the
-// process ends is written to MGPU_REHEARSAL/violations. Ranks that are
-// processes meet in the file MGPU_REHEARSAL_WORLD. There is one GPU, or
-// as many as MGPU_REHEARSAL_GPUS says; NCCL's version is as
+// libnccl.so.2, libcublasLt.so.13 and libcusparse.so.12: the doubles of
+// tests/unit/cuda, so that programs which know nothing of doubles run over
+// them. All of CUDA's rules that the doubles keep are kept; what is broken or
+// left behind when the process ends is written to MGPU_REHEARSAL/violations,
+// and how much cuSPARSE computed to MGPU_REHEARSAL/calls.
+// Ranks that are processes meet in the file MGPU_REHEARSAL_WORLD. There is one
+// GPU, or as many as MGPU_REHEARSAL_GPUS says; NCCL's version is as
 // MGPU_REHEARSAL_NCCL says.
 #include "tests/rehearsal/Exports.h"
 #include "tests/rehearsal/KernelTexts.h"
 #include "tests/unit/cuda/DeviceKernelList.h"
 #include "tests/unit/cuda/FakeCublasLt.h"
 #include "tests/unit/cuda/FakeCupti.h"
+#include "tests/unit/cuda/FakeCusparse.h"
 #include "tests/unit/cuda/FakeNccl.h"
 
 #include <cstdio>
@@ -34,6 +36,9 @@ MGPU_REHEARSAL_EXPORT(ncclGetLastError)
 MGPU_CUBLASLT_FUNCTIONS(MGPU_EXPORT_LT)
 MGPU_REHEARSAL_EXPORT(cublasLtGetStatusString)
 MGPU_REHEARSAL_EXPORT(cublasLtGetVersion)
+#define MGPU_EXPORT_SPARSE(name, ...) MGPU_REHEARSAL_EXPORT(cusparse##name)
+MGPU_CUSPARSE_FUNCTIONS(MGPU_EXPORT_SPARSE)
+MGPU_REHEARSAL_EXPORT(cusparseGetErrorString)
 #define MGPU_EXPORT_CUPTI(name, ...) MGPU_REHEARSAL_EXPORT(cupti##name)
 MGPU_CUPTI_FUNCTIONS(MGPU_EXPORT_CUPTI)
 // Those that are called by their names, from Python. Not cuInit: NVRTC looks
@@ -49,6 +54,7 @@ struct Tables {
   std::shared_ptr<const device::CudaApi> cuda = FakeCuda::api();
   std::shared_ptr<const device::NcclApi> nccl = FakeNccl::api();
   std::shared_ptr<const device::CublasLtApi> products = FakeCublasLt::api();
+  std::shared_ptr<const device::CusparseApi> sparse = FakeCusparse::api();
   std::shared_ptr<const device::CuptiApi> cupti = FakeCupti::api();
   StreamWork work = streamWork();
 };
@@ -71,9 +77,8 @@ void *find(std::string_view name) {
   return nullptr;
 }
 
-void tell(const std::string &what) {
-  std::FILE *file =
-      std::fopen((rehearsal::folder() + "/violations").c_str(), "a");
+void tell(const std::string &what, const char *name = "/violations") {
+  std::FILE *file = std::fopen((rehearsal::folder() + name).c_str(), "a");
   if (!file)
     return;
   char program[256] = {};
@@ -91,6 +96,8 @@ void sayWhatIsLeft() {
   const FakeCuda &fake = FakeCuda::instance();
   for (const std::string &each : fake.violations)
     tell(each);
+  if (const uint64_t products = FakeCusparse::instance().products)
+    tell(std::to_string(products) + " products of cuSPARSE", "/calls");
   for (const std::string &each : FakeCupti::instance().violations)
     tell("CUPTI: " + each);
   if (!fake.hasLostContext() && !fake.neverEnds)
@@ -143,6 +150,11 @@ __attribute__((constructor)) void start() {
   MGPU_CUBLASLT_FUNCTIONS(MGPU_SET_LT)
   MGPU_REHEARSAL_SET(cublasLtGetStatusString, tables->products->GetStatusString)
   MGPU_REHEARSAL_SET(cublasLtGetVersion, tables->products->GetVersion)
+  FakeCusparse::reset();
+#define MGPU_SET_SPARSE(name, ...)                                             \
+  MGPU_REHEARSAL_SET(cusparse##name, tables->sparse->name)
+  MGPU_CUSPARSE_FUNCTIONS(MGPU_SET_SPARSE)
+  MGPU_REHEARSAL_SET(cusparseGetErrorString, tables->sparse->GetErrorString)
 #define MGPU_SET_CUPTI(name, ...)                                              \
   MGPU_REHEARSAL_SET(cupti##name, tables->cupti->name)
   MGPU_CUPTI_FUNCTIONS(MGPU_SET_CUPTI)

@@ -67,9 +67,9 @@ std::string programOf(const std::string &text,
   const bool isDynamic = text.find("mgpu_dynamic_shared") != std::string::npos;
   // Threads that never meet need no stacks of their own.
   const bool meets = std::regex_search(
-      text,
-      std::regex("__sync|__shfl|\\bmma[A-Z]|\\bloadTiles|\\bawait|mgpu_dynamic_"
-                 "shared|__shared__"));
+      text, std::regex("__sync|__shfl|\\bmma[A-Z]|\\bloadTiles|\\bloadFewTiles|"
+                       "\\bawait|mgpu_dynamic_"
+                       "shared|__shared__"));
   std::string out = "#include \"CudaShim.h\"\n#include <utility>\n"
                     "#undef __shared__\n#define __shared__\n" +
                     (unitsOfExp() ? offExp(unitsOfExp()) : "") + text +

@@ -99,6 +99,11 @@ Result<void> CudaGraph::checkParameters(const KernelNodeParams &params,
   if (kernel.launch.product)
     for (const MatrixProduct::Matrix &matrix : kernel.launch.product->matrices)
       fits &= matrix.argument < isMap.size();
+  if (const std::optional<SparseProduct> &sparse = kernel.launch.sparse)
+    for (const SparseProduct::Operand *operand :
+         {&sparse->positions, &sparse->index, &sparse->values, &sparse->first,
+          &sparse->second})
+      fits &= operand->argument < isMap.size();
   for (size_t k = 0; fits && k < isMap.size(); ++k)
     fits = isMap[k] ? sizes[k] == tensorMapBytes : sizes[k] <= sizeof(uint64_t);
   if (fits)
@@ -172,6 +177,18 @@ static Result<void> checkBlocks(const KernelNodeParams &params,
   return {};
 }
 
+Result<std::optional<GraphNodeId>>
+CudaGraph::addLibraryCall(const KernelNodeParams &params,
+                          const LoadedKernel &kernel, std::byte *workspace,
+                          const GridPart &part,
+                          std::span<const GraphNodeId> dependencies) {
+  if (kernel.launch.product)
+    return addProduct(params, kernel, workspace, part, dependencies);
+  if (kernel.launch.sparse && part == GridPart::whole(params.grid))
+    return addSparse(params, kernel, dependencies);
+  return std::optional<GraphNodeId>();
+}
+
 Result<GraphNodeId>
 CudaGraph::addLaunch(const KernelNodeParams &params, const LoadedKernel &kernel,
                      std::byte *workspace,
@@ -188,12 +205,10 @@ CudaGraph::addLaunch(const KernelNodeParams &params, const LoadedKernel &kernel,
                             "of it with a kernel that was compiled for whole "
                             "grids: compile it again",
                             params.name));
-  if (kernel.launch.product) {
-    MGPU_TRY_ASSIGN(auto node,
-                    addProduct(params, kernel, workspace, part, dependencies));
-    if (node)
-      return *node;
-  }
+  MGPU_TRY_ASSIGN(
+      auto node, addLibraryCall(params, kernel, workspace, part, dependencies));
+  if (node)
+    return *node;
   LaunchBlocks blocks = kernel.launch.blocksOf(part.count);
   MGPU_TRY(checkBlocks(params, kernel, blocks));
   MGPU_TRY(checkAlignment(params, kernel));

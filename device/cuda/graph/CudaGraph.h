@@ -60,6 +60,11 @@ private:
                                 const LoadedKernel &kernel,
                                 std::byte *workspace,
                                 std::span<const GraphNodeId> dependencies);
+  /// What a library computes in the kernel's place, if one does.
+  Result<std::optional<GraphNodeId>>
+  addLibraryCall(const KernelNodeParams &params, const LoadedKernel &kernel,
+                 std::byte *workspace, const GridPart &part,
+                 std::span<const GraphNodeId> dependencies);
   /// A matrix product by cuBLASLt (ProductNodes.cpp); none where there is no
   /// cuBLASLt, or it has no algorithm, which the user is told: the kernel
   /// itself is launched then.
@@ -67,6 +72,10 @@ private:
   addProduct(const KernelNodeParams &params, const LoadedKernel &kernel,
              std::byte *workspace, const GridPart &part,
              std::span<const GraphNodeId> dependencies);
+  /// The same of a product with a sparse matrix, by cuSPARSE (SparseNodes.cpp).
+  Result<std::optional<GraphNodeId>>
+  addSparse(const KernelNodeParams &params, const LoadedKernel &kernel,
+            std::span<const GraphNodeId> dependencies);
   Result<uint32_t> addMove(const BoxMove &move, const Specs &after);
   Result<void> addNest(const CopyNest &nest, const Specs &after, Specs &made);
   void addRows(const CopyNest &nest, const Specs &after, Specs &made);

@@ -88,6 +88,8 @@ CudaState::~CudaState() {
         communicators->close();
       if (theProducts)
         theProducts->close();
+      if (theSparse)
+        theSparse->close();
       for (std::byte *memory : adopted)
         api->cuMemHostUnregister(memory);
       for (auto &[hash, library] : libraries)
@@ -398,6 +400,33 @@ Result<Products *> CudaState::products() {
     MGPU_TRY_ASSIGN(theProducts, Products::open(std::move(library), where()));
   }
   return theProducts.get();
+}
+
+Result<SparseProducts *> CudaState::sparseProducts() {
+  if (CusparseOpener open = std::exchange(openSparse, nullptr)) {
+    MGPU_TRY(checkAlive());
+    Result<std::shared_ptr<const CusparseApi>> found = open();
+    if (!found && found.error().kind == ErrorKind::Absent) {
+      warnOnce(fmt::format("products that cuSPARSE computes where it is there "
+                           "run in mgpu's own text: {}",
+                           found.error().message));
+      return nullptr;
+    }
+    MGPU_TRY_ASSIGN(auto library, std::move(found));
+    Current current(*this);
+    MGPU_TRY(current.entered);
+    MGPU_TRY_ASSIGN(theSparse,
+                    SparseProducts::open(std::move(library), where()));
+  }
+  return theSparse.get();
+}
+
+Result<std::optional<uint64_t>> CudaState::sparseBytes(const SparseCall &call,
+                                                       std::string_view name) {
+  MGPU_TRY(checkAlive());
+  Current current(*this);
+  MGPU_TRY(current.entered);
+  return theSparse->bufferBytes(call, name);
 }
 
 Result<bool> CudaState::prepareProduct(ProductCall &call,

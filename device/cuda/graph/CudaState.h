@@ -11,6 +11,7 @@
 #include "device/cuda/api/CudaError.h"
 #include "device/cuda/api/CudaOptions.h"
 #include "device/cuda/api/Products.h"
+#include "device/cuda/api/SparseProducts.h"
 #include "device/cuda/cupti/CuptiSession.h"
 #include "device/cuda/nccl/Communicators.h"
 #include "kernels/abi/KernelImage.h"
@@ -101,6 +102,12 @@ public:
   /// does a thing is then loaded before any capture. False where cuBLASLt has
   /// no algorithm for it.
   Result<bool> prepareProduct(ProductCall &call, std::string_view name);
+  /// cuSPARSE, as products().
+  Result<SparseProducts *> sparseProducts();
+  void setSparse(CusparseOpener open) { openSparse = std::move(open); }
+  /// How much memory a call of it needs; nothing where it has no way for it.
+  Result<std::optional<uint64_t>> sparseBytes(const SparseCall &call,
+                                              std::string_view name);
   /// Tells the user, once, by CudaOptions::warn.
   void warnOnce(const std::string &sentence);
   /// Returns once the work of `stream` is done; `what` is for the error. Among
@@ -178,6 +185,8 @@ private:
   std::shared_ptr<const NcclApi> nccl;
   CublasLtOpener openProducts; ///< null: there is none, or it was asked
   std::unique_ptr<Products> theProducts;
+  CusparseOpener openSparse; ///< as openProducts
+  std::unique_ptr<SparseProducts> theSparse;
   std::unique_ptr<CudaLog> log;
   CUdevice device = 0;
   std::string gpuName, whereText;

@@ -70,7 +70,8 @@ paramsOf(const NodeWork &work, CUcontext context, std::vector<void *> &values) {
   CUgraphNodeParams params;
   std::memset(&params, 0, sizeof params);
   if (std::holds_alternative<NcclCall>(work) ||
-      std::holds_alternative<ProductCall>(work))
+      std::holds_alternative<ProductCall>(work) ||
+      std::holds_alternative<SparseCall>(work))
     return std::nullopt;
   if (const auto *copy = std::get_if<CopyLaunch>(&work)) {
     params.type = CU_GRAPH_NODE_TYPE_MEMCPY;
@@ -131,13 +132,21 @@ GraphInstance::addSpec(const NodeSpec &node,
                                                             name);
                        }},
                       dependencies, name);
-  // Relaxed: cuBLASLt may load code, which the other modes forbid.
+  // Relaxed: cuBLASLt and cuSPARSE may load code, which the other modes forbid.
   if (const auto *call = std::get_if<ProductCall>(&node.work))
     return addCapture({"cuBLASLt", CU_STREAM_CAPTURE_MODE_RELAXED,
                        [&](CUstream stream) -> Result<void> {
                          MGPU_TRY_ASSIGN(Products * products,
                                          state->products());
                          return products->issue(*call, call->c, stream, name);
+                       }},
+                      dependencies, name);
+  if (const auto *call = std::get_if<SparseCall>(&node.work))
+    return addCapture({"cuSPARSE", CU_STREAM_CAPTURE_MODE_RELAXED,
+                       [&](CUstream stream) -> Result<void> {
+                         MGPU_TRY_ASSIGN(SparseProducts * products,
+                                         state->sparseProducts());
+                         return products->issue(*call, stream, name);
                        }},
                       dependencies, name);
   Result<CUgraphNode> added = addNode(*params, dependencies, name, early);

@@ -33,6 +33,7 @@ static bool isSame(const NcclCall &a, const NcclCall &b) {
 
 /// Its workspace is another one each time.
 static bool isSame(const ProductCall &, const ProductCall &) { return false; }
+static bool isSame(const SparseCall &, const SparseCall &) { return false; }
 
 static bool isSame(const MarkLaunch &a, const MarkLaunch &b) {
   return a.one == b.one && a.word == b.word;

@@ -7,6 +7,7 @@
 
 #include "device/api/GraphDriver.h"
 #include "device/cuda/api/Products.h"
+#include "device/cuda/api/SparseProducts.h"
 #include "device/cuda/nccl/NcclCall.h"
 
 #include <array>
@@ -46,9 +47,10 @@ struct MarkLaunch {
   uint32_t *word = nullptr;
 };
 
-/// An NcclCall and a ProductCall become the nodes that a capture of them adds.
+/// An NcclCall, a ProductCall and a SparseCall become the nodes that a capture
+/// of them adds.
 using NodeWork = std::variant<EmptyNode, KernelLaunch, CopyLaunch, NcclCall,
-                              MarkLaunch, ProductCall>;
+                              MarkLaunch, ProductCall, SparseCall>;
 
 /// One node of CUDA's. `dependencies` are earlier specs.
 struct NodeSpec {

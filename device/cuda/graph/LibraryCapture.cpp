@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Calls of NCCL and cuBLASLt as nodes of a graph that is otherwise made node by
-// node: a capture begins behind the nodes they wait for, and its frontier is
-// read back.
+// Calls of NCCL, cuBLASLt and cuSPARSE as nodes of a graph that is otherwise
+// made node by node: a capture begins behind the nodes they wait for, and its
+// frontier is read back.
 #include "device/cuda/graph/GraphInstance.h"
 
 #include <algorithm>

@@ -3,6 +3,7 @@
 // Launches of kernels whose text the module has.
 #include "dialect/conversion/gpu/BulkOps.h"
 #include "dialect/conversion/gpu/GpuLaunches.h"
+#include "dialect/conversion/gpu/SparseLibrary.h"
 #include "dialect/mgpu/Diagnostics.h"
 
 #include "mlir/Conversion/ControlFlowToSCF/ControlFlowToSCF.h"
@@ -139,6 +140,7 @@ LogicalResult launch(gpu::AsyncOpInterface op, const DefaultDevice &now,
                 .getResult());
   for (Operation &each : from.without_terminator())
     b.clone(each, map);
+  takeSparse(op, made);
   placeWorkgroupGlobals(made);
   hoistGlobals(made);
   if (failed(answerClusters(op, shape, made)) || failed(expandBulkOps(made)))

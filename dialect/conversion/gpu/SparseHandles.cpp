@@ -15,13 +15,14 @@ using namespace mlir;
 SparseLaunches::SparseLaunches(gpu::AsyncOpInterface op)
     : op(op), b(op), tokens(op.getAsyncDependencies()) {}
 
-void SparseLaunches::add(StringRef name, Value count,
-                         function_ref<void(OpBuilder &b, Value k)> body) {
+gpu::LaunchOp
+SparseLaunches::add(StringRef name, Value count,
+                    function_ref<void(OpBuilder &b, Value k)> body) {
   Location loc = op->getLoc();
   constexpr int64_t most = 128; // threads of a block
   std::optional<int64_t> known = getConstantIntValue(count);
   if (known && *known <= 0)
-    return;
+    return {};
   const int64_t size = known ? std::min(*known, most) : most;
   Value threads = arith::ConstantIndexOp::create(b, loc, size);
   Value blocks = b.createOrFold<arith::CeilDivUIOp>(loc, count, threads);
@@ -46,6 +47,7 @@ void SparseLaunches::add(StringRef name, Value count,
     in.setInsertionPointToStart(guard.thenBlock());
   }
   body(in, k);
+  return launch;
 }
 
 Value SparseLaunches::countOf(const SparseMatrix &matrix) {

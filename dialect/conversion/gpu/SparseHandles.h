@@ -19,9 +19,10 @@ public:
   explicit SparseLaunches(mlir::gpu::AsyncOpInterface op);
 
   mlir::OpBuilder &builder() { return b; }
-  /// A launch with a thread for each of `count`.
-  void add(llvm::StringRef name, mlir::Value count,
-           llvm::function_ref<void(mlir::OpBuilder &b, mlir::Value k)> body);
+  /// A launch with a thread for each of `count`; null where that is none.
+  mlir::gpu::LaunchOp
+  add(llvm::StringRef name, mlir::Value count,
+      llvm::function_ref<void(mlir::OpBuilder &b, mlir::Value k)> body);
   /// How many entries the positions of a matrix say it has, for host code.
   mlir::Value countOf(const SparseMatrix &matrix);
   /// What waits for the operation now waits for the launches.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/conversion/gpu/SparseProducts.h"
 
+#include "dialect/conversion/gpu/SparseLibrary.h"
 #include "dialect/mgpu/Diagnostics.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -83,7 +84,7 @@ LogicalResult compute(gpu::SpMVOp op, SparseHandles &handles,
   if (!type)
     return failure();
   const bool transposed = isTransposed(op.getModeA());
-  launches.add(
+  gpu::LaunchOp launch = launches.add(
       "spmv", transposed ? a->columns : a->rows, [&](OpBuilder &b, Value row) {
         Value total =
             forEntriesOfRow(
@@ -96,6 +97,7 @@ LogicalResult compute(gpu::SpMVOp op, SparseHandles &handles,
                 .front();
         addTo(b, y->values, row, total);
       });
+  offerVector(launch, *a, transposed, *x, *y, type);
   return success();
 }
 
@@ -115,21 +117,23 @@ LogicalResult compute(gpu::SpMMOp op, SparseHandles &handles,
   Location loc = op.getLoc();
   Value count = launches.builder().createOrFold<arith::MulIOp>(
       loc, first ? a->columns : a->rows, c->sizes[1]);
-  launches.add("spmm", count, [&](OpBuilder &b, Value place) {
-    Value row = arith::DivUIOp::create(b, loc, place, c->sizes[1]);
-    Value column = arith::RemUIOp::create(b, loc, place, c->sizes[1]);
-    Value total =
-        forEntriesOfRow(
-            b, *a, first, row, zeroOf(b, loc, type),
-            [&](OpBuilder &in, Value k, Value at, ValueRange carried) {
-              Value from = placeIn(in, *right, second, k, column);
-              Value term = product(in, numberAt(in, a->values, at, type),
-                                   numberAt(in, right->values, from, type));
-              return SmallVector<Value>{sum(in, carried[0], term)};
-            })
-            .front();
-    addTo(b, c->values, place, total);
-  });
+  gpu::LaunchOp launch =
+      launches.add("spmm", count, [&](OpBuilder &b, Value place) {
+        Value row = arith::DivUIOp::create(b, loc, place, c->sizes[1]);
+        Value column = arith::RemUIOp::create(b, loc, place, c->sizes[1]);
+        Value total =
+            forEntriesOfRow(
+                b, *a, first, row, zeroOf(b, loc, type),
+                [&](OpBuilder &in, Value k, Value at, ValueRange carried) {
+                  Value from = placeIn(in, *right, second, k, column);
+                  Value term = product(in, numberAt(in, a->values, at, type),
+                                       numberAt(in, right->values, from, type));
+                  return SmallVector<Value>{sum(in, carried[0], term)};
+                })
+                .front();
+        addTo(b, c->values, place, total);
+      });
+  offerMatrix(launch, *a, first, *right, second, *c, type);
   return success();
 }
 
@@ -164,7 +168,7 @@ LogicalResult compute(gpu::SDDMMOp op, SparseHandles &handles,
   };
   // Rows are those of the memory: columns of CSC.
   const bool byColumns = !c->hasRows;
-  launches.add(
+  gpu::LaunchOp launch = launches.add(
       "sddmm", byColumns ? c->columns : c->rows, [&](OpBuilder &b, Value row) {
         forEntriesOfRow(b, *c, byColumns, row, {},
                         [&](OpBuilder &in, Value column, Value at, ValueRange) {
@@ -173,6 +177,7 @@ LogicalResult compute(gpu::SDDMMOp op, SparseHandles &handles,
                           return SmallVector<Value>();
                         });
       });
+  offerSampled(launch, *c, *left, first, *right, second, type);
   return success();
 }
 

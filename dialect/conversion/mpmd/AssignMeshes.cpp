@@ -79,10 +79,10 @@ LogicalResult inlineNested(func::FuncOp function,
       StringRef other = meshSaidFor(outer, meshes);
       if (own.empty() || other.empty() || own == other)
         continue;
-      InFlightDiagnostic error =
-          op->emitOpError() << "is on mesh '" << own
-                            << "', and stands in work of mesh '" << other
-                            << "'";
+      InFlightDiagnostic error = op->emitOpError()
+                                 << "is on mesh '" << own
+                                 << "', and stands in work of mesh '" << other
+                                 << "'";
       error.attachNote(outer->getLoc()) << "this is that work";
       return WalkResult(std::move(error));
     }

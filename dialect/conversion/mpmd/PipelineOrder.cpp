@@ -132,7 +132,7 @@ private:
   const PipelineSize &size;
   const int64_t mesh;
   int64_t nextForward[2] = {0, 0}, nextBackward[2] = {0, 0};
-  std::vector<PipelineWork> waiting; ///< weights' parts
+  std::vector<PipelineWork> waiting;      ///< weights' parts
   PipelineHalf half = PipelineHalf::None; ///< of what is added
   std::vector<OrderedWork> order;
 };

@@ -55,8 +55,8 @@ PipelineWork::Kind wayOf(PipelineWork::Kind kind) {
                                              : kind;
 }
 
-/// Whether it has neither microbatches nor backward work, so that all of it goes
-/// forward once.
+/// Whether it has neither microbatches nor backward work, so that all of it
+/// goes forward once.
 bool goesForwardOnce(Block &body) {
   return llvm::none_of(body.getOps<mpmd::FragmentOp>(), [](auto op) {
     return op->hasAttr(mpmd::callCounterName) ||

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/conversion/spmd/Layouts.h"
 
-#include "dialect/mgpu/Diagnostics.h"
-
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -38,22 +36,6 @@ FailureOr<SmallVector<int64_t>> meshOf(func::FuncOp function) {
                 "layout constraints there must be one mesh, of all";
     mesh.assign(layout.getMesh().begin(), layout.getMesh().end());
   }
-  std::map<int64_t, spmd::LayoutConstraintOp> asked; // by group
-  auto differs = function.walk([&](spmd::SameLayoutOp op) {
-    auto own = op.getTensor().getDefiningOp<spmd::LayoutConstraintOp>();
-    if (!own)
-      return WalkResult::advance();
-    spmd::LayoutConstraintOp &first = asked[op.getGroup()];
-    if (!first)
-      first = own;
-    if (first.getLayout() == own.getLayout())
-      return WalkResult::advance();
-    op.emitError() << "is of group " << op.getGroup()
-                   << ", of which another value asks for another layout";
-    return WalkResult::interrupt();
-  });
-  if (differs.wasInterrupted())
-    return failure();
   return mesh;
 }
 
@@ -97,10 +79,17 @@ spmd::LayoutAttr Layouts::of(Value value) const {
   return layoutOfCuts(value.getContext(), mesh, whole);
 }
 
-/// Values of groups that share one are of one group.
+/// Values of groups that share one are of one group. A value that asks for
+/// another layout than one before it in the group keeps what it asks for.
 void Layouts::takeGroups(func::FuncOp function) {
   std::map<int64_t, Value> leaders;
+  std::map<int64_t, spmd::LayoutAttr> asked;
   function.walk([&](spmd::SameLayoutOp op) {
+    if (auto own = op.getTensor().getDefiningOp<spmd::LayoutConstraintOp>();
+        own &&
+        asked.try_emplace(op.getGroup(), own.getLayout()).first->second !=
+            own.getLayout())
+      return;
     Value old = key(op.getTensor());
     Value leader = key(leaders.try_emplace(op.getGroup(), old).first->second);
     for (auto &[value, known] : groups)
@@ -367,6 +356,15 @@ SmallVector<Cut> Layouts::cutsOf(const FactorRule &rule) const {
   return best;
 }
 
+/// Whether an axis of dimension `dim` cuts another dimension too.
+static bool hasOthersAxis(ArrayRef<Cut> cuts, unsigned dim) {
+  for (unsigned other = 0; other < cuts.size(); ++other)
+    for (int64_t axis : cuts[other].axes)
+      if (other != dim && llvm::is_contained(cuts[dim].axes, axis))
+        return true;
+  return false;
+}
+
 /// Whether that changed the layout of the tensor: it is cut further, where the
 /// program leaves that open. Halos are made where they are read.
 bool Layouts::refine(const FactorTensor &tensor, const FactorRule &rule,
@@ -380,6 +378,9 @@ bool Layouts::refine(const FactorTensor &tensor, const FactorRule &rule,
         before[dim].axes == after[dim].axes)
       after[dim] = before[dim];
   }
+  for (unsigned dim = 0; dim < before.size(); ++dim)
+    if (after[dim] != before[dim] && hasOthersAxis(after, dim))
+      after[dim] = before[dim];
   if (before == after)
     return false;
   for (auto [had, has] : llvm::zip(before, after))

@@ -96,7 +96,7 @@ private:
 
 /// The mesh of the layouts that `function` asks for in its arguments, its
 /// results and its layout constraints; empty where there are none. Fails where
-/// two differ, or values of one group ask for different ones.
+/// two differ.
 mlir::FailureOr<llvm::SmallVector<int64_t>> meshOf(mlir::func::FuncOp function);
 
 } // namespace mgpu::conversion

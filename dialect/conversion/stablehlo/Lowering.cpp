@@ -4,6 +4,7 @@
 #include "dialect/conversion/stablehlo/Lowering.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/SetVector.h"
 
 namespace mgpu::conversion {
 
@@ -40,8 +41,40 @@ bool isOfStablehlo(Operation *op) {
                             op->getName().getDialectNamespace());
 }
 
+static bool isElementwise(Operation *op) {
+  return !findFamily(op->getName()) && findScalarBuilder(op->getName());
+}
+
+/// Whether `op` is computed with its one user, so that both are one loop from
+/// the beginning: to fuse a long chain later would copy its start for each op.
+static bool isLeftToUser(Operation *op) {
+  if (!isElementwise(op) || !op->getResult(0).hasOneUse() ||
+      cast<ShapedType>(op->getResult(0).getType()).getRank() == 0)
+    return false;
+  Operation *user = *op->user_begin();
+  return user->getBlock() == op->getBlock() && isElementwise(user);
+}
+
+/// An operation and those that are left to it, users first; and what they read.
+namespace {
+struct ElementTree {
+  explicit ElementTree(Operation *root) : ops{root} {
+    for (size_t k = 0; k < ops.size(); ++k)
+      for (Value operand : ops[k]->getOperands()) {
+        Operation *made = operand.getDefiningOp();
+        if (made && isLeftToUser(made))
+          ops.push_back(made);
+        else
+          read.insert(operand);
+      }
+  }
+
+  SmallVector<Operation *> ops;
+  llvm::SetVector<Value> read;
+};
+} // namespace
+
 LogicalResult Lowering::lowerElementwise(Operation *op) {
-  ScalarBuilder build = findScalarBuilder(op->getName());
   auto isKnown = [&](Value value) {
     return isHostInteger(value) && number(value);
   };
@@ -49,14 +82,29 @@ LogicalResult Lowering::lowerElementwise(Operation *op) {
       llvm::all_of(op->getOperands(), isKnown)) {
     SmallVector<Value> in = llvm::map_to_vector(
         op->getOperands(), [&](Value value) { return number(value); });
-    setNumber(op->getResult(0), applied(build, {b, op, in}));
+    setNumber(op->getResult(0),
+              applied(findScalarBuilder(op->getName()), {b, op, in}));
     return success();
   }
+  if (isLeftToUser(op))
+    return success();
+  const ElementTree tree(op);
+  SmallVector<Value> inputs = all(tree.read.getArrayRef());
   set(op->getResult(0),
-      elementwise(signlessTensor(op->getResult(0)), all(op->getOperands()),
-                  [&](ImplicitLocOpBuilder &body, ValueRange in) {
-                    return SmallVector<Value>{
-                        applied(build, {body, op, llvm::to_vector(in)})};
+      elementwise(signlessTensor(op->getResult(0)), inputs,
+                  [&](ImplicitLocOpBuilder &body, ValueRange elements) {
+                    DenseMap<Value, Value> made;
+                    for (auto [value, element] : llvm::zip(tree.read, elements))
+                      made[value] = element;
+                    for (Operation *inner : llvm::reverse(tree.ops)) {
+                      SmallVector<Value> in = llvm::map_to_vector(
+                          inner->getOperands(),
+                          [&](Value value) { return made.lookup(value); });
+                      made[inner->getResult(0)] =
+                          applied(findScalarBuilder(inner->getName()),
+                                  {body, inner, in});
+                    }
+                    return SmallVector<Value>{made.lookup(op->getResult(0))};
                   }));
   return success();
 }

@@ -20,7 +20,7 @@ static JobSet bestSet(const Certificate &claims, const Problem &problem,
   return strongestSet(std::move(jobs));
 }
 
-Certificate makespanBound(const Problem &problem) {
+Certificate makespanBound(const Problem &problem, bool byMemory) {
   Certificate certificate;
   certificate.heads = streamHeads(problem, Direction::Forward);
   certificate.tails = streamHeads(problem, Direction::Backward);
@@ -37,7 +37,7 @@ Certificate makespanBound(const Problem &problem) {
       certificate.boundUs = set.boundUs;
       certificate.argument = SetArgument{r, set.head, set.tail};
     }
-  for (uint32_t d = 0; d < problem.devices.size(); ++d)
+  for (uint32_t d = 0; byMemory && d < problem.devices.size(); ++d)
     if (const auto best = memoryTime(certificate, problem, d);
         best && best->first > certificate.boundUs) {
       certificate.boundUs = best->first;

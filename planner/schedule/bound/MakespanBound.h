@@ -11,9 +11,10 @@ namespace mgpu::planner {
 /// head + duration + tail over nodes, and of a + work(S) + b over the sets S on
 /// one resource whose heads are at least a and whose tails are at least b (of a
 /// unit stream: Jackson's preemptive schedule; Carlier 1982), and likewise over
-/// sets of buffers in the memory of one device, where that has a limit; heads
-/// and tails are streamHeads(). check() verifies it.
-Certificate makespanBound(const Problem &problem);
+/// sets of buffers in the memory of one device, where that has a limit and
+/// `byMemory` allows it; heads and tails are streamHeads(). check() verifies
+/// it.
+Certificate makespanBound(const Problem &problem, bool byMemory = true);
 
 /// What kind of argument proves the bound.
 BoundArgument argumentOf(const Certificate &certificate);

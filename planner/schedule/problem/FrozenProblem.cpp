@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/schedule/problem/FrozenProblem.h"
 
+#include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
 
@@ -66,6 +67,35 @@ Result<Problem> frozenProblem(const Dag &dag, const FrozenOptions &options) {
     description.users.push_back({i, i});
   }
   return Problem::create(std::move(description));
+}
+
+bool hasOwnOutputs(const Dag &dag) {
+  constexpr uint32_t none = UINT32_MAX;
+  std::vector<uint32_t> writer(dag.buffers.size(), none),
+      output(dag.nodes.size(), none);
+  for (uint32_t i = 0; i < dag.nodes.size(); ++i) {
+    const DagNode &node = dag.nodes[i];
+    for (const BufferUse &use : node.uses)
+      if (const uint32_t buffer = use.buffer.value; use.writes) {
+        if ((output[i] != none && output[i] != buffer) ||
+            (writer[buffer] != none && writer[buffer] != i))
+          return false;
+        output[i] = buffer;
+        writer[buffer] = i;
+      }
+    if (node.outBytes > 0 &&
+        (output[i] == none || dag.buffers[output[i]].sizeBytes < node.outBytes))
+      return false;
+  }
+  for (const DepEdge &edge : dag.edges) {
+    const auto &uses = dag.node(edge.to).uses;
+    if (dag.node(edge.from).outBytes > 0 &&
+        std::none_of(uses.begin(), uses.end(), [&](const BufferUse &use) {
+          return use.buffer.value == output[edge.from.value];
+        }))
+      return false;
+  }
+  return true;
 }
 
 double workOf(const Problem &problem, FrozenResource resource) {

@@ -28,6 +28,11 @@ struct FrozenOptions {
 Result<Problem> frozenProblem(const Dag &dag,
                               const FrozenOptions &options = {});
 
+/// Whether arenas hold at least what the frozen model counts, so that its
+/// memory proves something of them: each output is one buffer that no other
+/// node writes, and what follows a node reads it.
+bool hasOwnOutputs(const Dag &dag);
+
 /// Whether a node of a frozen problem is a collective.
 inline bool isCollective(const Problem &problem, uint32_t node) {
   return problem.uses[node].front().resource ==

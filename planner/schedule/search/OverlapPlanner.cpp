@@ -98,7 +98,7 @@ static Result<OverlapOutcome> planInOrder(const Dag &dag, Problem problem,
       OverlapOutcome outcome,
       finish(dag, problem, schedule, makePlan(problem, schedule, dag), proof));
   const double firstSeconds = budget.elapsed();
-  Certificate certificate = makespanBound(problem);
+  Certificate certificate = makespanBound(problem, hasOwnOutputs(dag));
   MGPU_TRY(check(certificate, problem));
   complete(outcome, std::move(problem), std::move(certificate), firstSeconds);
   return outcome;
@@ -146,7 +146,7 @@ Result<OverlapOutcome> planOverlap(const Dag &dag, const FrozenOptions &options,
   if (!found)
     return fail(doesNotFit(dag, searched, search.lowestSequence()));
   const double firstSeconds = budget.elapsed();
-  Certificate certificate = makespanBound(problem);
+  Certificate certificate = makespanBound(problem, hasOwnOutputs(dag));
   MGPU_TRY(check(certificate, problem));
   search.improve(certificate, budget);
   if (fault)

@@ -1,5 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // RUN: mgpu-opt %s --convert-gpu-sparse-to-launches | FileCheck %s
+// RUN: mgpu-opt %s --convert-gpu-sparse-to-launches --convert-gpu-launch-to-mgpu | FileCheck %s --check-prefix=LIBRARY
+
+// A library is told what the launch computes, and of which memory: kind, which factors are
+// transposed, rows, columns, entries, breadth.
+// LIBRARY: mgpu.launch %{{.*}} args(%[[P:.*]], %[[I:.*]], %[[V:.*]], %[[X:.*]], %[[Y:.*]] : memref<3xindex>, memref<2xindex>, memref<2xf32>, memref<2xf32>, memref<2xf32>)
+// LIBRARY-NOT: extract_aligned_pointer_as_index
+// LIBRARY: mgpu.sparse = array<i64: 0, 0, 0, 2, 2, 2, 1>
 
 // Handles go, tokens stay: what makes no launch hands on the tokens it waits for.
 // CHECK-LABEL: func.func @main

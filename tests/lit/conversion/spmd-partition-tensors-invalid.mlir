@@ -21,17 +21,6 @@ func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
 
 // -----
 
-func.func @main(%x: tensor<8xf32>, %y: tensor<8xf32>) -> tensor<8xf32> {
-  %a = spmd.layout_constraint %x, <mesh = [2], split = [[0]]> : tensor<8xf32>
-  %b = spmd.layout_constraint %y, <mesh = [2], split = [[]]> : tensor<8xf32>
-  spmd.same_layout %a group = 7 : tensor<8xf32>
-  // expected-error @below {{is of group 7, of which another value asks for another layout}}
-  spmd.same_layout %b group = 7 : tensor<8xf32>
-  return %a : tensor<8xf32>
-}
-
-// -----
-
 // expected-error @below {{has layouts on two meshes, or on some of the devices; with layout constraints there must be one mesh, of all}}
 func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
   %a = spmd.layout_constraint %x, <mesh = [2], split = [[0]]> : tensor<8xf32>

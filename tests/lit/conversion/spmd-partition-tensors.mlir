@@ -163,3 +163,31 @@ func.func @main(%x: tensor<8xf32>, %f: tensor<3xf32>) -> tensor<6xf32> {
   %y = linalg.conv_1d ins(%a, %f : tensor<8xf32>, tensor<3xf32>) outs(%zero : tensor<6xf32>) -> tensor<6xf32>
   return %y : tensor<6xf32>
 }
+
+// -----
+
+// %b asks for another layout than its group has, and keeps that; %c has that of %a.
+// CHECK-LABEL: func.func @main
+// CHECK-SAME: -> (tensor<8xf32> {spmd.layout = #spmd.layout<mesh = [2], split = {{\[\[}}]]>}, tensor<8xf32> {spmd.layout = #spmd.layout<mesh = [2], split = {{\[\[}}0]]>})
+func.func @main(%x: tensor<8xf32>, %y: tensor<8xf32>, %z: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
+  %a = spmd.layout_constraint %x, <mesh = [2], split = [[0]]> : tensor<8xf32>
+  %b = spmd.layout_constraint %y, <mesh = [2], split = [[]]> : tensor<8xf32>
+  %c = math.tanh %z : tensor<8xf32>
+  spmd.same_layout %a group = 7 : tensor<8xf32>
+  spmd.same_layout %b group = 7 : tensor<8xf32>
+  spmd.same_layout %c group = 7 : tensor<8xf32>
+  return %b, %c : tensor<8xf32>, tensor<8xf32>
+}
+
+// -----
+
+// An axis that the closed rows of %b have is not taken for its open columns.
+// CHECK-LABEL: func.func @main
+// CHECK-SAME: -> (tensor<8x8xf32> {spmd.layout = #spmd.layout<mesh = [2], split = {{\[\[}}0], []]>})
+func.func @main(%x: tensor<8x8xf32>, %y: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  %a = spmd.layout_constraint %x, <mesh = [2], split = [[], [0]]> : tensor<8x8xf32>
+  %b = spmd.layout_constraint %y, <mesh = [2], split = [[0], []]> open [1] : tensor<8x8xf32>
+  %c = arith.addf %a, %b : tensor<8x8xf32>
+  %d = spmd.layout_constraint %c, <mesh = [2], split = [[0], []]> open [1] : tensor<8x8xf32>
+  return %d : tensor<8x8xf32>
+}

@@ -39,7 +39,7 @@ func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
 #parts = #spmd.layout<mesh = [2], split = [[0]], offsets = [[0, 3, 8]]>
 // CHECK: func.func @main(%[[X:.*]]: tensor<8xf32>)
 // CHECK: %[[DEVICE:.*]] = spmd.device_index
-// CHECK: %[[IS:.*]] = arith.cmpi eq, %[[DEVICE]]
+// CHECK: %[[IS:.*]] = arith.cmpi uge, %[[DEVICE]]
 // CHECK: %[[SIZE:.*]] = arith.select %[[IS]], %c5{{.*}}, %c3
 // CHECK: %[[OWN:.*]] = tensor.empty(%[[SIZE]]) : tensor<?xf32>
 // CHECK: spmd.distribute <mesh = [2], split = {{\[\[}}0]], offsets = {{\[\[}}0, 3, 8]]> ins(%[[X]] : tensor<8xf32>) outs(%[[OWN]] : tensor<?xf32>)

@@ -132,6 +132,8 @@ func.func private @step(%a: tensor<12x16xf32>, %r: !rows) -> (tensor<12x16xf32>,
 // CHECK-SAME: set = #mpmd.meshes_with_origins<>
 // CHECK-SAME: user = #mpmd.user_origin<"f"(2)>
 // CHECK-SAME: with = #mpmd.mesh_with_origins<"left"["a", "b"]>
+// CHECK-SAME: work = [#mpmd.work<weights, microbatch = 3, stage = 0>, #mpmd.work<backward, microbatch = 3, stage = 1, half = 2>]
 func.func private @attributes() attributes {
   mesh = #mpmd.named_mesh<"left" : <["x"=2]>>, origin = #mpmd.origin<"why">, reduction = #mpmd.reduction<or>,
-  set = #mpmd.meshes_with_origins<>, user = #mpmd.user_origin<"f"(2)>, with = #mpmd.mesh_with_origins<"left"["a","b"]>}
+  set = #mpmd.meshes_with_origins<>, user = #mpmd.user_origin<"f"(2)>, with = #mpmd.mesh_with_origins<"left"["a","b"]>,
+  work = [#mpmd.work<weights, microbatch = 3, stage = 0>, #mpmd.work<backward, microbatch = 3, stage = 1, half = 2>]}

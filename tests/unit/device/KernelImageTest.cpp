@@ -65,7 +65,12 @@ TEST(KernelImage, RoundTrip) {
   KernelImage small;
   small.entry = "k";
   small.blob = "x";
-  for (const KernelImage &kernel : {example(), small}) {
+  KernelImage sparse = small;
+  sparse.sparse.emplace();
+  sparse.sparse->kind = SparseProduct::Sampled;
+  sparse.sparse->entries = 7;
+  sparse.sparse->second = {3, 64};
+  for (const KernelImage &kernel : {example(), small, sparse}) {
     auto back = decodeImage("k", encodeImage(kernel));
     ASSERT_TRUE(back) << back.error().message;
     EXPECT_EQ(*back, kernel);

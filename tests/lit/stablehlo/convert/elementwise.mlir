@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // RUN: mgpu-opt %s --convert-stablehlo-to-linalg | FileCheck %s
+// RUN: mgpu-opt %s --convert-stablehlo-to-linalg=entry=chain | FileCheck %s --check-prefix=CHAIN
 
 // Unsigned integers lose their sign, and their operations are the unsigned ones.
 // CHECK-LABEL: func.func @main(
@@ -29,4 +30,24 @@ func.func @main(%x: tensor<4xui8>, %y: tensor<4xui8>, %z: tensor<4xf32>)
   // CHECK: arith.cmpi sge
   %4 = stablehlo.compare GE, %z, %z, TOTALORDER : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xi1>
   return %0, %1, %2, %3, %4 : tensor<4xui8>, tensor<4xui8>, tensor<4xi32>, tensor<4xi1>, tensor<4xi1>
+}
+
+// What one operation alone uses is computed with it.
+// CHAIN-LABEL: func.func @chain
+func.func @chain(%x: tensor<4xf32>, %y: tensor<4xf32>, %p: tensor<i1>) -> (tensor<4xf32>, tensor<4xf32>) {
+  // CHAIN: linalg.generic {{.*}} ins(%{{.*}}, %{{.*}} : tensor<4xf32>, tensor<4xf32>)
+  // CHAIN: math.exp
+  // CHAIN-NEXT: arith.addf
+  %0 = stablehlo.exponential %x : tensor<4xf32>
+  %1 = stablehlo.add %0, %y : tensor<4xf32>
+  // The sum has two uses, so it is kept.
+  // CHAIN: linalg.generic
+  // CHAIN: arith.mulf
+  // CHAIN-NEXT: arith.subf
+  // CHAIN-NEXT: arith.select
+  // CHAIN-NOT: linalg.generic
+  %2 = stablehlo.multiply %y, %y : tensor<4xf32>
+  %3 = stablehlo.subtract %2, %1 : tensor<4xf32>
+  %4 = stablehlo.select %p, %3, %1 : tensor<i1>, tensor<4xf32>
+  return %1, %4 : tensor<4xf32>, tensor<4xf32>
 }

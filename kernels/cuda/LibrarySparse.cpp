@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "kernels/cuda/LibrarySparse.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+using namespace mlir;
+
+namespace mgpu::kernels {
+
+static std::optional<ElementType> numberType(Type type) {
+  if (type.isF16())
+    return ElementType::F16;
+  if (type.isBF16())
+    return ElementType::BF16;
+  if (type.isF32())
+    return ElementType::F32;
+  if (type.isF64())
+    return ElementType::F64;
+  return std::nullopt;
+}
+
+static std::optional<ElementType> indexType(Type type) {
+  if (type.isIndex())
+    return ElementType::Index;
+  if (type.isInteger(32))
+    return ElementType::I32;
+  if (type.isInteger(64))
+    return ElementType::I64;
+  return std::nullopt;
+}
+
+std::optional<SparseProduct> librarySparse(ModuleOp kernel) {
+  auto entry = kernel.lookupSymbol<func::FuncOp>("entry");
+  if (!entry)
+    return std::nullopt;
+  auto figures = entry->getAttrOfType<DenseI64ArrayAttr>("mgpu.sparse"),
+       operands =
+           entry->getAttrOfType<DenseI64ArrayAttr>("mgpu.sparse_operands");
+  if (!figures || figures.size() != 7 || !operands || operands.size() != 5)
+    return std::nullopt;
+  SparseProduct product;
+  product.kind = uint32_t(figures[0]);
+  product.isFirstTurned = figures[1] != 0;
+  product.isSecondTurned = figures[2] != 0;
+  product.rows = uint64_t(figures[3]);
+  product.columns = uint64_t(figures[4]);
+  product.entries = uint64_t(figures[5]);
+  product.breadth = uint64_t(figures[6]);
+  SparseProduct::Operand *into[] = {&product.positions, &product.index,
+                                    &product.values, &product.first,
+                                    &product.second};
+  Type elements[5];
+  for (size_t k = 0; k < 5; ++k) {
+    if (uint64_t(operands[k]) >= entry.getNumArguments())
+      return std::nullopt;
+    auto type =
+        dyn_cast<MemRefType>(entry.getArgumentTypes()[size_t(operands[k])]);
+    SmallVector<int64_t> strides;
+    int64_t offset = 0;
+    if (!type || failed(type.getStridesAndOffset(strides, offset)) ||
+        ShapedType::isDynamic(offset))
+      return std::nullopt;
+    *into[k] = {uint32_t(operands[k]), uint64_t(offset)};
+    elements[k] = type.getElementType();
+  }
+  const auto indices = indexType(elements[0]);
+  const auto factors = numberType(elements[2]), sums = numberType(elements[4]);
+  if (!indices || elements[1] != elements[0] || !factors || !sums ||
+      elements[3] != elements[2])
+    return std::nullopt;
+  const bool isWidened = product.kind != SparseProduct::Sampled &&
+                         sizeBytes(*factors) == 2 && *sums == ElementType::F32;
+  if (*sums != *factors && !isWidened)
+    return std::nullopt;
+  product.indices = *indices;
+  product.factors = *factors;
+  product.sums = *sums;
+  return product;
+}
+
+} // namespace mgpu::kernels
