@@ -13,7 +13,7 @@
 extern "C" {
 #endif
 
-#define MGPU_MPI_PLUGIN_VERSION 3
+#define MGPU_MPI_PLUGIN_VERSION 4
 #define MGPU_MPI_MOST_BYTES ((size_t)1 << 30) /* of one message */
 
 /* One call at a time, from any thread. Requests are freed by test(). */
