@@ -91,7 +91,7 @@ struct ParsedProgram {
   std::vector<MeshDevices> meshes = {};
   /// For the schedule "auto": the named ones that the program can take.
   std::vector<std::string> schedules = {};
-  /// Of a program with a shard.grid, as it was given; the text is that of the
+  /// What a program with a shard.grid says, as it was given; the text is of the
   /// program as `splits` changed it.
   Shardings shardings = {};
 };

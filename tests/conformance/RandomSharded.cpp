@@ -406,9 +406,9 @@ void ShardedWriter::addCollective() {
     return;
   std::vector<std::string> values(size_t(grid[axis]), "%" + a.name);
   std::vector<std::string> types(size_t(grid[axis]), type(a));
-  one += fmt::format("  %{} = tensor.concat dim({}) {} : ({}) -> {}\n", name,
-                     dim, fmt::join(values, ", "), fmt::join(types, ", "),
-                     type(shape));
+  one +=
+      fmt::format("  %{} = tensor.concat dim({}) {} : ({}) -> {}\n", name, dim,
+                  fmt::join(values, ", "), fmt::join(types, ", "), type(shape));
   many += fmt::format("  %{} = shard.all_gather %{} on @grid grid_axes = [{}] "
                       "gather_axis = {} : {} -> {}\n",
                       name, a.name, axis, dim, type(a), type(shape));
@@ -433,8 +433,8 @@ void ShardedWriter::addDeviceNumber() {
   line("%{0}c = arith.index_cast %{0}i : index to i32", name);
   line("%{0}t = tensor.splat %{0}c : {1}", name, type(a));
   line("%{0}s = arith.addi %{1}, %{0}t : {2}", name, a.name, type(a));
-  one += fmt::format("  %{0} = tensor.cast %{0}s : {1} to {1}\n", name,
-                     type(a));
+  one +=
+      fmt::format("  %{0} = tensor.cast %{0}s : {1} to {1}\n", name, type(a));
   many += fmt::format("  %{0} = shard.all_reduce %{0}s on @grid grid_axes = "
                       "[{1}] reduction = max : {2} -> {2}\n",
                       name, fmt::join(axes, ", "), type(a));
@@ -518,14 +518,14 @@ RandomSpmd ShardedWriter::write() {
     keep({name, {spmdSide, spmdSide}, 3});
   using Add = void (ShardedWriter::*)();
   static const Add adds[] = {
-      &ShardedWriter::addBinary,    &ShardedWriter::addMatmul,
-      &ShardedWriter::addEinsum,    &ShardedWriter::addReduce,
-      &ShardedWriter::addBroadcast, &ShardedWriter::addTranspose,
-      &ShardedWriter::addReshape,   &ShardedWriter::addSlice,
-      &ShardedWriter::addInsert,    &ShardedWriter::addPad,
-      &ShardedWriter::addConcat,    &ShardedWriter::addIndex,
-      &ShardedWriter::addLoop,      &ShardedWriter::addBranch,
-      &ShardedWriter::addStencil,   &ShardedWriter::addConvolution,
+      &ShardedWriter::addBinary,     &ShardedWriter::addMatmul,
+      &ShardedWriter::addEinsum,     &ShardedWriter::addReduce,
+      &ShardedWriter::addBroadcast,  &ShardedWriter::addTranspose,
+      &ShardedWriter::addReshape,    &ShardedWriter::addSlice,
+      &ShardedWriter::addInsert,     &ShardedWriter::addPad,
+      &ShardedWriter::addConcat,     &ShardedWriter::addIndex,
+      &ShardedWriter::addLoop,       &ShardedWriter::addBranch,
+      &ShardedWriter::addStencil,    &ShardedWriter::addConvolution,
       &ShardedWriter::addCollective, &ShardedWriter::addDeviceNumber};
   for (size_t k = 0; k < 10; ++k)
     (this->*adds[random.below(std::size(adds))])();

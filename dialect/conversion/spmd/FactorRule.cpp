@@ -60,7 +60,7 @@ static SmallVector<std::pair<unsigned, int64_t>> termsOf(AffineExpr index) {
   return terms;
 }
 
-/// Of an index of several loops, as `oh + kh` of a convolution, the longest
+/// In an index of several loops, as `oh + kh` of a convolution, the longest
 /// loop can be cut, and a part of it reads some elements more. Other loops of
 /// it are `uncut`.
 static std::optional<std::pair<unsigned, Window>>
