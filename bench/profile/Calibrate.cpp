@@ -269,7 +269,8 @@ Result<double> Calibration::slowestSendUs(uint64_t bytes, bool isFar) {
   return slowest;
 }
 
-/// Of processes: the links within a machine and between machines.
+/// Measures, for several processes, the links within a machine and between
+/// machines.
 Result<void> Calibration::measureLinks(Topology &out) {
   const uint64_t bytes = input.largestBytes;
   MGPU_TRY_ASSIGN(const double start, slowestSendUs(smallestBytes, false));

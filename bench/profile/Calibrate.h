@@ -44,8 +44,8 @@ struct CalibrationInput {
   /// Time for each figure; at least three replays are made.
   double secondsPerFigure = 0.3;
   std::function<void(const std::string &)> progress = nullptr; ///< may be null
-  /// Set if several ranks calibrate together, each with devices of its own. Of
-  /// GPUs each has one, and Driver::join() was called for all of
+  /// Set if several ranks calibrate together, each with devices of its own. A
+  /// rank has one GPU, and Driver::join() was called for all of
   /// calibratedRanks().
   LargestOfAll largest = nullptr;
   /// The machine of each device, where there are several; empty: one.
