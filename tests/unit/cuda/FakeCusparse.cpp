@@ -12,19 +12,22 @@ namespace mgpu::fake {
 
 using namespace device;
 
-/// Never destroyed: what ran is asked for when the process ends.
-static std::unique_ptr<FakeCusparse> &theCusparse =
-    *new std::unique_ptr<FakeCusparse>;
+/// Never destroyed: what ran is asked for when the process ends. Made at the
+/// first call, as a library may begin with one.
+static std::unique_ptr<FakeCusparse> &theCusparse() {
+  static auto *the = new std::unique_ptr<FakeCusparse>;
+  return *the;
+}
 
 FakeCusparse &FakeCusparse::reset() {
-  theCusparse = std::make_unique<FakeCusparse>();
-  return *theCusparse;
+  theCusparse() = std::make_unique<FakeCusparse>();
+  return *theCusparse();
 }
 
 FakeCusparse &FakeCusparse::instance() {
-  if (!theCusparse)
+  if (!theCusparse())
     reset();
-  return *theCusparse;
+  return *theCusparse();
 }
 
 std::vector<std::string> FakeCusparse::leaks() const {
