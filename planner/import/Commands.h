@@ -96,6 +96,7 @@ private:
   HostScope &host;
   Recorder &recorder;
   KernelTable kernels;
+  KnownMeetings knownMeetings;
   struct Turns {
     BufferId buffer;
     int64_t half = 0;         ///< of the last launch

@@ -33,8 +33,9 @@ constexpr size_t maxBoxesPerRoot = 12;
 class Summariser {
 public:
   Summariser(Region &body, Dim3 grid, Dim3 block,
-             llvm::function_ref<HostValue(Value)> valueOf)
-      : body(body), threads(double(grid.volume()) * double(block.volume())),
+             llvm::function_ref<HostValue(Value)> valueOf, KnownMeetings &known)
+      : body(body), known(known),
+        threads(double(grid.volume()) * double(block.volume())),
         affine(body, grid, block, valueOf), valueOf(valueOf),
         views(body, affine, valueOf) {}
 
@@ -45,7 +46,7 @@ public:
             .wasInterrupted())
       for (KernelAccess &access : summary.accesses)
         access.blockSteps = {};
-    summary.races = findLaunchRaces(body, views, affine);
+    summary.races = findLaunchRaces(body, views, affine, known);
     return std::move(summary);
   }
 
@@ -88,6 +89,7 @@ private:
                        unsigned axis, const AffineEvaluator &affine);
 
   Region &body;
+  KnownMeetings &known;
   double threads;
   AffineEvaluator affine;
   llvm::function_ref<HostValue(Value)> valueOf;
@@ -603,8 +605,9 @@ void Summariser::record(KernelAccess access) {
 } // namespace
 
 KernelSummary summariseKernel(Region &body, Dim3 grid, Dim3 block,
-                              llvm::function_ref<HostValue(Value)> valueOf) {
-  return Summariser(body, grid, block, valueOf).run();
+                              llvm::function_ref<HostValue(Value)> valueOf,
+                              KnownMeetings &known) {
+  return Summariser(body, grid, block, valueOf, known).run();
 }
 
 } // namespace mgpu::planner

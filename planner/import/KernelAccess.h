@@ -50,10 +50,11 @@ struct KernelSummary {
 };
 
 /// `valueOf` gives what a value defined outside `body` is (a View for
-/// the captured memrefs, an attribute for scalars).
+/// the captured memrefs, an attribute for scalars). `known` is of the program.
 KernelSummary
 summariseKernel(mlir::Region &body, Dim3 grid, Dim3 block,
-                llvm::function_ref<HostValue(mlir::Value)> valueOf);
+                llvm::function_ref<HostValue(mlir::Value)> valueOf,
+                KnownMeetings &known);
 
 } // namespace mgpu::planner
 

@@ -158,9 +158,10 @@ Result<void> Commands::issue(ir::LaunchOp op) {
   MGPU_TRY(parametersMade);
   if (failed(outlined))
     return fail(ErrorKind::Invalid, "the kernel was refused");
-  KernelSummary summary =
-      isSource ? summariseSource(op, valueOfOuter)
-               : summariseKernel(op.getBody(), grid, block, valueOfOuter);
+  KernelSummary summary = isSource
+                              ? summariseSource(op, valueOfOuter)
+                              : summariseKernel(op.getBody(), grid, block,
+                                                valueOfOuter, knownMeetings);
   if (!clusterOf(op).empty()) // no part of the grid is whole clusters
     for (KernelAccess &access : summary.accesses)
       access.blockSteps = {};

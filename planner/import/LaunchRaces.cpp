@@ -2,9 +2,9 @@
 #include "planner/import/LaunchRaces.h"
 
 #include "planner/import/AccessSet.h"
-#include "planner/import/IdsOf.h"
 
 #include <fmt/format.h>
+#include <utility>
 
 namespace mgpu::planner {
 
@@ -14,6 +14,8 @@ namespace {
 
 // Each question takes its time.
 constexpr size_t mostPairs = 64;
+// More answers are not kept.
+constexpr size_t mostKnown = 1 << 14;
 
 /// An access that every thread makes which the conditions around it let
 /// through.
@@ -95,27 +97,39 @@ bool areDistinct(const AffineForm &address, Ids ids,
   return ids.none();
 }
 
-/// Two threads, by their ids, and the element at which they meet.
-struct Threads {
-  std::array<int64_t, Ids().size()> first{}, second{};
-  int64_t address = 0;
-};
-
 /// Whether two threads of a launch make the accesses at one element.
 class Question {
 public:
   Question(const ThreadAccess &a, const ThreadAccess &b, Ids ids,
-           const AffineEvaluator &affine)
-      : firstIds(countersOf(ids)),
+           const AffineEvaluator &affine, KnownMeetings &known)
+      : known(known), ids(ids), firstIds(countersOf(ids)),
         first(touchedSet(a.set, a.writes(), affine, firstIds)),
         second(touchedSet(b.set, b.writes(), affine, firstIds)),
-        meeting(first, second) {}
-
-  bool isSmall() const { return meeting.isSmall(); }
+        base(std::exchange(first.constant, 0)) {
+    second.constant -= base;
+  }
 
   /// Two threads whose `id` differs; the first has the smaller one, or the
   /// larger one.
-  std::optional<Threads> differIn(uint32_t id, bool isFirstSmaller) const {
+  std::optional<MeetingThreads> differIn(uint32_t id,
+                                         bool isFirstSmaller) const {
+    auto key =
+        std::make_tuple(first, second, ids.to_ulong(), id, isFirstSmaller);
+    auto at = known.find(key);
+    auto threads = at != known.end() ? at->second : solve(id, isFirstSmaller);
+    if (at == known.end() && known.size() < mostKnown)
+      known.emplace(std::move(key), threads);
+    if (threads)
+      threads->address += base / first.elementBytes;
+    return threads;
+  }
+
+private:
+  /// The address is without `base`.
+  std::optional<MeetingThreads> solve(uint32_t id, bool isFirstSmaller) const {
+    const Meeting meeting(first, second);
+    if (!meeting.isSmall())
+      return std::nullopt;
     presburger::IntegerRelation with = meeting.relation();
     const size_t at = size_t(llvm::find(firstIds, id) - firstIds.begin());
     llvm::SmallVector<int64_t, 16> apart(with.getNumCols(), 0);
@@ -132,19 +146,17 @@ public:
     llvm::SmallVector<int64_t, 16> found;
     for (const auto &value : smallest.getBoundedOptimum())
       found.push_back(llvm::int64fromDynamicAPInt(value));
-    Threads threads;
+    MeetingThreads threads;
     for (auto [k, counter] : llvm::enumerate(firstIds)) {
       threads.first[counter] = found[k];
       threads.second[counter] = found[first.sizes.size() + k];
     }
-    threads.address = first.constant;
     for (auto [position, coefficient] : first.terms)
       threads.address += coefficient * found[position];
     threads.address /= first.elementBytes;
     return threads;
   }
 
-private:
   static std::vector<uint32_t> countersOf(Ids ids) {
     std::vector<uint32_t> counters;
     for (uint32_t k = 0; k < ids.size(); ++k)
@@ -153,15 +165,18 @@ private:
     return counters;
   }
 
+  KnownMeetings &known;
+  Ids ids;
   std::vector<uint32_t> firstIds; ///< their unknowns come first
   TouchedSet first, second;
-  Meeting meeting;
+  int64_t base; ///< bytes of both constants that are taken away
 };
 
 class LaunchRaces {
 public:
-  LaunchRaces(Region &body, KernelViews &views, AffineEvaluator &affine)
-      : affine(affine) {
+  LaunchRaces(Region &body, KernelViews &views, AffineEvaluator &affine,
+              KnownMeetings &known)
+      : affine(affine), known(known) {
     const Parts parts(body);
     body.walk([&](Operation *op) {
       if (auto access = accessOf(op, body, parts, views, affine))
@@ -211,9 +226,7 @@ private:
       differing &= idsOf(aStored);
     else if (aStored && bStored && areEqualConstants(aStored, bStored))
       return;
-    const Question question(a, b, ids, affine);
-    if (!question.isSmall())
-      return;
+    const Question question(a, b, ids, affine, known);
     for (uint32_t id = 0; id < ids.size(); ++id)
       if (differing.test(id))
         for (bool isFirstSmaller : {true, false}) {
@@ -238,7 +251,7 @@ private:
   }
 
   std::string textOf(const ThreadAccess &a, const ThreadAccess &b,
-                     const Threads &threads) const {
+                     const MeetingThreads &threads) const {
     auto verb = [](const ThreadAccess &access) {
       return access.from.isAtomic ? "updates"
              : access.writes()    ? "writes"
@@ -251,6 +264,7 @@ private:
   }
 
   AffineEvaluator &affine;
+  KnownMeetings &known;
   std::vector<ThreadAccess> accesses;
   Ids ids; ///< of which there is more than one value
   std::vector<LaunchRace> races;
@@ -259,10 +273,11 @@ private:
 } // namespace
 
 std::vector<LaunchRace> findLaunchRaces(Region &body, KernelViews &views,
-                                        AffineEvaluator &affine) {
+                                        AffineEvaluator &affine,
+                                        KnownMeetings &known) {
   if (mayOrderBlocks(body))
     return {};
-  return LaunchRaces(body, views, affine).find();
+  return LaunchRaces(body, views, affine, known).find();
 }
 
 } // namespace mgpu::planner

@@ -9,8 +9,14 @@
 // answers with the ids of two that do.
 
 #include "planner/import/AffineForm.h"
+#include "planner/import/IdsOf.h"
+#include "planner/record/TouchedSet.h"
 
+#include <array>
+#include <map>
+#include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 namespace mgpu::planner {
@@ -23,12 +29,28 @@ struct LaunchRace {
   std::string text; ///< "thread 0 of block 0 writes element 4, which ..."
 };
 
+/// Two threads, by their ids, and the element at which they meet.
+struct MeetingThreads {
+  std::array<int64_t, Ids().size()> first{}, second{};
+  int64_t address = 0;
+};
+
+/// Whether two threads meet, asked before: a program launches its kernels
+/// often. What the first one touches is without its constant, and what the
+/// second one does is relative to that; then the ids of which there are several
+/// values, the id in which the threads differ, and whether the first one's is
+/// smaller.
+using KnownMeetings =
+    std::map<std::tuple<TouchedSet, TouchedSet, unsigned long, uint32_t, bool>,
+             std::optional<MeetingThreads>>;
+
 /// Not looked at: kernels with calls, or with atomics and a loop that may wait
 /// for them, or with several blocks of code; and threads of one block where
 /// they wait for each other, or exchange values, within a loop or a branch. Two
 /// threads that write what is the same value in both do not race.
 std::vector<LaunchRace> findLaunchRaces(mlir::Region &body, KernelViews &views,
-                                        AffineEvaluator &affine);
+                                        AffineEvaluator &affine,
+                                        KnownMeetings &known);
 
 } // namespace mgpu::planner
 
