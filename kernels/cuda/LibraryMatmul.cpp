@@ -7,7 +7,7 @@ using namespace mlir;
 
 namespace mgpu::kernels {
 
-static std::optional<ElementType> libraryType(Type type) {
+std::optional<ElementType> libraryType(Type type) {
   if (type.isF16())
     return ElementType::F16;
   if (type.isBF16())

@@ -10,9 +10,14 @@
 
 #include "mlir/IR/BuiltinOps.h"
 
+#include <optional>
 #include <string>
 
 namespace mgpu::kernels {
+
+/// The type of numbers that CUDA's libraries multiply; none where it is not
+/// f16, bf16, f32 or f64.
+std::optional<ElementType> libraryType(mlir::Type type);
 
 /// Why the library is not asked; empty where it may be. "-" for a kernel that
 /// is not a matrix product of f16, bf16, f32 or f64.

@@ -1,23 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "kernels/cuda/LibrarySparse.h"
 
+#include "kernels/cuda/LibraryMatmul.h"
+
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 using namespace mlir;
 
 namespace mgpu::kernels {
-
-static std::optional<ElementType> numberType(Type type) {
-  if (type.isF16())
-    return ElementType::F16;
-  if (type.isBF16())
-    return ElementType::BF16;
-  if (type.isF32())
-    return ElementType::F32;
-  if (type.isF64())
-    return ElementType::F64;
-  return std::nullopt;
-}
 
 static std::optional<ElementType> indexType(Type type) {
   if (type.isIndex())
@@ -64,7 +54,8 @@ std::optional<SparseProduct> librarySparse(ModuleOp kernel) {
     elements[k] = type.getElementType();
   }
   const auto indices = indexType(elements[0]);
-  const auto factors = numberType(elements[2]), sums = numberType(elements[4]);
+  const auto factors = libraryType(elements[2]),
+             sums = libraryType(elements[4]);
   if (!indices || elements[1] != elements[0] || !factors || !sums ||
       elements[3] != elements[2])
     return std::nullopt;

@@ -5,8 +5,7 @@
 #include "FakeCublasLt.h"
 #include "FakeNodes.h"
 #include "FakeTarget.h"
-
-#include "support/Float.h"
+#include "StoredNumbers.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -64,31 +63,6 @@ uint64_t addressOf(const MatrixProduct &product, unsigned which, uint64_t z,
   const MatrixProduct::Matrix &matrix = product.matrices[which];
   return matrix.offset + z * matrix.batchStride + row * matrix.rowStride +
          column;
-}
-
-double read(ElementType type, const std::byte *base, uint64_t at) {
-  base += at * sizeBytes(type);
-  uint16_t half;
-  float single;
-  double wide;
-  if (type == ElementType::F64)
-    return std::memcpy(&wide, base, 8), wide;
-  if (type == ElementType::F32)
-    return std::memcpy(&single, base, 4), double(single);
-  std::memcpy(&half, base, 2);
-  return type == ElementType::F16 ? fromF16(half) : fromBf16(half);
-}
-
-void write(ElementType type, std::byte *base, uint64_t at, double value) {
-  base += at * sizeBytes(type);
-  auto single = float(value);
-  uint16_t half = type == ElementType::F16 ? toF16(value) : toBf16(value);
-  if (type == ElementType::F64)
-    std::memcpy(base, &value, 8);
-  else if (type == ElementType::F32)
-    std::memcpy(base, &single, 4);
-  else
-    std::memcpy(base, &half, 2);
 }
 
 constexpr size_t blockBytes = 16384;

@@ -4,8 +4,7 @@
 // captured call of it, where it is there.
 #include "FakeCusparse.h"
 #include "FakeTarget.h"
-
-#include "support/Float.h"
+#include "StoredNumbers.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -50,43 +49,6 @@ constexpr uint64_t rows = 4, columns = 6;
 const std::vector<int64_t> positions{0, 2, 2, 5, 6}, index{1, 4, 0, 2, 5, 3};
 
 constexpr size_t blockBytes = 4096;
-
-double read(ElementType type, const std::byte *base, uint64_t at) {
-  base += at * sizeBytes(type);
-  uint16_t half;
-  float single;
-  double wide;
-  if (type == ElementType::F64)
-    return std::memcpy(&wide, base, 8), wide;
-  if (type == ElementType::F32)
-    return std::memcpy(&single, base, 4), double(single);
-  std::memcpy(&half, base, 2);
-  return type == ElementType::F16 ? fromF16(half) : fromBf16(half);
-}
-
-void write(ElementType type, std::byte *base, uint64_t at, double value) {
-  base += at * sizeBytes(type);
-  auto single = float(value);
-  const auto narrow = int32_t(value);
-  const auto whole = int64_t(value);
-  const uint16_t half = type == ElementType::F16 ? toF16(value) : toBf16(value);
-  switch (sizeBytes(type)) {
-  case 8:
-    std::memcpy(base,
-                type == ElementType::F64 ? static_cast<const void *>(&value)
-                                         : &whole,
-                8);
-    break;
-  case 4:
-    std::memcpy(base,
-                type == ElementType::F32 ? static_cast<const void *>(&single)
-                                         : &narrow,
-                4);
-    break;
-  default:
-    std::memcpy(base, &half, 2);
-  }
-}
 
 SparseProduct productOf(const Case &test) {
   SparseProduct product;
