@@ -111,7 +111,7 @@ def write_bundles(tune, examples, out, elements=None):
     subprocess.run([tune, "bundle", f"{examples}/mlp/mlp.mlir", "-o", f"{out}/mlp-texts.mgpu"],
                    check=True)
     # With the sizes of a GPU, which the build writes.
-    calibrate = f"{os.path.dirname(os.path.abspath(tune))}/../tools/mgpu-tune/calibrate-gpu.mlir"
+    calibrate = f"{os.path.dirname(os.path.abspath(tune))}/../pipeline/calibrate-gpu.mlir"
     subprocess.run([tune, "bundle", calibrate, "--arch", ARCHS, "-o", f"{out}/calibrate.mgpu"],
                    check=True)
     shutil.copy(f"{examples}/digits/digits.csv.gz", out)

@@ -47,7 +47,7 @@ def main():
                     sys.exit(f"{name} is another on several GPUs")
 
         kernels, node = f"{folder}/kernels.mlir", f"{folder}/node.json"
-        with open(f"{source}/tools/mgpu-tune/calibrate.mlir", encoding="utf-8") as text:
+        with open(f"{source}/pipeline/calibrate.mlir", encoding="utf-8") as text:
             program = text.read()
         for old, new in SMALLER:
             program = program.replace(old, new)

@@ -7,7 +7,7 @@
 
 #include "pipeline/Rounds.h"
 #include "tools/mgpu-tune/CommandLine.h"
-#include "tools/mgpu-tune/OptionChecks.h"
+#include "tools/options/OptionChecks.h"
 #include "tools/mgpu-tune/Options.h"
 
 #include <memory>

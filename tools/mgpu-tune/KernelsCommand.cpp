@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // `mgpu-tune kernels`.
-#include "device/api/DeviceProfile.h"
-#include "device/cuda/api/Libraries.h"
-#include "kernels/compile/CudaConfig.h"
-#include "kernels/space/Occupancy.h"
+#include "pipeline/KernelListing.h"
 #include "pipeline/Kernels.h"
 #include "pipeline/Load.h"
 #include "support/FileIO.h"
@@ -35,12 +32,6 @@ struct Work {
   uint64_t bytes = 0;
 };
 
-/// The legal configurations of a kernel, and what is not and why.
-struct Survey {
-  uint64_t legal = 0;
-  std::vector<planner::KernelRefusal> refused;
-};
-
 } // namespace
 
 static std::vector<Work> workOf(const planner::Dag &dag) {
@@ -51,15 +42,6 @@ static std::vector<Work> workOf(const planner::Dag &dag) {
       work[call->kernel.value].bytes += node.bytesRead + node.bytesWritten;
     }
   return work;
-}
-
-static Survey survey(const planner::KernelSpace &space,
-                     const device::DeviceProfile *gpu) {
-  Survey result;
-  result.legal = (gpu ? kernels::onDevice(space, *gpu) : space)
-                     .legal(UINT64_MAX, &result.refused)
-                     .size();
-  return result;
 }
 
 static json spaceJson(const planner::KernelSpace &space, const Survey &survey) {
@@ -85,40 +67,6 @@ static json spaceJson(const planner::KernelSpace &space, const Survey &survey) {
           {"parameters", std::move(parameters)},
           {"tunables", std::move(tunables)},
           {"refused", std::move(refused)}};
-}
-
-namespace {
-
-/// A text, as it is listed.
-struct Listed {
-  const kernels::CudaText *text = nullptr;
-  std::string disabled;       ///< why it is not used, on this architecture
-  bool isUsed = false;        ///< or that it is, in its kernel's place
-  size_t kernel = 0;          ///< by KernelId
-  std::optional<Error> error; ///< why it is not emitted, or not compiled
-  std::optional<Survey> space;
-  const kernels::EntryUsage *usage = nullptr; ///< null if it is not compiled
-  uint32_t spill = 0, shared = 0;
-  std::optional<double> occupancy;
-};
-
-} // namespace
-
-static Result<void> measure(Listed &listed,
-                            const kernels::CompiledText &compiled,
-                            const device::DeviceProfile *gpu) {
-  const kernels::CudaText &text = *listed.text;
-  listed.usage = compiled.usage;
-  listed.spill = listed.usage->spillStoreBytes + listed.usage->spillLoadBytes;
-  listed.shared = listed.usage->sharedBytes + text.image.dynamicSharedBytes;
-  if (!gpu)
-    return {};
-  MGPU_TRY_ASSIGN(kernels::Occupancy found,
-                  kernels::occupancyOf(*listed.usage,
-                                       uint32_t(text.image.block.volume()),
-                                       text.image.dynamicSharedBytes, *gpu));
-  listed.occupancy = found.fraction;
-  return {};
 }
 
 /// What a text and a candidate for its place have in common.
@@ -174,107 +122,8 @@ static void printLine(const Listed &listed, const std::string &intensity) {
 
 namespace {
 
-/// The kernels of a program and the candidates for their places.
-struct Listing {
-  const LoadedProgram &program;
-  const std::string &arch;
-  const device::DeviceProfile *gpu; ///< null: an architecture without limits
-  std::vector<kernels::CudaText> texts = {}; ///< by KernelId
-  std::vector<Listed> all = {}; ///< each kernel's text, then its candidates
-  /// What is compiled, as indices of `all`, and what came of it.
-  std::vector<size_t> compiled = {};
-  std::vector<Result<kernels::CompiledText>> results = {};
-
-  void list(const std::vector<Result<kernels::CudaText>> &emitted);
-  /// Leaves out what the GPU cannot launch.
-  void checkLaunches();
-  Result<void> compile(device::BlobCache *cache, uint64_t seconds);
-
-private:
-  void add(size_t kernel, const kernels::CudaText &text,
-           const Result<kernels::CudaText> &emitted);
-};
-
-void Listing::add(size_t kernel, const kernels::CudaText &text,
-                  const Result<kernels::CudaText> &emitted) {
-  Listed &listed = all.emplace_back();
-  listed.text = &text;
-  listed.kernel = kernel;
-  if (!emitted)
-    listed.error = emitted.error();
-  // What is used is compiled, and fails where it cannot be.
-  std::string refusal =
-      text.disabled.empty() ? "" : kernels::archRefusal(text, arch);
-  const bool isFor = refusal.empty();
-  listed.disabled =
-      isFor || text.image.blob.empty() ? text.disabled : std::move(refusal);
-  if (text.image.product && text.form == "cublaslt" &&
-      texts[kernel].image.product) {
-    // Whether it is used is known only where the GPU is; here, this machine is
-    // asked.
-    auto library = device::findCublasLt();
-    listed.isUsed = library.has_value();
-    listed.disabled = library
-                          ? fmt::format("used in its kernel's place, where a "
-                                        "GPU has it (here {})",
-                                        library->version)
-                          : library.error().message;
-  }
-  if (!text.image.blob.empty() && isFor)
-    compiled.push_back(all.size() - 1);
-}
-
-void Listing::list(const std::vector<Result<kernels::CudaText>> &emitted) {
-  for (size_t k = 0; k < emitted.size(); ++k) {
-    const planner::KernelSpec &spec = program.dag.kernels[k];
-    kernels::CudaText none;
-    none.name = spec.name;
-    none.image.sourceBlock = none.image.block = spec.block;
-    texts.push_back(emitted[k] ? *emitted[k] : std::move(none));
-  }
-  for (size_t k = 0; k < texts.size(); ++k) {
-    add(k, texts[k], emitted[k]);
-    for (const kernels::CudaText &candidate : texts[k].candidates)
-      add(k, candidate, emitted[k]);
-  }
-}
-
-void Listing::checkLaunches() {
-  std::erase_if(compiled, [&](size_t k) {
-    const kernels::CudaText &text = *all[k].text;
-    Result<void> fits;
-    if (gpu && text.space)
-      fits = kernels::onDevice(*text.space, *gpu).check(text.space->defaults);
-    if (!fits)
-      all[k].error =
-          errorAt(program.dag.kernels[all[k].kernel].location,
-                  Error{fits.error().kind,
-                        fmt::format("kernel '{}' as it is launched has {}",
-                                    text.name, fits.error().message)});
-    return !fits;
-  });
-}
-
-Result<void> Listing::compile(device::BlobCache *cache, uint64_t seconds) {
-  std::vector<kernels::CudaText> sources;
-  for (size_t k : compiled)
-    sources.push_back(*all[k].text);
-  MGPU_TRY_ASSIGN(results, kernels::compileTexts(sources, arch, cache,
-                                                 compileLimits(seconds)));
-  for (size_t c = 0; c < compiled.size(); ++c) {
-    Listed &listed = all[compiled[c]];
-    if (listed.text->space)
-      listed.space = survey(*listed.text->space, gpu);
-    if (results[c])
-      MGPU_TRY(measure(listed, *results[c], gpu));
-    else
-      listed.error = errorAt(program.dag.kernels[listed.kernel].location,
-                             std::move(results[c].error()));
-  }
-  return {};
-}
-
-Result<void> writeTexts(const Listing &listing, const KernelsOptions &options) {
+Result<void> writeTexts(const KernelListing &listing,
+                        const KernelsOptions &options) {
   const std::string &folder = options.emitFolder;
   if (::mkdir(folder.c_str(), 0777) != 0 && errno != EEXIST)
     return fail(ErrorKind::Usage, fmt::format("cannot make the folder '{}': {}",
@@ -295,7 +144,7 @@ Result<void> writeTexts(const Listing &listing, const KernelsOptions &options) {
   return {};
 }
 
-void print(const Listing &listing, const KernelsOptions &options) {
+void print(const KernelListing &listing, const KernelsOptions &options) {
   const device::DeviceProfile *gpu = listing.gpu;
   json out{{"file", options.load.file}, {"arch", options.arch}};
   out["device"] = gpu ? json(gpu->name) : json();
@@ -348,8 +197,8 @@ Result<int> runKernels(const KernelsOptions &options) {
   auto cache = openCubinCache(options.load.database);
   MGPU_TRY_ASSIGN(const auto emitted, eachCudaText(program, cache.get()));
   MGPU_TRY(checkPdl(options.load.pdl, options.arch));
-  Listing listing{program, options.arch,
-                  device::profileOfArchitecture(options.arch)};
+  KernelListing listing{program, options.arch,
+                        device::profileOfArchitecture(options.arch)};
   listing.list(emitted);
   // The texts need no NVRTC, so they are written before it is asked for.
   if (!options.emitFolder.empty())

@@ -4,7 +4,7 @@
 // `kernels`, `devices` and `doctor`.
 #include "tools/mgpu-tune/CommonOptions.h"
 #include "tools/mgpu-tune/JsonOutput.h"
-#include "tools/mgpu-tune/OptionTable.h"
+#include "tools/options/OptionTable.h"
 #include "tuner/strategy/SearchStrategy.h"
 
 #include <fmt/format.h>
@@ -101,7 +101,7 @@ void addCalibrateCommand(CommandLine &line) {
       runCalibrate);
   command->add_option("FILE", options.load.file,
                       "A bundle of the kernels measured with, "
-                      "tools/mgpu-tune/calibrate.mlir; else they are compiled");
+                      "pipeline/calibrate.mlir; else they are compiled");
   addTarget(command, options.load);
   addGpus(command, options);
   addDistributed(command, options);

@@ -6,7 +6,7 @@
 #include "pipeline/Version.h"
 #include "tools/mgpu-tune/CommonOptions.h"
 #include "tools/mgpu-tune/JsonOutput.h"
-#include "tools/mgpu-tune/OptionTable.h"
+#include "tools/options/OptionTable.h"
 #ifdef MGPU_TUNE_COMPILES
 #include "pipeline/compiler/MlirCompiler.h"
 #endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "tools/mgpu-tune/OptionTable.h"
+#include "tools/options/OptionTable.h"
 
-#include "tools/mgpu-tune/CommonOptions.h"
-
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>

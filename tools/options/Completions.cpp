@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "tools/mgpu-tune/OptionPages.h"
+#include "tools/options/OptionPages.h"
 
 #include <algorithm>
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "tools/mgpu-tune/OptionChecks.h"
+#include "tools/options/OptionChecks.h"
 
 #include "support/Spelling.h"
 

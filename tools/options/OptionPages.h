@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef MGPU_TOOLS_MGPU_TUNE_OPTIONPAGES_H
-#define MGPU_TOOLS_MGPU_TUNE_OPTIONPAGES_H
+#ifndef MGPU_TOOLS_OPTIONS_OPTIONPAGES_H
+#define MGPU_TOOLS_OPTIONS_OPTIONPAGES_H
 
 // The option table as a manual page and as completions for shells. The build
 // writes them by `mgpu-tune options --as FORMAT` and installs them.
 
-#include "tools/mgpu-tune/OptionTable.h"
+#include "tools/options/OptionTable.h"
 
 namespace mgpu::pipeline {
 
@@ -20,4 +20,4 @@ std::string fishCompletion(const OptionTable &table);
 
 } // namespace mgpu::pipeline
 
-#endif // MGPU_TOOLS_MGPU_TUNE_OPTIONPAGES_H
+#endif // MGPU_TOOLS_OPTIONS_OPTIONPAGES_H

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef MGPU_TOOLS_MGPU_TUNE_OPTIONCHECKS_H
-#define MGPU_TOOLS_MGPU_TUNE_OPTIONCHECKS_H
+#ifndef MGPU_TOOLS_OPTIONS_OPTIONCHECKS_H
+#define MGPU_TOOLS_OPTIONS_OPTIONCHECKS_H
 
 // What the values of options may be, and what is said of a wrong command line.
 
@@ -28,4 +28,4 @@ std::string usageError(const CLI::App &app, const CLI::ParseError &error,
 
 } // namespace mgpu::pipeline
 
-#endif // MGPU_TOOLS_MGPU_TUNE_OPTIONCHECKS_H
+#endif // MGPU_TOOLS_OPTIONS_OPTIONCHECKS_H

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef MGPU_TOOLS_MGPU_TUNE_OPTIONTABLE_H
-#define MGPU_TOOLS_MGPU_TUNE_OPTIONTABLE_H
+#ifndef MGPU_TOOLS_OPTIONS_OPTIONTABLE_H
+#define MGPU_TOOLS_OPTIONS_OPTIONTABLE_H
 
 // The commands and their options as plain data: what --help prints, what the
 // tables of docs/cli.md hold, and what `mgpu-tune options` writes as JSON for
@@ -49,4 +49,4 @@ void setHelp(CLI::App &program);
 
 } // namespace mgpu::pipeline
 
-#endif // MGPU_TOOLS_MGPU_TUNE_OPTIONTABLE_H
+#endif // MGPU_TOOLS_OPTIONS_OPTIONTABLE_H

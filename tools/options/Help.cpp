@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // -h and --help, made of the option table.
-#include "tools/mgpu-tune/CommonOptions.h"
-#include "tools/mgpu-tune/OptionTable.h"
+#include "tools/options/OptionTable.h"
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdlib>
 #include <fmt/format.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "pipeline/Version.h"
-#include "tools/mgpu-tune/OptionPages.h"
+#include "tools/options/OptionPages.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
