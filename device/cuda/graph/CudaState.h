@@ -174,6 +174,13 @@ private:
             std::shared_ptr<const NcclApi> nccl, CublasLtOpener openProducts);
   Result<void> openGpu();
   Result<void> fill(CUdeviceptr memory, unsigned char value, uint64_t bytes);
+  /// allocate() of the host's memory, and of the GPU's.
+  Result<std::byte *> allocatePinned(uint64_t sizeBytes,
+                                     std::string_view purpose);
+  Result<std::byte *> allocateOnGpu(uint64_t sizeBytes,
+                                    std::string_view purpose);
+  /// How much would fit on the GPU, for an error.
+  std::string freeText() const;
   Result<CUlibrary> loadLibrary(std::string_view name,
                                 std::span<const std::byte> cubin);
   Result<CUkernel> loadEntry(CUlibrary library, const std::string &entry,

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// CudaState's kernels: loaded before any graph exists, as a lazy load may wait
+// for the whole GPU.
+#include "device/cuda/graph/CudaState.h"
+
+#include "support/Sha256.h"
+
+#include <fmt/format.h>
+
+namespace mgpu::device {
+
+Result<CUlibrary> CudaState::loadLibrary(std::string_view name,
+                                         std::span<const std::byte> cubin) {
+  // Kernels compiled together come with the same cubin.
+  Sha256 hash;
+  hash.addField({reinterpret_cast<const char *>(cubin.data()), cubin.size()});
+  std::string key = hash.hex();
+  if (auto at = libraries.find(key); at != libraries.end())
+    return at->second;
+  CUlibrary library = nullptr;
+  MGPU_TRY(check(api->cuLibraryLoadData(&library, cubin.data(), nullptr,
+                                        nullptr, 0, nullptr, nullptr, 0),
+                 "cuLibraryLoadData",
+                 fmt::format("for kernel {} {}", name, where())));
+  libraries.emplace(key, library);
+  return library;
+}
+
+Result<CUkernel> CudaState::loadEntry(CUlibrary library,
+                                      const std::string &entry,
+                                      std::string_view name) {
+  CUkernel kernel = nullptr;
+  std::string forKernel = fmt::format("for kernel {} {}", name, where());
+  MGPU_TRY(check(api->cuLibraryGetKernel(&kernel, library, entry.c_str()),
+                 "cuLibraryGetKernel", forKernel));
+  // Loading is lazy by default, and a first launch that loads may wait for the
+  // whole GPU: both steps here, before any graph exists.
+  CUfunction function = nullptr;
+  MGPU_TRY(check(api->cuKernelGetFunction(&function, kernel),
+                 "cuKernelGetFunction", forKernel));
+  MGPU_TRY(check(api->cuFuncLoad(function), "cuFuncLoad", forKernel));
+  return kernel;
+}
+
+Result<void> CudaState::setSharedBytes(CUkernel kernel, uint32_t bytes,
+                                       std::string_view name) {
+  // Without asking it has 48 KiB less its own static bytes (cuda.h 987). What
+  // nodes were made with before stays allowed.
+  uint32_t &allowed = sharedBytes[kernel];
+  if (bytes <= allowed)
+    return {};
+  const std::string forKernel = fmt::format("for kernel {} {}", name, where());
+  int most = 0, fixed = 0;
+  MGPU_TRY(check(
+      api->cuDeviceGetAttribute(
+          &most, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, device),
+      "cuDeviceGetAttribute", where()));
+  MGPU_TRY(check(api->cuKernelGetAttribute(&fixed,
+                                           CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES,
+                                           kernel, device),
+                 "cuKernelGetAttribute", forKernel));
+  if (uint64_t(bytes) + uint64_t(fixed) > uint64_t(most))
+    return fail(ErrorKind::Invalid,
+                fmt::format("kernel {} wants {} bytes of shared memory, {} "
+                            "({}) gives a block {}",
+                            name, uint64_t(bytes) + uint64_t(fixed), where(),
+                            gpuName, most));
+  MGPU_TRY(check(
+      api->cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                int(bytes), kernel, device),
+      "cuKernelSetAttribute", forKernel));
+  allowed = bytes;
+  return {};
+}
+
+Result<KernelHandle> CudaState::loadKernel(std::string_view name,
+                                           std::span<const std::byte> object) {
+  MGPU_TRY(checkAlive());
+  LoadedKernel loaded;
+  MGPU_TRY_ASSIGN(loaded.launch, decodeImage(name, object));
+  Current current(*this);
+  MGPU_TRY(current.entered);
+  MGPU_TRY_ASSIGN(CUlibrary library, loadLibrary(name, loaded.launch.bytes()));
+  loaded.launch.blob.clear();
+  MGPU_TRY_ASSIGN(loaded.kernel, loadEntry(library, loaded.launch.entry, name));
+  int threads = 0;
+  std::string forKernel = fmt::format("for kernel {} {}", name, where());
+  MGPU_TRY(check(api->cuKernelGetAttribute(
+                     &threads, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK,
+                     loaded.kernel, device),
+                 "cuKernelGetAttribute", forKernel));
+  if (loaded.launch.block.volume() > uint64_t(threads))
+    return fail(ErrorKind::Invalid,
+                fmt::format("kernel {} has blocks of {} threads, but {} ({}) "
+                            "runs it with at most {}: choose a smaller block",
+                            name, loaded.launch.block.volume(), where(),
+                            gpuName, threads));
+  MGPU_TRY(
+      setSharedBytes(loaded.kernel, loaded.launch.dynamicSharedBytes, name));
+  // The parameters end where the driver says that there is no such index.
+  for (size_t k = 0;; ++k) {
+    size_t offset = 0, size = 0;
+    CUresult code = api->cuKernelGetParamInfo(loaded.kernel, k, &offset, &size);
+    if (code == CUDA_ERROR_INVALID_VALUE)
+      break;
+    MGPU_TRY(check(code, "cuKernelGetParamInfo", forKernel));
+    loaded.parameterSizes.push_back(size);
+  }
+  if (log)
+    log->take(); // that last call is not a failure
+  kernels.push_back(std::move(loaded));
+  return KernelHandle{uint32_t(kernels.size() - 1)};
+}
+
+Result<CUkernel> CudaState::deviceKernel(const std::string &entry,
+                                         const std::string &source) {
+  if (auto at = deviceKernels.find(entry); at != deviceKernels.end())
+    return at->second;
+  MGPU_TRY(checkAlive());
+  if (!options.compile)
+    return fail(ErrorKind::Absent,
+                fmt::format("{} needs the kernel {}, and there is no compiler "
+                            "for it: install NVRTC",
+                            where(), entry));
+  MGPU_TRY_ASSIGN(std::vector<std::byte> cubin,
+                  options.compile(source, entry, arch()));
+  Current current(*this);
+  MGPU_TRY(current.entered);
+  MGPU_TRY_ASSIGN(CUlibrary library, loadLibrary(entry, cubin));
+  MGPU_TRY_ASSIGN(CUkernel kernel, loadEntry(library, entry, entry));
+  deviceKernels.emplace(entry, kernel);
+  return kernel;
+}
+
+} // namespace mgpu::device
