@@ -441,6 +441,20 @@ def PrepareStablehlo : Pass<"stablehlo-prepare", "::mlir::ModuleOp"> {
                            "::mgpu::spmd::SpmdDialect"];
 }
 
+def ExpandStablehlo : Pass<"stablehlo-expand", "::mlir::ModuleOp"> {
+  let summary = "Express some operations of stablehlo and chlo by others";
+  let description = [{
+    `batch_norm_*` becomes what StableHLO's specification says it is. Operations
+    whose shapes are operands (`dynamic_*`, `real_dynamic_slice`,
+    `get_dimension_size`) become their static forms where the shapes are known,
+    `broadcast` and `chlo.broadcast_*` a `broadcast_in_dim` before the
+    operation, and `torch_index_select` a `gather`. An element of a tuple that
+    is made in the same function is what the tuple was made of.
+  }];
+  let dependentDialects = ["::mgpu::stablehlo::StablehloDialect",
+                           "::mgpu::chlo::ChloDialect"];
+}
+
 def ConvertRunParallelToSdy
     : Pass<"convert-run-parallel-to-sdy", "::mlir::ModuleOp"> {
   let summary = "Make a manual computation of interpreter.run_parallel";

@@ -48,6 +48,7 @@ void addSpmdFrontEnds(OpPassManager &passes,
   passes.addPass(createSelectEntry({entry}));
   passes.addPass(createConvertShardToSpmd());
   passes.addPass(createPrepareStablehlo({entry}));
+  passes.addPass(createExpandStablehlo());
   passes.addPass(createConvertRunParallelToSdy());
   passes.addPass(createInlineFunctions({entry}));
   passes.addPass(createInlinerPass());

@@ -93,7 +93,14 @@ def Stablehlo_FftOp : Stablehlo_Op<"fft", [Pure]> {
   }];
 }
 
-class Stablehlo_BatchNormOp<string mnemonic> : Stablehlo_Op<mnemonic, [Pure]>;
+class Stablehlo_BatchNormOp<string mnemonic> : Stablehlo_Op<mnemonic, [Pure]> {
+  let description = [{
+    Constraints: all operands have one element type; `feature_index` is a
+    dimension of the operand; tensors of features have one dimension, with as
+    many elements as that one.
+  }];
+  let hasVerifier = 1;
+}
 
 def Stablehlo_BatchNormInferenceOp
     : Stablehlo_BatchNormOp<"batch_norm_inference"> {

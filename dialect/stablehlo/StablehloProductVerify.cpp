@@ -184,3 +184,47 @@ LogicalResult TriangularSolveOp::verify() {
     return emitOpError() << "must say whether the matrix is transposed";
   return checkResult(*this, getResult(), b, elementOf(getB()));
 }
+
+//===----------------------------------------------------------------------===//
+// Batches
+//===----------------------------------------------------------------------===//
+
+/// `batches` have the operand's type, `features` one element for each feature.
+static LogicalResult checkBatch(Operation *op, int64_t feature,
+                                ArrayRef<Value> batches,
+                                ArrayRef<Value> features) {
+  ArrayRef<int64_t> shape = shapeOf(batches[0]);
+  if (feature < 0 || feature >= int64_t(shape.size()))
+    return op->emitOpError()
+           << "feature_index " << feature << " is not a dimension of "
+           << batches[0].getType();
+  for (Value each : batches)
+    if (!shapesAgree(shapeOf(each), shape) ||
+        elementOf(each) != elementOf(batches[0]))
+      return op->emitOpError()
+             << "has " << each.getType() << " beside " << batches[0].getType();
+  for (Value each : features)
+    if (!shapesAgree(shapeOf(each), {shape[feature]}) ||
+        elementOf(each) != elementOf(batches[0]))
+      return op->emitOpError()
+             << "has " << each.getType() << " for the features of "
+             << batches[0].getType();
+  return success();
+}
+
+LogicalResult BatchNormInferenceOp::verify() {
+  return checkBatch(*this, getFeatureIndex(), {getOperand(), getResult()},
+                    {getScale(), getOffset(), getMean(), getVariance()});
+}
+
+LogicalResult BatchNormTrainingOp::verify() {
+  return checkBatch(*this, getFeatureIndex(), {getOperand(), getOutput()},
+                    {getScale(), getOffset(), getBatchMean(), getBatchVar()});
+}
+
+LogicalResult BatchNormGradOp::verify() {
+  return checkBatch(
+      *this, getFeatureIndex(),
+      {getOperand(), getGradOutput(), getGradOperand()},
+      {getScale(), getMean(), getVariance(), getGradScale(), getGradOffset()});
+}

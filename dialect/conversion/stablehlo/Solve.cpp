@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Systems of equations with triangular matrices: a thread for each right side,
-// which finds its unknowns one after the other.
+// which finds its unknowns one after the other. Triangular factors: a thread
+// for each matrix.
 #include "dialect/conversion/stablehlo/Lowering.h"
 
 #include "dialect/stablehlo/StablehloDialect.h"
 
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 namespace mgpu::conversion {
@@ -14,6 +16,22 @@ using namespace mlir;
 using namespace mgpu::stablehlo;
 
 namespace {
+
+/// A loop from 0 to `end` that carries one value; `body` builds at `b`.
+Value loop(ImplicitLocOpBuilder &b, Value end, Value init,
+           llvm::function_ref<Value(Value i, Value carried)> body) {
+  Value zero = arith::ConstantIndexOp::create(b, 0);
+  Value one = arith::ConstantIndexOp::create(b, 1);
+  auto made = scf::ForOp::create(
+      b, zero, end, one, init,
+      [&](OpBuilder &nested, Location, Value i, ValueRange carried) {
+        OpBuilder::InsertionGuard guard(b);
+        b.setInsertionPoint(nested.getInsertionBlock(),
+                            nested.getInsertionPoint());
+        scf::YieldOp::create(b, body(i, carried[0]));
+      });
+  return made.getResult(0);
+}
 
 class Substitution {
 public:
@@ -47,9 +65,6 @@ private:
     at[along] = place;
     return at;
   }
-  /// A loop from 0 to `end` that carries one value.
-  Value loop(Value end, Value init,
-             llvm::function_ref<Value(Value i, Value carried)> body);
 
   Lowering &low;
   TriangularSolveOp op;
@@ -59,20 +74,6 @@ private:
   bool isSwapped, isForward;
   SmallVector<Value> batch;
 };
-
-Value Substitution::loop(Value end, Value init,
-                         llvm::function_ref<Value(Value, Value)> body) {
-  ImplicitLocOpBuilder &b = low.b;
-  auto made = scf::ForOp::create(
-      b, low.index(0), end, low.index(1), init,
-      [&](OpBuilder &nested, Location, Value i, ValueRange carried) {
-        OpBuilder::InsertionGuard guard(b);
-        b.setInsertionPoint(nested.getInsertionBlock(),
-                            nested.getInsertionPoint());
-        scf::YieldOp::create(b, body(i, carried[0]));
-      });
-  return made.getResult(0);
-}
 
 ThreadPart Substitution::partOf(Value thread) {
   ImplicitLocOpBuilder &b = low.b;
@@ -96,10 +97,10 @@ ThreadPart Substitution::partOf(Value thread) {
 SmallVector<Value> Substitution::solve(Value part) {
   ImplicitLocOpBuilder &b = low.b;
   Value size = low.index(type.getDimSize(along));
-  return {loop(size, part, [&](Value number, Value found) -> Value {
+  return {loop(b, size, part, [&](Value number, Value found) -> Value {
     Value row = unknown(number);
     Value side = tensor::ExtractOp::create(b, found, inPart(row));
-    Value rest = loop(number, side, [&](Value other, Value sum) -> Value {
+    Value rest = loop(b, number, side, [&](Value other, Value sum) -> Value {
       Value column = unknown(other);
       Value x = tensor::ExtractOp::create(b, found, inPart(column));
       Value product = arith::MulFOp::create(b, coefficient(row, column), x);
@@ -126,11 +127,108 @@ LogicalResult lowerTriangularSolve(Lowering &low, TriangularSolveOp op) {
   return success();
 }
 
+/// L with L * transposed(L) = A, by columns: L[i, j] of A[i, j] less the sum of
+/// L[i, k] * L[j, k] for k < j. The other triangle is 0.
+class Factor {
+public:
+  Factor(Lowering &low, CholeskyOp op)
+      : low(low), b(low.b), isLower(op.getLower()),
+        type(signlessTensor(op.getA())) {}
+
+  ThreadPart partOf(Value thread);
+  Value make(Value matrix);
+
+private:
+  SmallVector<Value> at(Value row, Value column) {
+    SmallVector<Value> place(type.getRank() - 2, low.index(0));
+    place.push_back(isLower ? row : column);
+    place.push_back(isLower ? column : row);
+    return place;
+  }
+  Value read(Value matrix, Value row, Value column) {
+    return tensor::ExtractOp::create(b, matrix, at(row, column));
+  }
+  Value element(Value matrix, Value row, Value column);
+
+  Lowering &low;
+  ImplicitLocOpBuilder &b;
+  bool isLower;
+  RankedTensorType type;
+};
+
+ThreadPart Factor::partOf(Value thread) {
+  ThreadPart part;
+  part.offsets.assign(type.getRank(), b.getIndexAttr(0));
+  part.sizes.assign(type.getRank(), b.getIndexAttr(1));
+  for (int64_t k : {type.getRank() - 2, type.getRank() - 1})
+    part.sizes[k] = b.getIndexAttr(type.getDimSize(k));
+  for (int64_t k = type.getRank() - 3; k >= 0; --k) {
+    Value size = low.index(type.getDimSize(k));
+    part.offsets[k] = arith::RemUIOp::create(b, thread, size).getResult();
+    thread = arith::DivUIOp::create(b, thread, size);
+  }
+  return part;
+}
+
+Value Factor::element(Value matrix, Value row, Value column) {
+  Value rest =
+      loop(b, column, read(matrix, row, column), [&](Value k, Value sum) {
+        Value product = arith::MulFOp::create(b, read(matrix, row, k),
+                                              read(matrix, column, k));
+        return arith::SubFOp::create(b, sum, product).getResult();
+      });
+  auto is = [&](arith::CmpIPredicate relation) -> Value {
+    return arith::CmpIOp::create(b, relation, row, column);
+  };
+  Value root = math::SqrtOp::create(b, rest);
+  Value quotient = arith::DivFOp::create(b, rest, read(matrix, column, column));
+  Value zero =
+      arith::ConstantOp::create(b, b.getFloatAttr(type.getElementType(), 0.0));
+  Value below =
+      arith::SelectOp::create(b, is(arith::CmpIPredicate::eq), root, quotient);
+  return arith::SelectOp::create(b, is(arith::CmpIPredicate::ult), zero, below);
+}
+
+/// One loop over all elements by columns, as bufferization finds two that carry
+/// the matrix to conflict. The element of the diagonal comes before those below
+/// it.
+Value Factor::make(Value matrix) {
+  const int64_t rows = type.getShape().back();
+  Value size = low.index(rows);
+  return loop(b, low.index(rows * rows), matrix, [&](Value i, Value found) {
+    Value column = arith::DivUIOp::create(b, i, size);
+    Value row = arith::RemUIOp::create(b, i, size);
+    return tensor::InsertOp::create(b, element(found, row, column), found,
+                                    at(row, column))
+        .getResult();
+  });
+}
+
+LogicalResult lowerCholesky(Lowering &low, CholeskyOp op) {
+  Factor factor(low, op);
+  int64_t threads = 1;
+  for (int64_t size : signlessTensor(op.getA()).getShape().drop_back(2))
+    threads *= size;
+  if (signlessTensor(op.getA()).getNumElements() == 0) {
+    low.set(op.getResult(), low[op.getA()]);
+    return success();
+  }
+  low.set(op.getResult(),
+          low.inThreads(
+              threads, low[op.getA()],
+              [&](Value thread) { return factor.partOf(thread); },
+              [&](ValueRange parts) -> SmallVector<Value> {
+                return {factor.make(parts[0])};
+              })[0]);
+  return success();
+}
+
 } // namespace
 
 ArrayRef<NamedFamily> solveFamily() {
   static const NamedFamily all[] = {
-      family<TriangularSolveOp, lowerTriangularSolve>()};
+      family<TriangularSolveOp, lowerTriangularSolve>(),
+      family<CholeskyOp, lowerCholesky>()};
   return all;
 }
 
