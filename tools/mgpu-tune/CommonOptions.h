@@ -7,8 +7,8 @@
 
 #include "pipeline/Rounds.h"
 #include "tools/mgpu-tune/CommandLine.h"
-#include "tools/options/OptionChecks.h"
 #include "tools/mgpu-tune/Options.h"
+#include "tools/options/OptionChecks.h"
 
 #include <memory>
 

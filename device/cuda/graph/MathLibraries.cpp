@@ -8,8 +8,9 @@
 
 namespace mgpu::device {
 
-/// Opens a library when first asked for it, and makes its handle. Where it is
-/// not there, `handle` stays null, and the user is told what happens then.
+/// Opens a library when first asked for it, and makes its handle. The handle of
+/// a library that is not there stays null, and the user is told what happens
+/// then.
 template <typename Open, typename Handle>
 static Result<void> openOnce(CudaState &state, Open &opener,
                              std::unique_ptr<Handle> &handle,
