@@ -7,8 +7,9 @@ namespace mgpu::planner::search {
 
 SequenceDecoder::SequenceDecoder(const Problem &problem)
     : problem(problem), live(problem.devices.size()),
-      more(problem.devices.size()), openUsers(problem.buffers.size()),
-      isLive(problem.buffers.size()), freeAt(problem.numResources()) {}
+      more(problem.devices.size()), most(problem.devices.size()),
+      openUsers(problem.buffers.size()), isLive(problem.buffers.size()),
+      freeAt(problem.numResources()) {}
 
 bool SequenceDecoder::fitsNow(uint32_t node,
                               const std::vector<uint64_t> &limits) {
@@ -28,6 +29,8 @@ void SequenceDecoder::begin(uint32_t node, double start) {
       isLive[b] = true;
       live[problem.buffers[b].device] += problem.buffers[b].bytes;
     }
+  for (size_t d = 0; d < live.size(); ++d)
+    most[d] = std::max(most[d], live[d]);
   const double ends = start + problem.durations[node];
   for (const ResourceUse &use : problem.uses[node])
     freeAt[use.resource] = ends;
@@ -47,7 +50,7 @@ bool SequenceDecoder::decode(const std::vector<uint32_t> &order,
                              const std::vector<uint64_t> &limits,
                              std::vector<double> &starts) {
   for (size_t d = 0; d < live.size(); ++d)
-    live[d] = problem.devices[d].residentBytes;
+    live[d] = most[d] = problem.devices[d].residentBytes;
   for (uint32_t b = 0; b < openUsers.size(); ++b)
     openUsers[b] = uint32_t(problem.users[b].size());
   std::fill(isLive.begin(), isLive.end(), 0);

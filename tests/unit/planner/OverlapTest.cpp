@@ -5,10 +5,12 @@
 #include "planner/schedule/search/LowerPeak.h"
 #include "planner/schedule/search/MemoryBound.h"
 #include "planner/schedule/search/OverlapPlanner.h"
+#include "planner/schedule/search/OverlapSearch.h"
 #include "planner/schedule/search/SequenceDecoder.h"
 #include "planner/schedule/search/SequenceMemory.h"
 #include "planner/schedule/search/WindowSearch.h"
 #include "support/Random.h"
+#include "tests/unit/Sweep.h"
 #include "tests/unit/planner/RandomProblem.h"
 
 #include <fmt/format.h>
@@ -187,6 +189,96 @@ TEST(Overlap, PlansKeepEveryLimit) {
   }
   EXPECT_GT(lowered, 4);
   EXPECT_GT(refused, 10);
+}
+
+/// Limits from what every order takes up to what no plan exceeds.
+static std::vector<uint64_t> limitsUpTo(uint64_t least, uint64_t most) {
+  constexpr uint64_t count = 9;
+  std::vector<uint64_t> limits;
+  for (uint64_t k = 0; k <= count; ++k)
+    limits.push_back(least + (most - least) * k / count);
+  limits.push_back(INT64_MAX);
+  return limits;
+}
+
+TEST(Overlap, PlansWithMoreMemoryAreNeverLonger) {
+  int shorter = 0, refused = 0;
+  for (uint32_t nodes : {9u, 30u, 60u, 120u})
+    for (uint64_t seed = 1; seed <= sweep(6, 300); ++seed) {
+      const Dag dag = randomFile(seed, nodes);
+      rcpsp::Budget none(1e9, 0);
+      const uint64_t most =
+          planOverlap(dag, {1, nullptr, INT64_MAX}, seed, none)->peakBytes;
+      double before = 0;
+      for (uint64_t limit : limitsUpTo(most / 3, most + 512)) {
+        rcpsp::Budget budget(1e9, seed % 2 * 80);
+        Result<OverlapOutcome> made =
+            planOverlap(dag, {1, nullptr, limit}, seed, budget);
+        if (!made) {
+          ++refused;
+          ASSERT_EQ(before, 0) << "more memory was refused: " << nodes << " "
+                               << seed << " " << limit;
+          continue;
+        }
+        const double makespan = made->plan.makespanUs;
+        if (before > 0)
+          ASSERT_LE(makespan, before) << nodes << " " << seed << " " << limit;
+        shorter += before > 0 && makespan < before;
+        before = makespan;
+      }
+      ASSERT_GT(before, 0);
+    }
+  EXPECT_GT(shorter, 10);
+  EXPECT_GT(refused, 20);
+}
+
+/// What the search finds for problems of several devices with `limit` each.
+static double searchedMakespan(Problem problem, uint64_t limit, uint64_t seed,
+                               uint64_t moves) {
+  for (ProblemDevice &device : problem.devices)
+    device.memoryBytes = limit;
+  Schedule best{{}, 1e9};
+  OverlapSearch search(problem, seed, [&](const Schedule &schedule) {
+    Result<void> legal = check(problem, schedule);
+    EXPECT_TRUE(legal) << legal.error().message;
+    if (!fits(problem, peakBytes(problem, schedule)))
+      return 2.0;
+    best = schedule;
+    return 1.0;
+  });
+  rcpsp::Budget budget(1e9, moves);
+  if (search.first(budget))
+    search.improve(makespanBound(problem), budget);
+  return best.makespan;
+}
+
+TEST(Overlap, SearchesWithMoreMemoryAreNeverLonger) {
+  int optimal = 0, problems = 0;
+  for (RandomProblemOptions options : {RandomProblemOptions{6, 2, 1, false, 3},
+                                       {6, 3, 3, false, 4},
+                                       {50, 4, 2, false, 12}})
+    for (uint64_t seed = 1; seed <= sweep(options.nodes > 6 ? 4 : 12, 300);
+         ++seed) {
+      Problem problem = randomProblem(seed, options);
+      double before = 1e9;
+      for (uint64_t limit : limitsUpTo(8000, 35000)) {
+        const double found = searchedMakespan(problem, limit, seed, 100);
+        ASSERT_LE(found, before) << seed << " " << limit;
+        before = found;
+        // What takes no time holds its memory for none, or for a moment.
+        if (options.nodes > 6 || std::count(problem.durations.begin(),
+                                            problem.durations.end(), 0) > 0)
+          continue;
+        for (ProblemDevice &device : problem.devices)
+          device.memoryBytes = limit;
+        const double least = leastMakespanWithin(problem);
+        ASSERT_GE(found, least - 1e-9) << seed << " " << limit;
+        optimal += least < 1e9 && found <= least + 1e-9;
+        problems += least < 1e9;
+      }
+    }
+  EXPECT_GT(problems, 50);
+  EXPECT_GT(optimal, problems * 9 / 10);
 }
 
 TEST(Overlap, CheckFindsWhatIsWrong) {
