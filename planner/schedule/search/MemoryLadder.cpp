@@ -9,7 +9,12 @@ namespace mgpu::planner::search {
 
 // Each step takes this share off the bytes beside the resident ones.
 static constexpr double ladderStep = 0.005;
-static constexpr uint64_t ladderRungs = 12;
+// The limits of the rungs, as shares of the way from the least peak of the
+// sequences to the most memory. They are close where nodes that begin to run
+// side by side need a little more.
+static constexpr double rungShares[] = {
+    0,      1. / 64, 1. / 32, 1. / 16, 1. / 8, 3. / 16, 1. / 4,
+    3. / 8, 1. / 2,  5. / 8,  3. / 4,  7. / 8, 1};
 
 bool MemoryLadder::suits(const Problem &problem) {
   auto hasFirstLimit = [&](const ProblemDevice &device) {
@@ -58,30 +63,26 @@ void MemoryLadder::lower(std::vector<uint32_t> sequence,
   }
 }
 
-void MemoryLadder::build(const rcpsp::Budget &budget) {
+void MemoryLadder::build(uint64_t most, const rcpsp::Budget &budget) {
   std::sort(steps.begin(), steps.end(), [](const Step &a, const Step &b) {
     return std::pair(a.limit, a.makespan) < std::pair(b.limit, b.makespan);
   });
-  rungs.clear();
-  const Step *shortest = nullptr;
-  uint64_t made = 0;
-  for (size_t k = 0; k < steps.size(); ++k) {
-    if (!shortest || steps[k].makespan < shortest->makespan)
-      shortest = &steps[k];
-    // Evenly by limit, the greatest and the least among them.
-    const double share =
-        double(steps[k].limit - steps.front().limit) /
-        double(std::max<uint64_t>(1, steps.back().limit - steps.front().limit));
-    if (made > uint64_t(share * double(ladderRungs - 1)))
-      continue;
-    made = uint64_t(share * double(ladderRungs - 1)) + 1;
+  const uint64_t least = steps.front().limit;
+  most = std::max(most, steps.back().limit);
+  const Step *shortest = &steps.front();
+  size_t next = 0;
+  for (const double share : rungShares) {
+    const uint64_t limit = least + uint64_t(double(most - least) * share);
+    for (; next < steps.size() && steps[next].limit <= limit; ++next)
+      if (steps[next].makespan < shortest->makespan)
+        shortest = &steps[next];
     auto rung = std::make_unique<MemorySearch>(
-        problem, seed + made,
+        problem, seed + rungs.size(),
         [this](const Schedule &schedule, const std::vector<uint64_t> &peaks) {
           visitIfBest(schedule, peaks);
         });
     std::vector<uint32_t> sequence = shortest->sequence;
-    if (rung->start(sequence, limitsOf(steps[k].limit), budget))
+    if (rung->start(sequence, limitsOf(limit), budget))
       rungs.push_back(std::move(rung));
   }
 }

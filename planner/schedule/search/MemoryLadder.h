@@ -12,8 +12,8 @@ namespace mgpu::planner::search {
 /// Schedules of one small problem for all limits of memory at once. What it
 /// tries does not depend on the limits of the problem, so whatever fits one
 /// limit was also seen by a search for a greater one. The rungs of the ladder
-/// are limits that the sequences themselves give, from what they take down to
-/// the least they can be lowered to.
+/// are limits that the sequences themselves give, from the least they can be
+/// lowered to up to what a schedule without limits takes.
 class MemoryLadder {
 public:
   static constexpr uint32_t maxNodes = 128;
@@ -28,8 +28,9 @@ public:
 
   /// Lowers a sequence step by step, and tries it after each.
   void lower(std::vector<uint32_t> sequence, const rcpsp::Budget &budget);
-  /// Makes rungs of the sequences lowered so far.
-  void build(const rcpsp::Budget &budget);
+  /// Makes rungs of the sequences lowered so far, once; the highest is of
+  /// `most` bytes.
+  void build(uint64_t most, const rcpsp::Budget &budget);
   /// One move on each rung.
   void round();
 

@@ -193,7 +193,8 @@ void OverlapSearch::improveOnLadder(const Certificate &bound,
     return;
   climb(budget);
   ladder->lower(startOrder(problem, windows.best()), budget);
-  ladder->build(budget);
+  const std::vector<uint64_t> peaks = peakBytes(problem, windows.best());
+  ladder->build(*std::max_element(peaks.begin(), peaks.end()), budget);
   for (uint64_t moves = 0, nextOffer = firstOffer; kept > enough; ++moves) {
     if (budget.exhausted())
       return;
