@@ -86,10 +86,12 @@ std::vector<StartReason> predictTimes(Plan &plan, const Dag &dag) {
                   depends(step.node, tail.node) ? StartReason::Dependence
                                                 : StartReason::Stream,
                   tail.node);
+    // What takes a share of the SMs alone has the plan's waits.
+    const bool isWhole = smShare(node) == 1;
     for (DeviceId device : streamDevices(node))
       if (const Holder &holder =
               resources[resourceIndex(device, workClass(node))];
-          holder.used)
+          holder.used && isWhole)
         constrain(holder.until, StartReason::Resource, holder.node);
     if (phaseEnd.used)
       constrain(phaseEnd.until, StartReason::Phase, phaseEnd.node);
@@ -101,7 +103,8 @@ std::vector<StartReason> predictTimes(Plan &plan, const Dag &dag) {
     for (PlanStream stream : step.streams)
       streams[stream] = mine;
     for (DeviceId device : streamDevices(node))
-      resources[resourceIndex(device, workClass(node))] = mine;
+      if (isWhole)
+        resources[resourceIndex(device, workClass(node))] = mine;
     if (!latest.used || mine.until > latest.until)
       latest = mine;
   }

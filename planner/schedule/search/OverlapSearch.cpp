@@ -213,10 +213,26 @@ void OverlapSearch::improveOnLadder(const Certificate &bound,
   }
 }
 
+/// A turn of the solver for whole numbers, from its beginning.
+bool OverlapSearch::searchWhole(uint64_t nodes, rcpsp::Budget &budget) {
+  const std::optional<rcpsp::Problem> whole = wholeProblem(problem);
+  if (!whole)
+    return false;
+  const rcpsp::Solution solution =
+      rcpsp::solve(*whole, budget.rest(nodes), seed);
+  budget.spend(solution.nodes);
+  windows.adopt(scheduleOf(problem, solution.starts));
+  if (solution.proven())
+    proven = solution.makespan;
+  return solution.proven();
+}
+
 /// A turn of the exact search. True where the best schedule is proven to be.
 bool OverlapSearch::searchExactly(uint64_t branches, rcpsp::Budget &budget) {
-  if (isTight || proven > 0 || !DisjunctiveSearch::suits(problem))
+  if (isTight || proven > 0)
     return false;
+  if (!DisjunctiveSearch::suits(problem))
+    return searchWhole(branches, budget);
   if (!exact)
     exact.emplace(problem, windows.best());
   exact->adopt(windows.best());

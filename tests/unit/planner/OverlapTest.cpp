@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/dagfile/DagJson.h"
 #include "planner/plan/Verify.h"
+#include "planner/schedule/PlanProof.h"
+#include "planner/schedule/Simulate.h"
 #include "planner/schedule/bound/MakespanBound.h"
+#include "planner/schedule/list/PlanBuilder.h"
 #include "planner/schedule/search/LowerPeak.h"
 #include "planner/schedule/search/MemoryBound.h"
 #include "planner/schedule/search/OverlapPlanner.h"
@@ -15,6 +18,7 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <map>
 #include <numeric>
 
 using namespace mgpu;
@@ -22,7 +26,8 @@ using namespace mgpu::planner;
 using namespace mgpu::planner::search;
 using namespace mgpu::planner::testing;
 
-static Dag randomFile(uint64_t seed, uint32_t n) {
+/// With `shares`, kernels take half of the SMs, a third, or some other share.
+static Dag randomFile(uint64_t seed, uint32_t n, bool shares = false) {
   Random rng(seed);
   std::string text = R"({"format":"mgpu-dag/2","name":"r","devices":2,)"
                      R"("spmd":true,"resident_bytes":1000,"nodes":[)";
@@ -37,7 +42,11 @@ static Dag randomFile(uint64_t seed, uint32_t n) {
         R"("duration_us":{}{}}})",
         i ? "," : "", i, collective ? "all_reduce" : "kernel",
         256 * rng.below(40), deps, 1 + rng.below(20),
-        collective ? R"(,"bytes":8,"group":2)" : "");
+        collective ? R"(,"bytes":8,"group":2)"
+        : shares
+            ? fmt::format(R"(,"sm_share":{})",
+                          std::array{1.0, 0.5, 1. / 3, 0.3, 0.05}[rng.below(5)])
+            : "");
   }
   Result<Dag> dag = parseDagJson(text + "]}", "r");
   EXPECT_TRUE(dag) << dag.error().message;
@@ -91,8 +100,6 @@ TEST(Overlap, WindowsGiveSchedulesOfEveryProblem) {
       }
       Result<void> legal = check(problem, search.best());
       ASSERT_TRUE(legal) << legal.error().message;
-      if (options.isCumulative)
-        continue; // it runs one node at a time
       const double least = leastMakespan(problem);
       EXPECT_GE(search.best().makespan, least - 1e-9);
       optimal += search.best().makespan < least + 1e-9;
@@ -103,8 +110,9 @@ TEST(Overlap, WindowsGiveSchedulesOfEveryProblem) {
 
 TEST(Overlap, SequencesThatFitAlwaysDecode) {
   int waits = 0;
-  for (RandomProblemOptions options :
-       {RandomProblemOptions{40, 2, 1, false, 9}, {40, 4, 3, false, 9}})
+  for (RandomProblemOptions options : {RandomProblemOptions{40, 2, 1, false, 9},
+                                       {40, 4, 3, false, 9},
+                                       {40, 3, 2, true, 9}})
     for (uint64_t seed = 1; seed <= 40; ++seed) {
       Problem problem = randomProblem(seed, options);
       std::vector<uint32_t> order(problem.size());
@@ -221,8 +229,8 @@ TEST(Overlap, PlansWithMoreMemoryAreNeverLonger) {
           continue;
         }
         const double makespan = made->plan.makespanUs;
-        if (before > 0)
-          ASSERT_LE(makespan, before) << nodes << " " << seed << " " << limit;
+        ASSERT_TRUE(before == 0 || makespan <= before)
+            << nodes << " " << seed << " " << limit << ": " << makespan;
         shorter += before > 0 && makespan < before;
         before = makespan;
       }
@@ -256,7 +264,9 @@ TEST(Overlap, SearchesWithMoreMemoryAreNeverLonger) {
   int optimal = 0, problems = 0;
   for (RandomProblemOptions options : {RandomProblemOptions{6, 2, 1, false, 3},
                                        {6, 3, 3, false, 4},
-                                       {50, 4, 2, false, 12}})
+                                       {6, 2, 2, true, 4},
+                                       {50, 4, 2, false, 12},
+                                       {50, 3, 2, true, 12}})
     for (uint64_t seed = 1; seed <= sweep(options.nodes > 6 ? 4 : 12, 300);
          ++seed) {
       Problem problem = randomProblem(seed, options);
@@ -279,6 +289,74 @@ TEST(Overlap, SearchesWithMoreMemoryAreNeverLonger) {
     }
   EXPECT_GT(problems, 50);
   EXPECT_GT(optimal, problems * 9 / 10);
+}
+
+/// The most that runs on a plan's streams at the start of any step, in shares
+/// of the SMs, as an execution of its waits alone has it, with other durations
+/// than planned.
+static double mostShares(const Plan &plan, const Dag &dag, uint64_t seed) {
+  Random random(seed);
+  std::vector<double> begins(dag.nodes.size()), ends(dag.nodes.size());
+  std::map<PlanStream, double> streams;
+  for (const PlanStep &step : plan.steps) {
+    double start = 0;
+    for (NodeId wait : step.waits)
+      start = std::max(start, ends[wait.value]);
+    double &stream = streams[step.streams.front()];
+    begins[step.node.value] = start = std::max(start, stream);
+    stream = ends[step.node.value] =
+        start + step.durationUs * (0.5 + random.uniform());
+  }
+  double most = 0;
+  for (uint32_t at = 0; at < dag.nodes.size(); ++at) {
+    double sum = 0;
+    for (uint32_t i = 0; i < dag.nodes.size(); ++i)
+      if (workClass(dag.nodes[i]) == WorkClass::Kernel &&
+          begins[i] <= begins[at] && begins[at] < ends[i])
+        sum += smShare(dag.nodes[i]);
+    most = std::max(most, sum);
+  }
+  return most;
+}
+
+TEST(Overlap, KernelsRunSideBySideAsTheirSharesAllow) {
+  int optimal = 0, proven = 0, beside = 0, plans = 0;
+  for (uint64_t seed = 1; seed <= sweep(40, 2000); ++seed) {
+    const Dag dag = randomFile(seed, 7, true);
+    rcpsp::Budget budget(1e9, 4000);
+    Result<OverlapOutcome> made =
+        planOverlap(dag, {1, nullptr, INT64_MAX}, seed, budget);
+    ASSERT_TRUE(made) << made.error().message;
+    const Plan &plan = made->plan;
+    const double least = leastMakespan(made->problem);
+    ASSERT_LE(plan.lowerBoundUs, least + 1e-9) << seed;
+    ASSERT_GE(plan.makespanUs, least - 1e-6) << seed;
+    ASSERT_TRUE(check(made->certificate, made->problem)) << seed;
+    Result<void> safe = verify(plan, dag);
+    ASSERT_TRUE(safe) << seed << ": " << safe.error().message;
+    // The plan's waits alone keep the shares and its times.
+    EXPECT_LE(mostShares(plan, dag, seed), 1 + 1e-6) << seed;
+    EXPECT_NEAR(simulate(plan, dag, {}).makespanUs, plan.makespanUs, 1e-6);
+    Plan again = plan;
+    predictTimes(again, dag);
+    EXPECT_NEAR(again.makespanUs, plan.makespanUs, 1e-6) << seed;
+    Result<PlanBound> proof = proofOf(plan, dag);
+    ASSERT_TRUE(proof) << seed << ": " << proof.error().message;
+    Result<double> checked = checkProof(plan, dag, proof->certificates);
+    ASSERT_TRUE(checked) << seed << ": " << checked.error().message;
+    // A share in the plan's problem is that of the file.
+    Plan early = plan;
+    for (PlanStep &step : early.steps)
+      step.startUs = 0;
+    EXPECT_FALSE(checkProof(early, dag, proof->certificates)) << seed;
+    optimal += plan.makespanUs < least + 1e-6;
+    proven += plan.makespanUs < plan.lowerBoundUs * (1 + 1e-9);
+    beside += plan.streamsPerDevice > 2;
+    ++plans;
+  }
+  EXPECT_GT(optimal, plans * 9 / 10);
+  EXPECT_GT(proven, plans * 7 / 10);
+  EXPECT_GT(beside, plans / 3);
 }
 
 TEST(Overlap, CheckFindsWhatIsWrong) {
