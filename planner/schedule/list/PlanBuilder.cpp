@@ -38,6 +38,12 @@ Result<uint32_t> checkInput(const Dag &dag, uint32_t wanted,
   return streams;
 }
 
+/// The devices of which a node has its resource for itself. Kernels that share
+/// the SMs have the plan's waits instead.
+static std::span<const DeviceId> exclusiveDevices(const DagNode &node) {
+  return smShare(node) < 1 ? std::span<const DeviceId>() : streamDevices(node);
+}
+
 std::vector<StartReason> predictTimes(Plan &plan, const Dag &dag) {
   struct Holder {
     double until = 0;
@@ -86,12 +92,10 @@ std::vector<StartReason> predictTimes(Plan &plan, const Dag &dag) {
                   depends(step.node, tail.node) ? StartReason::Dependence
                                                 : StartReason::Stream,
                   tail.node);
-    // What takes a share of the SMs alone has the plan's waits.
-    const bool isWhole = smShare(node) == 1;
-    for (DeviceId device : streamDevices(node))
+    for (DeviceId device : exclusiveDevices(node))
       if (const Holder &holder =
               resources[resourceIndex(device, workClass(node))];
-          holder.used && isWhole)
+          holder.used)
         constrain(holder.until, StartReason::Resource, holder.node);
     if (phaseEnd.used)
       constrain(phaseEnd.until, StartReason::Phase, phaseEnd.node);
@@ -102,9 +106,8 @@ std::vector<StartReason> predictTimes(Plan &plan, const Dag &dag) {
     endOf[step.node.value] = mine.until;
     for (PlanStream stream : step.streams)
       streams[stream] = mine;
-    for (DeviceId device : streamDevices(node))
-      if (isWhole)
-        resources[resourceIndex(device, workClass(node))] = mine;
+    for (DeviceId device : exclusiveDevices(node))
+      resources[resourceIndex(device, workClass(node))] = mine;
     if (!latest.used || mine.until > latest.until)
       latest = mine;
   }
