@@ -81,6 +81,11 @@ std::span<const DeviceId> streamDevices(const DagNode &node) {
   return node.devices;
 }
 
+double smShare(const DagNode &node) {
+  auto *call = std::get_if<OpaqueCall>(&node.work);
+  return call && !call->isCollective ? call->smShare : 1;
+}
+
 WorkClass workClass(const DagNode &node) {
   if (std::holds_alternative<CopyCall>(node.work))
     return WorkClass::Copy;

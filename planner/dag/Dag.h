@@ -132,6 +132,8 @@ struct OpaqueCall {
   /// The length of the outermost axis of a kernel's output, if the kernel can
   /// be cut along it; else 0.
   uint64_t splittable = 0;
+  /// The part of its device's multiprocessors that a kernel takes, in (0, 1].
+  double smShare = 1;
   bool operator==(const OpaqueCall &) const = default;
 };
 
@@ -246,6 +248,9 @@ std::span<const DeviceId> streamDevices(const DagNode &node);
 enum class WorkClass : uint8_t { Kernel, Copy, Collective };
 std::string_view toString(WorkClass work);
 WorkClass workClass(const DagNode &node);
+
+/// OpaqueCall::smShare; 1 of all other work.
+double smShare(const DagNode &node);
 
 /// Incoming edges of each node, a view of a normalized dag.edges.
 class Predecessors {

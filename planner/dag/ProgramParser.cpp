@@ -348,9 +348,16 @@ Result<void> Parser::parseOpaque(LineReader &line) {
     (void)line.word();
     call.isSlice = true;
   }
-  if (!line.atEnd()) {
-    MGPU_TRY(line.keyword("splittable"));
+  if (line.peek() == "splittable") {
+    (void)line.word();
     MGPU_TRY_ASSIGN(call.splittable, line.integer<uint64_t>("axis length"));
+  }
+  if (!line.atEnd()) {
+    MGPU_TRY(line.keyword("share"));
+    MGPU_TRY_ASSIGN(call.smShare, line.number("share"));
+    if (!(call.smShare > 0 && call.smShare <= 1))
+      return line.bad("a share of the multiprocessors is above 0 and at most "
+                      "1");
   }
   program.dag.nodes.back().work = call;
   return line.expectEnd();

@@ -216,6 +216,8 @@ private:
       out += " slice";
     if (call.splittable > 0)
       add(" splittable {}", call.splittable);
+    if (call.smShare < 1)
+      add(" share {}", call.smShare);
     out += '\n';
   }
 

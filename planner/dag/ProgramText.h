@@ -38,7 +38,7 @@
 // neither `matmul` nor `cuda` of kernels; version 4 is written where a kernel
 // has `host` or `cubin`, version 5 where an argument lies on a device
 // or a kernel has rules. `opaque`, work known only by its cost, is in no
-// bundle; it ends with `slice` and `splittable N` where it is so.
+// bundle; it ends with `slice`, `splittable N` and `share S` where it is so.
 //
 // A box is OFFSET{+SIZE*STRIDE}:WIDTH, figures as in support/Types.h. `after`
 // letters: d data, a anti, o output, c collective. `cost`: flops, bytes read,

@@ -325,6 +325,19 @@ private:
                                "fetch");
   }
 
+  Result<double> readShare(const Fields &fields) const {
+    if (!fields.find("sm_share"))
+      return 1.0;
+    if (!dag.spmd)
+      return fields.bad("sm_share", "is allowed in files that are spmd; in "
+                                    "others a device runs one kernel at a "
+                                    "time");
+    MGPU_TRY_ASSIGN(const double share, fields.number("sm_share"));
+    if (!(share > 0 && share <= 1))
+      return fields.bad("sm_share", "must be above 0 and at most 1");
+    return share;
+  }
+
   /// What a kernel, a fill or a collective computes and moves.
   Result<void> readCost(const Fields &fields, NodeKind other, OpaqueCall call,
                         DagNode &node) const {
@@ -339,6 +352,7 @@ private:
           isSliceName(isNamed ? op->get_ref<const std::string &>() : node.name);
       MGPU_TRY_ASSIGN(call.splittable,
                       fields.integer("splittable", maxBytes, 0));
+      MGPU_TRY_ASSIGN(call.smShare, readShare(fields));
     }
     node.work = call;
     MGPU_TRY_ASSIGN(node.flops, fields.number("flops"));

@@ -15,9 +15,12 @@
 // cores, for the cost model), "op":"dynamic-slice" (a kernel that only copies a
 // part of what it reads, at an offset it reads; without "op" the name says so,
 // as XLA's "dynamic-slice.12"), "splittable": the length of the outermost axis
-// of a kernel's output, along which it can be cut. Ids are 0, 1, 2, ... in
-// order and deps name earlier nodes. A collective without a name is called by
-// its kind and number. Unknown fields are kept out: they do not change a plan.
+// of a kernel's output, along which it can be cut, "sm_share": the part of the
+// multiprocessors that a kernel takes, above 0 and at most 1 (files that are
+// spmd: kernels whose shares sum to at most 1 may run side by side). Ids are 0,
+// 1, 2, ... in order and deps name earlier nodes. A collective without a name
+// is called by its kind and number. Unknown fields are kept out: they do not
+// change a plan.
 //
 // Files that are not spmd say more, so that a program can be written as one:
 //   {"kind":"copy","from":D,"to":D,"bytes":B}   D is a device or "host"; it

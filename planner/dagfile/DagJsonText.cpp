@@ -37,6 +37,8 @@ static Json nodeJson(const Dag &dag, uint32_t id, const OpaqueCall &call,
       out["op"] = "dynamic-slice";
     if (call.splittable > 0)
       out["splittable"] = call.splittable;
+    if (call.smShare < 1)
+      out["sm_share"] = call.smShare;
   }
   if (node.durationUs)
     out["duration_us"] = *node.durationUs;

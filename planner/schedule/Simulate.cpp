@@ -42,6 +42,8 @@ public:
           before.push_back(std::exchange(it->second, s));
       }
       for (DeviceId device : streamDevices(node)) {
+        if (smShare(node) < 1)
+          break; // the plan's waits keep the shares
         uint32_t &holder = resources[resourceIndex(device, classOf[s])];
         if (holder != none)
           before.push_back(holder);

@@ -2,6 +2,7 @@
 #ifndef MGPU_PLANNER_SCHEDULE_EXACT_BUDGET_H
 #define MGPU_PLANNER_SCHEDULE_EXACT_BUDGET_H
 
+#include <algorithm>
 #include <cstdint>
 #include <ctime>
 
@@ -25,6 +26,12 @@ public:
   Budget part(uint64_t count) const {
     return Budget(seconds / double(count),
                   nodes == UINT64_MAX ? nodes : nodes / count, kind);
+  }
+
+  /// What is left of it, and at most so many nodes.
+  Budget rest(uint64_t most) const {
+    return Budget(std::max(0.0, seconds - elapsed()),
+                  std::min(most, nodes - std::min(spent, nodes)), kind);
   }
 
   void spend(uint64_t count = 1) { spent += count; }

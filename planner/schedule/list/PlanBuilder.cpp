@@ -38,6 +38,12 @@ Result<uint32_t> checkInput(const Dag &dag, uint32_t wanted,
   return streams;
 }
 
+/// The devices of which a node has its resource for itself. Kernels that share
+/// the SMs have the plan's waits instead.
+static std::span<const DeviceId> exclusiveDevices(const DagNode &node) {
+  return smShare(node) < 1 ? std::span<const DeviceId>() : streamDevices(node);
+}
+
 std::vector<StartReason> predictTimes(Plan &plan, const Dag &dag) {
   struct Holder {
     double until = 0;
@@ -86,7 +92,7 @@ std::vector<StartReason> predictTimes(Plan &plan, const Dag &dag) {
                   depends(step.node, tail.node) ? StartReason::Dependence
                                                 : StartReason::Stream,
                   tail.node);
-    for (DeviceId device : streamDevices(node))
+    for (DeviceId device : exclusiveDevices(node))
       if (const Holder &holder =
               resources[resourceIndex(device, workClass(node))];
           holder.used)
@@ -100,7 +106,7 @@ std::vector<StartReason> predictTimes(Plan &plan, const Dag &dag) {
     endOf[step.node.value] = mine.until;
     for (PlanStream stream : step.streams)
       streams[stream] = mine;
-    for (DeviceId device : streamDevices(node))
+    for (DeviceId device : exclusiveDevices(node))
       resources[resourceIndex(device, workClass(node))] = mine;
     if (!latest.used || mine.until > latest.until)
       latest = mine;

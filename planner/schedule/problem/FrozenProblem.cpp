@@ -62,7 +62,8 @@ Result<Problem> frozenProblem(const Dag &dag, const FrozenOptions &options) {
                                     (isScaled ? options.scaleComm : 1));
     FrozenResource resource =
         isScaled ? FrozenResource::Collectives : FrozenResource::Kernels;
-    description.uses.push_back({i, {uint32_t(resource), 1}});
+    description.uses.push_back(
+        {i, {uint32_t(resource), std::max(smShare(node), 1.0 / mostKernels)}});
     description.buffers.push_back({0, node.outBytes, !hasUser[i]});
     description.users.push_back({i, i});
   }
@@ -102,7 +103,7 @@ double workOf(const Problem &problem, FrozenResource resource) {
   double sum = 0;
   for (uint32_t i = 0; i < problem.size(); ++i)
     if (problem.uses[i].front().resource == uint32_t(resource))
-      sum += problem.durations[i];
+      sum += problem.work(i, problem.uses[i].front());
   return sum;
 }
 

@@ -10,6 +10,10 @@ namespace mgpu::planner {
 /// The resources of a frozen problem, in its order.
 enum class FrozenResource : uint8_t { Kernels, Collectives };
 
+/// A device has eight hardware queues by default, one of which is that of the
+/// collectives.
+inline constexpr uint32_t mostKernels = 7;
+
 struct FrozenOptions {
   double scaleComm = 1; ///< multiplies the collectives' durations
   /// For nodes without a frozen duration; null: there must be none.
@@ -21,8 +25,10 @@ struct FrozenOptions {
 };
 
 /// Frozen model F, under which plans of one mgpu-dag/2 file can be compared:
-/// one device (a file that is spmd), one kernel at a time, one collective at a
-/// time, frozen durations, no contention. A node's out_bytes are a buffer that
+/// one device (a file that is spmd), one kernel at a time, or several whose
+/// shares of the multiprocessors sum to at most 1 (a share is at least a
+/// seventh, see mostKernels), one collective at a time, frozen durations, no
+/// contention. A node's out_bytes are a buffer that
 /// it and its successors use; without successors it is kept to the end. Refuses
 /// a DAG that is not spmd, and a node without a duration.
 Result<Problem> frozenProblem(const Dag &dag,
@@ -39,8 +45,8 @@ inline bool isCollective(const Problem &problem, uint32_t node) {
          uint32_t(FrozenResource::Collectives);
 }
 
-/// The sum of the durations of a frozen problem's nodes on one resource, in
-/// microseconds.
+/// The sum of the durations of a frozen problem's nodes on one resource, times
+/// their shares of it, in microseconds.
 double workOf(const Problem &problem, FrozenResource resource);
 
 /// The share of the collectives' time that hides behind kernels, out of what

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/schedule/search/ListPass.h"
 
+#include "planner/schedule/search/ShareLevels.h"
+
 #include <algorithm>
 #include <queue>
 
@@ -15,7 +17,7 @@ public:
                 std::vector<double> &starts)
       : problem(problem), direction(direction), priorities(priorities),
         starts(starts), missing(problem.size()), ready(problem.numResources()),
-        isBusy(problem.numResources()) {}
+        taken(problem.numResources()) {}
 
   double run() {
     starts.assign(problem.size(), 0);
@@ -48,26 +50,27 @@ private:
   void start(uint32_t node) {
     starts[node] = now;
     for (const ResourceUse &use : problem.uses[node])
-      isBusy[use.resource] = true;
+      taken[use.resource] += use.share;
     running.push({now + problem.durations[node], node});
   }
   void finish(uint32_t node) {
+    // From 1 less 1 nothing is left, of other shares some rounding.
     for (const ResourceUse &use : problem.uses[node])
-      isBusy[use.resource] = false;
+      taken[use.resource] -= use.share;
     for (uint32_t next : problem.needs(node, opposite(direction)))
       if (--missing[next] == 0)
         release(next);
   }
   bool isIdle(uint32_t node) const {
     for (const ResourceUse &use : problem.uses[node])
-      if (isBusy[use.resource])
+      if (taken[use.resource] + use.share > 1 + shareRounding)
         return false;
     return true;
   }
   void startReady() {
     std::vector<std::pair<double, uint32_t>> blocked;
     for (size_t r = 0; r < ready.size(); ++r) {
-      while (!isBusy[r] && !ready[r].empty()) {
+      while (taken[r] < 1 - shareRounding && !ready[r].empty()) {
         auto first = ready[r].top();
         ready[r].pop();
         if (isIdle(~first.second))
@@ -88,7 +91,7 @@ private:
   std::vector<size_t> missing; ///< what it needs that has not ended
   /// By the first resource; of equal priority the lesser node first.
   std::vector<std::priority_queue<std::pair<double, uint32_t>>> ready;
-  std::vector<bool> isBusy;
+  std::vector<double> taken; ///< by resource: the shares of what runs
   std::priority_queue<std::pair<double, uint32_t>,
                       std::vector<std::pair<double, uint32_t>>, std::greater<>>
       running; ///< by end

@@ -8,8 +8,7 @@ namespace mgpu::planner::search {
 
 /// List scheduling: whenever a resource is idle it starts the ready node of the
 /// greatest priority. Read backward, `starts` are the times from a node's end
-/// to the end of all. Returns the makespan. A cumulative resource runs one node
-/// at a time. O((nodes + edges) log nodes).
+/// to the end of all. Returns the makespan. O((nodes + edges) log nodes).
 double listPass(const Problem &problem, Direction direction,
                 const std::vector<double> &priorities,
                 std::vector<double> &starts);

@@ -7,6 +7,8 @@
 #include "planner/schedule/search/SerialDecoder.h"
 #include "planner/schedule/search/WindowNoise.h"
 
+#include <functional>
+
 namespace mgpu::planner::search {
 
 /// Ever shorter schedules within the memory of the devices. A move puts noise
@@ -15,7 +17,12 @@ namespace mgpu::planner::search {
 /// which stays if it is not longer. One seed, one sequence of moves.
 class MemorySearch {
 public:
-  MemorySearch(const Problem &problem, uint64_t seed);
+  /// Gets every schedule that a move makes, kept or not, and its peaks by
+  /// device.
+  using Visit =
+      std::function<void(const Schedule &, const std::vector<uint64_t> &)>;
+
+  MemorySearch(const Problem &problem, uint64_t seed, Visit visit = nullptr);
   MemorySearch(const MemorySearch &) = delete;
 
   /// Lowers the peak of a sequence until it fits `limits` (bytes by device,
@@ -26,18 +33,25 @@ public:
              const std::vector<uint64_t> &limits, const rcpsp::Budget &budget);
   void move();
 
+  /// A schedule within the limits that was found elsewhere; longer ones are
+  /// ignored.
+  void adopt(const Schedule &schedule) {
+    if (schedule.makespan < current.makespan)
+      current = schedule;
+  }
+
   const Schedule &best() const { return current; }
 
 private:
   const Problem &problem;
   const uint64_t seed;
+  Visit visit;
   WindowNoise noise;
   SequenceDecoder decoder;
   SerialDecoder serial;
   std::vector<uint64_t> limits;
-  std::vector<double> trial;
   std::vector<uint32_t> order;
-  Schedule current;
+  Schedule trial, current;
 };
 
 } // namespace mgpu::planner::search

@@ -4,42 +4,102 @@
 #include "planner/plan/ArenaLayout.h"
 #include "planner/schedule/problem/FrozenProblem.h"
 
+#include <algorithm>
+
 namespace mgpu::planner::search {
 
-Plan makePlan(const Problem &problem, const Schedule &schedule, const Dag &dag,
-              uint64_t enough) {
-  constexpr uint32_t none = UINT32_MAX;
-  Plan plan;
-  plan.scheduler = "overlap";
-  plan.model = "frozen";
-  plan.numDevices = dag.numDevices;
-  plan.streamsPerDevice = 2;
-  plan.makespanUs = schedule.makespan;
-  plan.steps.reserve(problem.size());
-  // Per stream: the step begun last and the one before it, and what the other
-  // stream has waited for of it already.
-  uint32_t latest[2] = {none, none}, former[2] = {none, none},
-           known[2] = {none, none};
-  for (uint32_t node : startOrder(problem, schedule)) {
-    const uint8_t stream = isCollective(problem, node), other = 1 - stream;
+namespace {
+
+/// What runs on the streams of a device at the start of each step: collectives
+/// on one, kernels on another, or on several where they run side by side.
+class Streams {
+public:
+  Streams(const Problem &problem, const Schedule &schedule)
+      : problem(problem), schedule(schedule) {
+    const bool isUnit = problem.isUnit[uint32_t(FrozenResource::Kernels)];
+    of.resize(isUnit ? 2 : mostKernels + 1);
+    for (Stream &stream : of)
+      stream.known.assign(of.size(), none);
+  }
+
+  /// A step of the plan; steps come by start.
+  PlanStep add(uint32_t node, const std::vector<DeviceId> &devices) {
     PlanStep step;
     step.node = NodeId{node};
     step.startUs = schedule.starts[node];
     step.durationUs = problem.durations[node];
-    for (DeviceId device : dag.nodes[node].devices)
-      step.streams.push_back({device, StreamId{stream}});
-    uint32_t ended = latest[other];
-    if (ended != none &&
-        schedule.starts[ended] + problem.durations[ended] > step.startUs)
-      ended = former[other];
-    if (ended != none && ended != known[other]) {
-      step.waits.push_back(NodeId{ended});
-      known[other] = ended;
-    }
-    former[stream] = latest[stream];
-    latest[stream] = node;
-    plan.steps.push_back(std::move(step));
+    const uint32_t mine = isCollective(problem, node) ? 1 : freeStream(node);
+    for (DeviceId device : devices)
+      step.streams.push_back({device, StreamId{mine}});
+    for (uint32_t other = 0; other < of.size(); ++other)
+      if (other != mine)
+        if (const uint32_t ended = endedOn(other, step.startUs);
+            ended != none && ended != of[mine].known[other]) {
+          step.waits.push_back(NodeId{ended});
+          of[mine].known[other] = ended;
+        }
+    std::sort(step.waits.begin(), step.waits.end());
+    of[mine].former = of[mine].latest;
+    of[mine].latest = node;
+    used = std::max(used, mine + 1);
+    return step;
   }
+  uint32_t count() const { return used; }
+
+private:
+  static constexpr uint32_t none = UINT32_MAX;
+  struct Stream {
+    uint32_t latest = none, former = none; ///< the last steps begun
+    std::vector<uint32_t> known; ///< by stream: what it has waited for already
+  };
+
+  double endOf(uint32_t node) const {
+    return schedule.starts[node] + problem.durations[node];
+  }
+  /// The last step on a stream that has ended by `time`.
+  uint32_t endedOn(uint32_t stream, double time) const {
+    const uint32_t latest = of[stream].latest;
+    return latest != none && endOf(latest) > time ? of[stream].former : latest;
+  }
+  /// The first stream for kernels where nothing runs; of those where something
+  /// does, for times are rounded, the one that is free first.
+  uint32_t freeStream(uint32_t node) const {
+    uint32_t first = 0;
+    double soonest = 0;
+    for (uint32_t k = 0; k < of.size(); ++k) {
+      if (k == 1)
+        continue;
+      const double until = of[k].latest == none ? 0 : endOf(of[k].latest);
+      if (until <= schedule.starts[node])
+        return k;
+      if (k == 0 || until < soonest) {
+        soonest = until;
+        first = k;
+      }
+    }
+    return first;
+  }
+
+  const Problem &problem;
+  const Schedule &schedule;
+  std::vector<Stream> of;
+  uint32_t used = 2;
+};
+
+} // namespace
+
+Plan makePlan(const Problem &problem, const Schedule &schedule, const Dag &dag,
+              uint64_t enough) {
+  Plan plan;
+  plan.scheduler = "overlap";
+  plan.model = "frozen";
+  plan.numDevices = dag.numDevices;
+  plan.makespanUs = schedule.makespan;
+  plan.steps.reserve(problem.size());
+  Streams streams(problem, schedule);
+  for (uint32_t node : startOrder(problem, schedule))
+    plan.steps.push_back(streams.add(node, dag.nodes[node].devices));
+  plan.streamsPerDevice = streams.count();
   ArenaLayout layout = layoutArena(plan, dag, enough);
   plan.placements = std::move(layout.placements);
   plan.arenaBytes = std::move(layout.arenaBytes);

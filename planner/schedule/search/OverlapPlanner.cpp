@@ -58,7 +58,7 @@ static Result<OverlapOutcome> finish(const Dag &dag, const Problem &problem,
   outcome.schedule = schedule;
   outcome.peakBytes = peakBytes(problem, schedule)[0];
   if (proof == Proof::Verified)
-    MGPU_TRY(verify(outcome.plan, dag, {2, limit}));
+    MGPU_TRY(verify(outcome.plan, dag, {mostKernels + 1, limit}));
   MGPU_TRY(check(problem, schedule));
   if (outcome.peakBytes > limit)
     return fail(

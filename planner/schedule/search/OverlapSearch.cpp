@@ -37,6 +37,12 @@ OverlapSearch::OverlapSearch(const Problem &problem, uint64_t seed, Offer offer)
       kept(std::numeric_limits<double>::infinity()) {
   for (const ProblemDevice &device : problem.devices)
     isMemoryLimited = isMemoryLimited || device.memoryBytes != UINT64_MAX;
+  if (isMemoryLimited && MemoryLadder::suits(problem))
+    ladder.emplace(
+        problem, seed,
+        [this](const Schedule &schedule, const std::vector<uint64_t> &peaks) {
+          offerFitting(schedule, peaks);
+        });
 }
 
 /// The share of the memory that the best schedule takes; 0 where a plan as
@@ -48,6 +54,18 @@ double OverlapSearch::offerWorking() {
   if (taken <= 1)
     kept = working().makespan;
   return taken;
+}
+
+/// Makes a plan of a schedule that is shorter than what is kept and fits.
+void OverlapSearch::offerFitting(const Schedule &schedule,
+                                 const std::vector<uint64_t> &peaks) {
+  if (schedule.makespan < kept && fits(problem, peaks) && offer(schedule) <= 1)
+    kept = schedule.makespan;
+}
+
+void OverlapSearch::offerWindows() {
+  if (windows.best().makespan < kept)
+    offerFitting(windows.best(), peakBytes(problem, windows.best()));
 }
 
 /// The memory that schedules may take on rung `k` below the peaks of a
@@ -135,10 +153,16 @@ bool OverlapSearch::first(const rcpsp::Budget &budget) {
   windows.listPasses(
       prioritiesOf(problem, streamHeads(problem, Direction::Forward, 0)),
       prioritiesOf(problem, streamHeads(problem, Direction::Backward, 0)));
+  passes = startOrder(problem, windows.best());
+  if (ladder) {
+    offerWindows();
+    if (kept == std::numeric_limits<double>::infinity())
+      climb(budget);
+    return kept < std::numeric_limits<double>::infinity();
+  }
   if (offerWorking() <= 1)
     return true;
-  const std::vector<uint32_t> passes = startOrder(problem, windows.best()),
-                              low = lowMemoryOrder(problem);
+  const std::vector<uint32_t> low = lowMemoryOrder(problem);
   for (Descent descent : {Descent::Leaps, Descent::Steps})
     if (descend(passes, budget, descent) || descend(low, budget, descent))
       return true;
@@ -148,12 +172,67 @@ bool OverlapSearch::first(const rcpsp::Budget &budget) {
 void OverlapSearch::startFrom(const Schedule &schedule) {
   windows.adopt(schedule);
   kept = schedule.makespan;
+  passes = startOrder(problem, schedule);
+}
+
+/// Lowers the first sequences, once.
+void OverlapSearch::climb(const rcpsp::Budget &budget) {
+  if (passes.empty())
+    return;
+  ladder->lower(std::exchange(passes, {}), budget);
+  ladder->lower(lowMemoryOrder(problem), budget);
+  sequence = ladder->lowestSequence();
+}
+
+/// What is tried here depends on the budget and not on the limits.
+void OverlapSearch::improveOnLadder(const Certificate &bound,
+                                    rcpsp::Budget &budget) {
+  double enough = bound.boundUs * (1 + rounding);
+  offerWindows();
+  if (kept <= enough)
+    return;
+  climb(budget);
+  ladder->lower(startOrder(problem, windows.best()), budget);
+  const std::vector<uint64_t> peaks = peakBytes(problem, windows.best());
+  ladder->build(*std::max_element(peaks.begin(), peaks.end()), budget);
+  for (uint64_t moves = 0, nextOffer = firstOffer; kept > enough; ++moves) {
+    if (budget.exhausted())
+      return;
+    const double before = windows.best().makespan;
+    if (moves == nextOffer) {
+      nextOffer *= 2;
+      if (searchExactly(moves, budget))
+        enough = std::max(enough, proven * (1 + rounding));
+    }
+    budget.spend();
+    if (proven == 0)
+      windows.move();
+    if (windows.best().makespan < before)
+      offerWindows();
+    ladder->round();
+  }
+}
+
+/// A turn of the solver for whole numbers, from its beginning.
+bool OverlapSearch::searchWhole(uint64_t nodes, rcpsp::Budget &budget) {
+  const std::optional<rcpsp::Problem> whole = wholeProblem(problem);
+  if (!whole)
+    return false;
+  const rcpsp::Solution solution =
+      rcpsp::solve(*whole, budget.rest(nodes), seed);
+  budget.spend(solution.nodes);
+  windows.adopt(scheduleOf(problem, solution.starts));
+  if (solution.proven())
+    proven = solution.makespan;
+  return solution.proven();
 }
 
 /// A turn of the exact search. True where the best schedule is proven to be.
 bool OverlapSearch::searchExactly(uint64_t branches, rcpsp::Budget &budget) {
-  if (isTight || proven > 0 || !DisjunctiveSearch::suits(problem))
+  if (isTight || proven > 0)
     return false;
+  if (!DisjunctiveSearch::suits(problem))
+    return searchWhole(branches, budget);
   if (!exact)
     exact.emplace(problem, windows.best());
   exact->adopt(windows.best());
@@ -180,6 +259,8 @@ void OverlapSearch::improve(const Certificate &bound, rcpsp::Budget &budget) {
       return solveWhole(*whole, budget);
   windows.listPasses(prioritiesOf(problem, bound.heads),
                      prioritiesOf(problem, bound.tails));
+  if (ladder)
+    return improveOnLadder(bound, budget);
   // Where memory is short, from what the better priorities gave.
   if (isTight)
     descend(startOrder(problem, windows.best()), budget, Descent::Leaps);

@@ -5,7 +5,7 @@
 #include "planner/certificate/Certificate.h"
 #include "planner/schedule/exact/DisjunctiveSearch.h"
 #include "planner/schedule/exact/Solver.h"
-#include "planner/schedule/search/MemorySearch.h"
+#include "planner/schedule/search/MemoryLadder.h"
 #include "planner/schedule/search/WindowSearch.h"
 
 #include <functional>
@@ -15,10 +15,14 @@ namespace mgpu::planner::search {
 
 /// Ever shorter schedules of a problem that fit its devices' memory: by
 /// WindowSearch as long as what that finds fits, in turns with
-/// DisjunctiveSearch where the problem is small; then by MemorySearch. A
-/// problem with shares of resources and whole durations goes to rcpsp::solve(),
-/// unless memory is limited. One seed, one sequence of schedules. It is the one
-/// portfolio of programs, DAG files and PSPLIB instances.
+/// DisjunctiveSearch where the problem is small, or with rcpsp::solve() where
+/// resources have shares and durations are whole; then by MemorySearch. Small
+/// problems are searched by MemoryLadder from the start, in a way that does not
+/// depend on the limits: with the same budget in nodes, and from first(), what
+/// is kept under greater limits is never longer. A problem
+/// for rcpsp::solve() without limits goes there at once. One seed, one sequence
+/// of schedules. It is the one portfolio of programs, DAG files and PSPLIB
+/// instances.
 class OverlapSearch {
 public:
   /// Called with schedules that are shorter than all it kept. Returns the
@@ -50,6 +54,12 @@ private:
     return isTight ? memory.best() : windows.best();
   }
   double offerWorking();
+  void offerFitting(const Schedule &schedule,
+                    const std::vector<uint64_t> &peaks);
+  void offerWindows();
+  void climb(const rcpsp::Budget &budget);
+  void improveOnLadder(const Certificate &bound, rcpsp::Budget &budget);
+  bool searchWhole(uint64_t nodes, rcpsp::Budget &budget);
   bool searchExactly(uint64_t branches, rcpsp::Budget &budget);
   void solveWhole(const rcpsp::Problem &whole, rcpsp::Budget &budget);
   bool settle(const rcpsp::Budget &budget, bool mayDescend);
@@ -73,6 +83,8 @@ private:
   double kept;          ///< the makespan of the best plan
   double proven = 0;
   std::optional<DisjunctiveSearch> exact;
+  std::optional<MemoryLadder> ladder; ///< of small problems
+  std::vector<uint32_t> passes;       ///< for the ladder: what it starts from
   std::vector<uint32_t> sequence;
 };
 

@@ -6,10 +6,6 @@
 
 namespace mgpu::planner::search {
 
-// Sums in another order round differently: what fits but for this many
-// microseconds fits.
-static constexpr double gapRounding = 1e-7;
-
 double SerialDecoder::firstFit(const Gaps &of, double from, double duration) {
   auto fitsAt = [&](const Gap &gap) {
     return std::max(gap.begin, from) + duration <= gap.end + gapRounding;
@@ -47,10 +43,19 @@ void SerialDecoder::take(Gaps &of, double start, double duration) {
   }
 }
 
+double SerialDecoder::firstFit(const ResourceUse &use, double from,
+                               double duration) const {
+  return problem.isUnit[use.resource]
+             ? firstFit(gaps[use.resource], from, duration)
+             : levels[use.resource].firstFit(from, duration, use.share);
+}
+
 double SerialDecoder::decode(const std::vector<uint32_t> &order,
                              Direction direction, std::vector<double> &starts) {
   for (Gaps &of : gaps)
     of.assign(1, {0, std::numeric_limits<double>::infinity()});
+  for (ShareLevels &of : levels)
+    of.clear();
   starts.resize(problem.size());
   double makespan = 0;
   for (uint32_t node : order) {
@@ -62,12 +67,15 @@ double SerialDecoder::decode(const std::vector<uint32_t> &order,
     // Until all its resources agree.
     for (size_t agreed = 0, k = 0; agreed < uses.size();
          k = (k + 1) % uses.size()) {
-      double at = firstFit(gaps[uses[k].resource], start, duration);
+      double at = firstFit(uses[k], start, duration);
       agreed = at > start ? 1 : agreed + 1;
       start = at;
     }
     for (const ResourceUse &use : uses)
-      take(gaps[use.resource], start, duration);
+      if (problem.isUnit[use.resource])
+        take(gaps[use.resource], start, duration);
+      else
+        levels[use.resource].take(start, duration, use.share);
     starts[node] = start;
     makespan = std::max(makespan, start + duration);
   }

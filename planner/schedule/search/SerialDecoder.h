@@ -3,18 +3,19 @@
 #define MGPU_PLANNER_SCHEDULE_SEARCH_SERIALDECODER_H
 
 #include "planner/schedule/problem/Problem.h"
+#include "planner/schedule/search/ShareLevels.h"
 
 namespace mgpu::planner::search {
 
 /// Makes a schedule of an order: serial generation with insertion (Kelley 1963;
 /// Kolisch 1996). Each node in turn takes the first gap of its resources that
-/// holds it, so work that comes late in the order still fills gaps before. A
-/// cumulative resource runs one node at a time as well, which is legal and
-/// wastes the rest of it. Memory is not looked at.
+/// holds it, so work that comes late in the order still fills gaps before.
+/// Memory is not looked at.
 class SerialDecoder {
 public:
   explicit SerialDecoder(const Problem &problem)
-      : problem(problem), gaps(problem.numResources()) {}
+      : problem(problem), gaps(problem.numResources()),
+        levels(problem.numResources()) {}
 
   /// Fills `starts` (backward: the times from a node's end to the end of all)
   /// and returns the makespan. `order` holds all nodes, each after what it
@@ -30,9 +31,11 @@ private:
 
   static double firstFit(const Gaps &of, double from, double duration);
   static void take(Gaps &of, double start, double duration);
+  double firstFit(const ResourceUse &use, double from, double duration) const;
 
   const Problem &problem;
-  std::vector<Gaps> gaps; ///< by resource
+  std::vector<Gaps> gaps;          ///< by resource: of unit streams
+  std::vector<ShareLevels> levels; ///< by resource: of the others
 };
 
 } // namespace mgpu::planner::search

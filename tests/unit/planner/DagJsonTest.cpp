@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/dagfile/DagJson.h"
+#include "planner/dag/ProgramText.h"
 #include "planner/schedule/MakePlan.h"
 #include "planner/schedule/list/Schedulers.h"
 #include "tests/unit/planner/RandomDag.h"
@@ -145,6 +146,27 @@ TEST(DagJson, AProgramAndItsFileHaveTheSamePlan) {
   }
 }
 
+TEST(DagJson, SharesComeBackFromEveryText) {
+  const Dag dag = *parseDagJson(
+      file(R"({"id":0,"kind":"kernel","name":"a","deps":[],"sm_share":0.3})"),
+      "t");
+  EXPECT_EQ(smShare(dag.nodes[0]), 0.3);
+  EXPECT_EQ(*parseDagJson(*dagJsonText(dag), "t"), dag);
+  Program program;
+  program.dag = dag;
+  Blobs blobs;
+  const BlobReader none =
+      [](const std::string &) -> Result<std::vector<std::byte>> {
+    return fail(ErrorKind::Invalid, "there are none");
+  };
+  std::string text = toText(program, blobs);
+  Result<Program> back = readProgram(text, none);
+  ASSERT_TRUE(back) << back.error().message;
+  EXPECT_EQ(back->dag, dag);
+  text.replace(text.find(" share "), 7, " share 1");
+  EXPECT_FALSE(readProgram(text, none)) << text;
+}
+
 TEST(DagJson, ErrorsNameNodeAndField) {
   auto message = [](const std::string &text) {
     Result<Dag> dag = parseDagJson(text, "t.json");
@@ -186,6 +208,14 @@ TEST(DagJson, ErrorsNameNodeAndField) {
   EXPECT_EQ(node(good + R"(,"out_bytes":1e30)"),
             "t.json: node 0 \"a\": field \"out_bytes\" must be an integer from "
             "0 to 4503599627370496");
+  const std::string share =
+      "t.json: node 0 \"a\": field \"sm_share\" must be above 0 and at most 1";
+  EXPECT_EQ(node(good + R"(,"sm_share":0)"), share);
+  EXPECT_EQ(node(good + R"(,"sm_share":1.5)"), share);
+  EXPECT_EQ(node(good + R"(,"sm_share":1)"), "accepted");
+  EXPECT_EQ(node(good + R"(,"device":0,"sm_share":0.5)", false),
+            "t.json: node 0 \"a\": field \"sm_share\" is allowed in files that "
+            "are spmd; in others a device runs one kernel at a time");
   EXPECT_EQ(node(good, false),
             "t.json: node 0 \"a\": field \"device\" is missing; a file that is "
             "not spmd names the device of each kernel");

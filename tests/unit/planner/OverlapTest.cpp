@@ -1,18 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/dagfile/DagJson.h"
 #include "planner/plan/Verify.h"
+#include "planner/schedule/PlanProof.h"
+#include "planner/schedule/Simulate.h"
 #include "planner/schedule/bound/MakespanBound.h"
+#include "planner/schedule/list/PlanBuilder.h"
 #include "planner/schedule/search/LowerPeak.h"
 #include "planner/schedule/search/MemoryBound.h"
 #include "planner/schedule/search/OverlapPlanner.h"
+#include "planner/schedule/search/OverlapSearch.h"
 #include "planner/schedule/search/SequenceDecoder.h"
 #include "planner/schedule/search/SequenceMemory.h"
 #include "planner/schedule/search/WindowSearch.h"
 #include "support/Random.h"
+#include "tests/unit/Sweep.h"
 #include "tests/unit/planner/RandomProblem.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <map>
 #include <numeric>
 
 using namespace mgpu;
@@ -20,7 +26,8 @@ using namespace mgpu::planner;
 using namespace mgpu::planner::search;
 using namespace mgpu::planner::testing;
 
-static Dag randomFile(uint64_t seed, uint32_t n) {
+/// With `shares`, kernels take half of the SMs, a third, or some other share.
+static Dag randomFile(uint64_t seed, uint32_t n, bool shares = false) {
   Random rng(seed);
   std::string text = R"({"format":"mgpu-dag/2","name":"r","devices":2,)"
                      R"("spmd":true,"resident_bytes":1000,"nodes":[)";
@@ -35,7 +42,11 @@ static Dag randomFile(uint64_t seed, uint32_t n) {
         R"("duration_us":{}{}}})",
         i ? "," : "", i, collective ? "all_reduce" : "kernel",
         256 * rng.below(40), deps, 1 + rng.below(20),
-        collective ? R"(,"bytes":8,"group":2)" : "");
+        collective ? R"(,"bytes":8,"group":2)"
+        : shares
+            ? fmt::format(R"(,"sm_share":{})",
+                          std::array{1.0, 0.5, 1. / 3, 0.3, 0.05}[rng.below(5)])
+            : "");
   }
   Result<Dag> dag = parseDagJson(text + "]}", "r");
   EXPECT_TRUE(dag) << dag.error().message;
@@ -89,8 +100,6 @@ TEST(Overlap, WindowsGiveSchedulesOfEveryProblem) {
       }
       Result<void> legal = check(problem, search.best());
       ASSERT_TRUE(legal) << legal.error().message;
-      if (options.isCumulative)
-        continue; // it runs one node at a time
       const double least = leastMakespan(problem);
       EXPECT_GE(search.best().makespan, least - 1e-9);
       optimal += search.best().makespan < least + 1e-9;
@@ -101,8 +110,9 @@ TEST(Overlap, WindowsGiveSchedulesOfEveryProblem) {
 
 TEST(Overlap, SequencesThatFitAlwaysDecode) {
   int waits = 0;
-  for (RandomProblemOptions options :
-       {RandomProblemOptions{40, 2, 1, false, 9}, {40, 4, 3, false, 9}})
+  for (RandomProblemOptions options : {RandomProblemOptions{40, 2, 1, false, 9},
+                                       {40, 4, 3, false, 9},
+                                       {40, 3, 2, true, 9}})
     for (uint64_t seed = 1; seed <= 40; ++seed) {
       Problem problem = randomProblem(seed, options);
       std::vector<uint32_t> order(problem.size());
@@ -187,6 +197,166 @@ TEST(Overlap, PlansKeepEveryLimit) {
   }
   EXPECT_GT(lowered, 4);
   EXPECT_GT(refused, 10);
+}
+
+/// Limits from what every order takes up to what no plan exceeds.
+static std::vector<uint64_t> limitsUpTo(uint64_t least, uint64_t most) {
+  constexpr uint64_t count = 9;
+  std::vector<uint64_t> limits;
+  for (uint64_t k = 0; k <= count; ++k)
+    limits.push_back(least + (most - least) * k / count);
+  limits.push_back(INT64_MAX);
+  return limits;
+}
+
+TEST(Overlap, PlansWithMoreMemoryAreNeverLonger) {
+  int shorter = 0, refused = 0;
+  for (uint32_t nodes : {9u, 30u, 60u, 120u})
+    for (uint64_t seed = 1; seed <= sweep(6, 300); ++seed) {
+      const Dag dag = randomFile(seed, nodes);
+      rcpsp::Budget none(1e9, 0);
+      const uint64_t most =
+          planOverlap(dag, {1, nullptr, INT64_MAX}, seed, none)->peakBytes;
+      double before = 0;
+      for (uint64_t limit : limitsUpTo(most / 3, most + 512)) {
+        rcpsp::Budget budget(1e9, seed % 2 * 80);
+        Result<OverlapOutcome> made =
+            planOverlap(dag, {1, nullptr, limit}, seed, budget);
+        if (!made) {
+          ++refused;
+          ASSERT_EQ(before, 0) << "more memory was refused: " << nodes << " "
+                               << seed << " " << limit;
+          continue;
+        }
+        const double makespan = made->plan.makespanUs;
+        ASSERT_TRUE(before == 0 || makespan <= before)
+            << nodes << " " << seed << " " << limit << ": " << makespan;
+        shorter += before > 0 && makespan < before;
+        before = makespan;
+      }
+      ASSERT_GT(before, 0);
+    }
+  EXPECT_GT(shorter, 10);
+  EXPECT_GT(refused, 20);
+}
+
+/// What the search finds for problems of several devices with `limit` each.
+static double searchedMakespan(Problem problem, uint64_t limit, uint64_t seed,
+                               uint64_t moves) {
+  for (ProblemDevice &device : problem.devices)
+    device.memoryBytes = limit;
+  Schedule best{{}, 1e9};
+  OverlapSearch search(problem, seed, [&](const Schedule &schedule) {
+    Result<void> legal = check(problem, schedule);
+    EXPECT_TRUE(legal) << legal.error().message;
+    if (!fits(problem, peakBytes(problem, schedule)))
+      return 2.0;
+    best = schedule;
+    return 1.0;
+  });
+  rcpsp::Budget budget(1e9, moves);
+  if (search.first(budget))
+    search.improve(makespanBound(problem), budget);
+  return best.makespan;
+}
+
+TEST(Overlap, SearchesWithMoreMemoryAreNeverLonger) {
+  int optimal = 0, problems = 0;
+  for (RandomProblemOptions options : {RandomProblemOptions{6, 2, 1, false, 3},
+                                       {6, 3, 3, false, 4},
+                                       {6, 2, 2, true, 4},
+                                       {50, 4, 2, false, 12},
+                                       {50, 3, 2, true, 12}})
+    for (uint64_t seed = 1; seed <= sweep(options.nodes > 6 ? 4 : 12, 300);
+         ++seed) {
+      Problem problem = randomProblem(seed, options);
+      double before = 1e9;
+      for (uint64_t limit : limitsUpTo(8000, 35000)) {
+        const double found = searchedMakespan(problem, limit, seed, 100);
+        ASSERT_LE(found, before) << seed << " " << limit;
+        before = found;
+        // What takes no time holds its memory for none, or for a moment.
+        if (options.nodes > 6 || std::count(problem.durations.begin(),
+                                            problem.durations.end(), 0) > 0)
+          continue;
+        for (ProblemDevice &device : problem.devices)
+          device.memoryBytes = limit;
+        const double least = leastMakespanWithin(problem);
+        ASSERT_GE(found, least - 1e-9) << seed << " " << limit;
+        optimal += least < 1e9 && found <= least + 1e-9;
+        problems += least < 1e9;
+      }
+    }
+  EXPECT_GT(problems, 50);
+  EXPECT_GT(optimal, problems * 9 / 10);
+}
+
+/// The most that runs on a plan's streams at the start of any step, in shares
+/// of the SMs, as an execution of its waits alone has it, with other durations
+/// than planned.
+static double mostShares(const Plan &plan, const Dag &dag, uint64_t seed) {
+  Random random(seed);
+  std::vector<double> begins(dag.nodes.size()), ends(dag.nodes.size());
+  std::map<PlanStream, double> streams;
+  for (const PlanStep &step : plan.steps) {
+    double start = 0;
+    for (NodeId wait : step.waits)
+      start = std::max(start, ends[wait.value]);
+    double &stream = streams[step.streams.front()];
+    begins[step.node.value] = start = std::max(start, stream);
+    stream = ends[step.node.value] =
+        start + step.durationUs * (0.5 + random.uniform());
+  }
+  double most = 0;
+  for (uint32_t at = 0; at < dag.nodes.size(); ++at) {
+    double sum = 0;
+    for (uint32_t i = 0; i < dag.nodes.size(); ++i)
+      if (workClass(dag.nodes[i]) == WorkClass::Kernel &&
+          begins[i] <= begins[at] && begins[at] < ends[i])
+        sum += smShare(dag.nodes[i]);
+    most = std::max(most, sum);
+  }
+  return most;
+}
+
+TEST(Overlap, KernelsRunSideBySideAsTheirSharesAllow) {
+  int optimal = 0, proven = 0, beside = 0, plans = 0;
+  for (uint64_t seed = 1; seed <= sweep(40, 2000); ++seed) {
+    const Dag dag = randomFile(seed, 7, true);
+    rcpsp::Budget budget(1e9, 4000);
+    Result<OverlapOutcome> made =
+        planOverlap(dag, {1, nullptr, INT64_MAX}, seed, budget);
+    ASSERT_TRUE(made) << made.error().message;
+    const Plan &plan = made->plan;
+    const double least = leastMakespan(made->problem);
+    ASSERT_LE(plan.lowerBoundUs, least + 1e-9) << seed;
+    ASSERT_GE(plan.makespanUs, least - 1e-6) << seed;
+    ASSERT_TRUE(check(made->certificate, made->problem)) << seed;
+    Result<void> safe = verify(plan, dag);
+    ASSERT_TRUE(safe) << seed << ": " << safe.error().message;
+    // The plan's waits alone keep the shares and its times.
+    EXPECT_LE(mostShares(plan, dag, seed), 1 + 1e-6) << seed;
+    EXPECT_NEAR(simulate(plan, dag, {}).makespanUs, plan.makespanUs, 1e-6);
+    Plan again = plan;
+    predictTimes(again, dag);
+    EXPECT_NEAR(again.makespanUs, plan.makespanUs, 1e-6) << seed;
+    Result<PlanBound> proof = proofOf(plan, dag);
+    ASSERT_TRUE(proof) << seed << ": " << proof.error().message;
+    Result<double> checked = checkProof(plan, dag, proof->certificates);
+    ASSERT_TRUE(checked) << seed << ": " << checked.error().message;
+    // A share in the plan's problem is that of the file.
+    Plan early = plan;
+    for (PlanStep &step : early.steps)
+      step.startUs = 0;
+    EXPECT_FALSE(checkProof(early, dag, proof->certificates)) << seed;
+    optimal += plan.makespanUs < least + 1e-6;
+    proven += plan.makespanUs < plan.lowerBoundUs * (1 + 1e-9);
+    beside += plan.streamsPerDevice > 2;
+    ++plans;
+  }
+  EXPECT_GT(optimal, plans * 9 / 10);
+  EXPECT_GT(proven, plans * 7 / 10);
+  EXPECT_GT(beside, plans / 3);
 }
 
 TEST(Overlap, CheckFindsWhatIsWrong) {
