@@ -18,8 +18,8 @@ struct RandomEinsum {
   std::vector<std::byte> expected; ///< of the result, from loops in C++
 };
 
-/// Up to three products, each of one to four indices of 4 to 7 elements, on a
-/// grid of one to three axes. All numbers are whole and small.
+/// One or two products of tensors with one to three indices of 4 or 6 elements,
+/// on a grid of one to three axes. All numbers are whole and small.
 RandomEinsum randomEinsum(uint64_t seed);
 
 } // namespace mgpu::conformance

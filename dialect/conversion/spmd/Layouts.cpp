@@ -61,14 +61,21 @@ Layouts::Layouts(func::FuncOp function, ArrayRef<int64_t> mesh,
 }
 
 /// Each change adds an axis to a value, so this ends.
+/// What has no sum comes first: it cuts alike what sums then choose between.
 void Layouts::propagate() {
-  bool isChanged = true;
-  while (isChanged) {
-    isChanged = false;
-    for (const FactorRule &rule : rules)
-      isChanged |= apply(rule);
-    for (const FactorRule &rule : llvm::reverse(rules))
-      isChanged |= apply(rule);
+  auto hasSum = [](const FactorRule &rule) {
+    return llvm::any_of(rule.factors,
+                        [](const Factor &factor) { return factor.isReduced; });
+  };
+  for (bool isLast : {false, true}) {
+    bool isChanged = true;
+    while (isChanged) {
+      isChanged = false;
+      for (const FactorRule &rule : rules)
+        isChanged |= (isLast || !hasSum(rule)) && apply(rule);
+      for (const FactorRule &rule : llvm::reverse(rules))
+        isChanged |= (isLast || !hasSum(rule)) && apply(rule);
+    }
   }
 }
 
