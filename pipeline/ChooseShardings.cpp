@@ -178,8 +178,8 @@ Result<ShardingChoice> chooseShardings(LoadedProgram &program, uint64_t most,
                                        const std::function<void()> &keep) {
   if (program.shardings.grid.empty() || program.shardings.arguments.empty())
     return fail(ErrorKind::Usage,
-                "--shardings: it is for programs that have one shard.grid and "
-                "tensors as arguments");
+                "--shardings: it is for programs that have one shard.grid, or "
+                "one sdy.mesh, and tensors as arguments");
   return Search(program, most, planOf, keep).run(seed);
 }
 

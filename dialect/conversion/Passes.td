@@ -461,6 +461,10 @@ def ConvertRunParallelToSdy
   let description = [{
     The operands of all processes become tensors with an entry for each process,
     of which each device takes its own.
+
+    A function whose shardings cut something is one over whole tensors. Its
+    arguments are joined from the parts that the processes give, and constrained;
+    they get the parts of its results.
   }];
   let dependentDialects = ["::mlir::func::FuncDialect", "::mgpu::sdy::SdyDialect",
                            "::mgpu::stablehlo::StablehloDialect"];

@@ -163,9 +163,8 @@ def Sdy_ShardingGroupOp : Sdy_Op<"sharding_group"> {
   }];
 }
 
-def Sdy_DataFlowEdgeOp
-    : Sdy_Op<"data_flow_edge", [Pure, SameOperandsAndResultType]> {
-  let summary = "Its operand, where a region's values and its operands meet";
+class Sdy_EdgeOp<string mnemonic>
+    : Sdy_Op<mnemonic, [Pure, SameOperandsAndResultType]> {
   let description = [{
     All values that flow into the edge have one sharding, which it holds.
   }];
@@ -176,6 +175,12 @@ def Sdy_DataFlowEdgeOp
     $input (`sharding` `` `=` `` $sharding^)? attr-dict `:` type($result)
   }];
   let hasVerifier = 1;
+}
+def Sdy_DataFlowEdgeOp : Sdy_EdgeOp<"data_flow_edge"> {
+  let summary = "Its operand, where a region's values and its operands meet";
+}
+def Sdy_FuncDataFlowEdgeOp : Sdy_EdgeOp<"func_data_flow_edge"> {
+  let summary = "Its operand, where a function's and its calls' values meet";
 }
 
 def Sdy_PropagationDirection

@@ -209,10 +209,14 @@ MGPU_CHECK_SHARDING(ShardedToUnreducedOp, getOutSharding())
 MGPU_CHECK_SHARDING(ShardingConstraintOp, getSharding())
 #undef MGPU_CHECK_SHARDING
 
-LogicalResult DataFlowEdgeOp::verify() {
-  std::optional<TensorShardingAttr> sharding = getSharding();
-  return sharding ? checkSharding(*this, getType(), *sharding) : success();
+/// An edge may have no sharding.
+template <typename OpTy>
+static LogicalResult checkEdge(OpTy op) {
+  std::optional<TensorShardingAttr> sharding = op.getSharding();
+  return sharding ? checkSharding(op, op.getType(), *sharding) : success();
 }
+LogicalResult DataFlowEdgeOp::verify() { return checkEdge(*this); }
+LogicalResult FuncDataFlowEdgeOp::verify() { return checkEdge(*this); }
 
 //===----------------------------------------------------------------------===//
 // Computations

@@ -17,7 +17,8 @@ class Check_Op<string mnemonic, list<Trait> traits = []>
 class Check_ExpectOp<string mnemonic> : Check_Op<mnemonic> {
   let arguments = (ins Stablehlo_AnyTensor:$actual, Stablehlo_AnyTensor:$expected);
   let assemblyFormat = [{
-    $actual `,` $expected attr-dict `:` type($actual) `,` type($expected)
+    $actual `,` $expected attr-dict `:` custom<OneOrTwoTypes>(type($actual),
+                                                     type($expected))
   }];
   let hasVerifier = 1;
 }

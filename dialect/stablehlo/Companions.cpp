@@ -13,6 +13,8 @@
 using namespace mlir;
 using namespace mgpu;
 using mgpu::stablehlo::checkResult;
+using mgpu::stablehlo::parseOneOrTwoTypes;
+using mgpu::stablehlo::printOneOrTwoTypes;
 using mgpu::stablehlo::shapeOf;
 
 #include "dialect/stablehlo/CheckDialect.cpp.inc"
@@ -158,6 +160,16 @@ LogicalResult chlo::TopKOp::verify() {
                      IntegerType::get(getContext(), 32));
 }
 
+/// Functions over whole tensors take and give parts of them, as their shardings
+/// say, which this dialect does not know.
+static bool mayBePart(Type whole, Type part) {
+  auto from = dyn_cast<RankedTensorType>(whole);
+  auto to = dyn_cast<RankedTensorType>(part);
+  return whole == part ||
+         (from && to && from.getElementType() == to.getElementType() &&
+          from.getRank() == to.getRank());
+}
+
 LogicalResult
 interpreter::RunParallelOp::verifySymbolUses(SymbolTableCollection &symbols) {
   SmallVector<Type> inputs, results;
@@ -183,8 +195,8 @@ interpreter::RunParallelOp::verifySymbolUses(SymbolTableCollection &symbols) {
   }
   if (!columns)
     return emitOpError() << "must have functions to run";
-  if (!llvm::equal(inputs, getOperandTypes()) ||
-      !llvm::equal(results, getResultTypes()))
+  if (!llvm::equal(inputs, getOperandTypes(), mayBePart) ||
+      !llvm::equal(results, getResultTypes(), mayBePart))
     return emitOpError() << "must take and give what its functions do";
   return success();
 }

@@ -48,6 +48,19 @@ void printSameTypes(OpAsmPrinter &printer, ArrayRef<Type> types) {
   printFunctionType(printer, types.drop_back(), types.back());
 }
 
+ParseResult parseOneOrTwoTypes(OpAsmParser &parser, Type &lhs, Type &rhs) {
+  if (parser.parseType(lhs))
+    return failure();
+  rhs = lhs;
+  return failure(succeeded(parser.parseOptionalComma()) &&
+                 failed(parser.parseType(rhs)));
+}
+
+void printOneOrTwoTypes(OpAsmPrinter &printer, Operation *, Type lhs,
+                        Type rhs) {
+  printer << lhs << ", " << rhs;
+}
+
 /// The tensor of the parts of `type`, a tensor of complex numbers; else null.
 static Type partsOf(Type type) {
   auto tensor = dyn_cast<RankedTensorType>(type);

@@ -67,6 +67,12 @@ void printSameType(mlir::OpAsmPrinter &printer, mlir::Operation *,
   printSameTypes(printer, all);
 }
 
+/// `tensor<2xf32>, tensor<2xf32>`, or one type for both.
+mlir::ParseResult parseOneOrTwoTypes(mlir::OpAsmParser &parser, mlir::Type &lhs,
+                                     mlir::Type &rhs);
+void printOneOrTwoTypes(mlir::OpAsmPrinter &printer, mlir::Operation *,
+                        mlir::Type lhs, mlir::Type rhs);
+
 /// `tensor<2xcomplex<f32>>`, or a function type.
 mlir::ParseResult parseComplexType(mlir::OpAsmParser &parser, mlir::Type &lhs,
                                    mlir::Type &rhs, mlir::Type &result);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/import/ArgumentShardings.h"
 
+#include "dialect/sdy/SdyDialect.h"
 #include "planner/import/Scalars.h"
 
 #include "mlir/Dialect/Shard/IR/ShardOps.h"
@@ -16,6 +17,15 @@ using namespace mlir;
 static shard::GridOp onlyGrid(ModuleOp module) {
   auto grids = module.getOps<shard::GridOp>();
   return llvm::hasSingleElement(grids) ? *grids.begin() : shard::GridOp();
+}
+
+/// A mesh of Shardy whose devices are in their order.
+static sdy::MeshOp onlyMesh(ModuleOp module) {
+  auto meshes = module.getOps<sdy::MeshOp>();
+  return llvm::hasSingleElement(meshes) &&
+                 (*meshes.begin()).getMesh().getDeviceIds().empty()
+             ? *meshes.begin()
+             : sdy::MeshOp();
 }
 
 Result<void> setGrid(ModuleOp module, const std::string &text) {
@@ -63,16 +73,40 @@ static std::optional<Split> splitOf(BlockArgument argument) {
   return split;
 }
 
+/// The same of Shardy's attribute. Parts of axes are no cuts of this kind.
+static std::optional<Split> splitOf(func::FuncOp entry, unsigned argument,
+                                    sdy::MeshAttr mesh) {
+  auto sharding = entry.getArgAttrOfType<sdy::TensorShardingAttr>(
+      argument, sdy::shardingName);
+  if (!sharding)
+    return std::nullopt;
+  Split split;
+  for (sdy::DimensionShardingAttr dim : sharding.getDims()) {
+    split.emplace_back();
+    for (sdy::AxisRefAttr axis : dim.getAxes()) {
+      if (axis.isSubAxis())
+        return std::nullopt;
+      split.back().push_back(mesh.axisIndex(axis.getName()));
+    }
+  }
+  return split;
+}
+
 Shardings shardingsOf(ModuleOp module, func::FuncOp entry) {
   Shardings shardings;
+  sdy::MeshOp mesh;
   if (shard::GridOp grid = onlyGrid(module))
     shardings.grid = grid.getShape().vec();
+  else if ((mesh = onlyMesh(module)))
+    for (sdy::MeshAxisAttr axis : mesh.getMesh().getAxes())
+      shardings.grid.push_back(axis.getSize());
   for (BlockArgument argument : entry.getArguments())
     if (auto type = dyn_cast<RankedTensorType>(argument.getType());
         type && type.hasStaticShape())
       shardings.arguments.push_back(
           {argumentName(entry, argument.getArgNumber()), type.getShape().vec(),
-           splitOf(argument)});
+           mesh ? splitOf(entry, argument.getArgNumber(), mesh.getMesh())
+                : splitOf(argument)});
   return shardings;
 }
 
@@ -96,12 +130,35 @@ static void annotate(BlockArgument argument, StringRef grid,
   argument.replaceAllUsesExcept(made.getResult(), made);
 }
 
+static sdy::TensorShardingAttr shardingOf(sdy::MeshOp mesh,
+                                          const Split &split) {
+  MLIRContext *context = mesh.getContext();
+  SmallVector<sdy::DimensionShardingAttr> dims;
+  for (const std::vector<int64_t> &each : split) {
+    SmallVector<sdy::AxisRefAttr> axes;
+    for (int64_t axis : each)
+      axes.push_back(sdy::AxisRefAttr::get(
+          context, mesh.getMesh().getAxes()[axis].getName(), 1, 0));
+    dims.push_back(sdy::DimensionShardingAttr::get(context, axes, true, -1));
+  }
+  return sdy::TensorShardingAttr::get(
+      context, FlatSymbolRefAttr::get(mesh.getSymNameAttr()), dims, {}, {},
+      nullptr);
+}
+
 void setSplits(func::FuncOp entry, const std::map<std::string, Split> &splits) {
-  shard::GridOp grid = onlyGrid(entry->getParentOfType<ModuleOp>());
-  for (BlockArgument argument : llvm::reverse(entry.getArguments()))
-    if (auto at = splits.find(argumentName(entry, argument.getArgNumber()));
-        at != splits.end())
+  auto module = entry->getParentOfType<ModuleOp>();
+  shard::GridOp grid = onlyGrid(module);
+  for (BlockArgument argument : llvm::reverse(entry.getArguments())) {
+    auto at = splits.find(argumentName(entry, argument.getArgNumber()));
+    if (at == splits.end())
+      continue;
+    if (grid)
       annotate(argument, grid.getSymName(), at->second);
+    else
+      entry.setArgAttr(argument.getArgNumber(), sdy::shardingName,
+                       shardingOf(onlyMesh(module), at->second));
+  }
 }
 
 std::string programText(ModuleOp module) {

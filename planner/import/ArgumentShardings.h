@@ -3,7 +3,8 @@
 #define MGPU_PLANNER_IMPORT_ARGUMENTSHARDINGS_H
 
 // The grid and the annotations of arguments of a program of the shard dialect,
-// read and changed before it is converted.
+// or the mesh and the shardings of one of Shardy, read and changed before it is
+// converted.
 
 #include "planner/dag/Shardings.h"
 #include "support/Result.h"

@@ -42,7 +42,7 @@ OURS = {
     "planner/dag": [],
     "planner/record": ["planner/dag"],
     "planner/dagfile": ["planner/dag"],
-    "planner/import": ["dialect/mgpu", "dialect/mpmd", "dialect/conversion", "planner/dag", "planner/record"],
+    "planner/import": ["dialect/mgpu", "dialect/mpmd", "dialect/sdy", "dialect/conversion", "planner/dag", "planner/record"],
     "planner/cost": ["planner/dag", "device/api"],
     "planner/plan": ["planner/dag"],
     "planner/schedule/problem": ["planner/dag", "planner/cost"],

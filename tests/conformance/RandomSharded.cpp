@@ -60,6 +60,7 @@ private:
   void addInsert();
   void addPad();
   void addConcat();
+  void addGather();
   void addStencil();
   void addConvolution();
   void addCollective();
@@ -345,6 +346,25 @@ void ShardedWriter::addConcat() {
   keep({name, shape, a.most});
 }
 
+/// Rows, columns or planes in an order at random, some of them twice.
+void ShardedWriter::addGather() {
+  ShardedTensor a = any();
+  size_t rank = a.shape.size(), dim = random.below(rank);
+  Shape picked(12), shape{12};
+  for (int64_t &index : picked)
+    index = int64_t(random.below(uint64_t(a.shape[dim])));
+  for (size_t k = 0; k < rank; ++k)
+    if (k != dim)
+      shape.push_back(a.shape[k]);
+  std::string name = fresh();
+  line("%{}i = arith.constant dense<[[{}]]> : tensor<12x1xindex>", name,
+       fmt::join(picked, "], ["));
+  line("%{0} = tensor.gather %{1}[%{0}i] gather_dims([{2}]) : ({3}, "
+       "tensor<12x1xindex>) -> {4}",
+       name, a.name, dim, type(a), type(shape));
+  keep({name, shape, a.most});
+}
+
 /// Each element and the one after the next.
 void ShardedWriter::addStencil() {
   ShardedTensor a = any();
@@ -518,15 +538,16 @@ RandomSpmd ShardedWriter::write() {
     keep({name, {spmdSide, spmdSide}, 3});
   using Add = void (ShardedWriter::*)();
   static const Add adds[] = {
-      &ShardedWriter::addBinary,     &ShardedWriter::addMatmul,
-      &ShardedWriter::addEinsum,     &ShardedWriter::addReduce,
-      &ShardedWriter::addBroadcast,  &ShardedWriter::addTranspose,
-      &ShardedWriter::addReshape,    &ShardedWriter::addSlice,
-      &ShardedWriter::addInsert,     &ShardedWriter::addPad,
-      &ShardedWriter::addConcat,     &ShardedWriter::addIndex,
-      &ShardedWriter::addLoop,       &ShardedWriter::addBranch,
-      &ShardedWriter::addStencil,    &ShardedWriter::addConvolution,
-      &ShardedWriter::addCollective, &ShardedWriter::addDeviceNumber};
+      &ShardedWriter::addBinary,      &ShardedWriter::addMatmul,
+      &ShardedWriter::addEinsum,      &ShardedWriter::addReduce,
+      &ShardedWriter::addBroadcast,   &ShardedWriter::addTranspose,
+      &ShardedWriter::addReshape,     &ShardedWriter::addSlice,
+      &ShardedWriter::addInsert,      &ShardedWriter::addPad,
+      &ShardedWriter::addConcat,      &ShardedWriter::addIndex,
+      &ShardedWriter::addLoop,        &ShardedWriter::addBranch,
+      &ShardedWriter::addStencil,     &ShardedWriter::addConvolution,
+      &ShardedWriter::addGather,      &ShardedWriter::addCollective,
+      &ShardedWriter::addDeviceNumber};
   for (size_t k = 0; k < 10; ++k)
     (this->*adds[random.below(std::size(adds))])();
   ShardedTensor result = values.back();

@@ -3,6 +3,7 @@
 // A random tensor program on N devices gives the bits of the same program on
 // one device, which has no collectives and no layouts. MGPU_SPMD_SEED=N runs
 // the program of that seed alone.
+#include "tests/conformance/RandomEinsum.h"
 #include "tests/conformance/RandomSharded.h"
 #include "tests/conformance/RandomSpmd.h"
 
@@ -112,6 +113,24 @@ TEST(Spmd, ManyDevicesGiveTheBitsOfOne) { compareSeeds(randomSpmd, 200, 4000); }
 
 TEST(Spmd, AnnotatedProgramsGiveTheBitsOfPlainOnes) {
   compareSeeds(randomSharded, 60, 4000);
+}
+
+// Small ones, so that hundreds of them take seconds; nothing of them is planned
+// twice.
+TEST(Spmd, AnnotatedChainsOfProductsGiveWhatTheyAre) {
+  const char *only = std::getenv("MGPU_SPMD_SEED");
+  uint64_t first = only ? std::strtoull(only, nullptr, 10) : 0;
+  uint64_t end = only ? first + 1 : sweep(300, 20000);
+  Runner runner;
+  for (uint64_t seed = first; seed < end; ++seed) {
+    RandomEinsum chain = randomEinsum(seed);
+    SCOPED_TRACE("MGPU_SPMD_SEED=" + std::to_string(seed) + "\n" + chain.text);
+    std::vector<HostData> got;
+    runner.run(chain.text, chain.inputs, {"list"}, got);
+    if (testing::Test::HasFailure())
+      return;
+    ASSERT_EQ(difference({{"r0", chain.expected}}, got[0]), "");
+  }
 }
 
 } // namespace

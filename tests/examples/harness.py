@@ -15,8 +15,8 @@ import subprocess
 import sys
 import tempfile
 
-CODES = {"|i1": "b", "<f4": "f", "<f8": "d", "<i4": "i", "<i8": "q",
-         "<V2": "H"}  # the last is bf16, as the bits of a whole number
+CODES = {"|i1": "b", "<f4": "f", "<f8": "d", "<i2": "h", "<i4": "i", "<i8": "q",
+         "<f2": "H", "<V2": "H"}  # the last two are f16 and bf16, as the bits of a whole number
 
 
 def command(*words, expect=0, about="", **options):

@@ -11,14 +11,15 @@ import itertools
 import math
 import os
 import random
+import struct
 import sys
 import tempfile
 
 from harness import command, pairs, read_npy, write_npy
 
 ROWS, COLUMNS = 24, 4  # of each device's tensor; all groups divide ROWS
-TYPES = {"i32": "<i4", "i64": "<i8", "f32": "<f4", "f64": "<f8"}
-WIDER = {"i32": "i64", "f32": "f64", "i64": "i64", "f64": "f64"}
+TYPES = {"i8": "|i1", "i16": "<i2", "i32": "<i4", "i64": "<i8", "f16": "<f2", "bf16": "<V2", "f32": "<f4", "f64": "<f8"}
+WIDER = {"i8": "i32", "i16": "i32", "i32": "i64", "f16": "f32", "bf16": "f32", "f32": "f64", "i64": "i64", "f64": "f64"}
 
 
 class Grid:
@@ -39,6 +40,27 @@ class Grid:
         same = [d for d, place in enumerate(self.places)
                 if all(a in axes or place[a] == here[a] for a in range(len(here)))]
         return sorted(same, key=lambda d: self.rank(d, axes))
+
+
+def is_float(element):
+    return element[0] != "i"
+
+
+def to_file(value, element):
+    """A number as the file has it: of two bytes, the bits."""
+    if element == "f16":
+        return struct.unpack("<H", struct.pack("<e", value))[0]
+    if element == "bf16":
+        return struct.unpack("<I", struct.pack("<f", value))[0] >> 16
+    return float(value) if is_float(element) else value
+
+
+def from_file(value, element):
+    if element == "f16":
+        return struct.unpack("<e", struct.pack("<H", value))[0]
+    if element == "bf16":
+        return struct.unpack("<f", struct.pack("<I", value << 16))[0]
+    return value
 
 
 def rows(tensor, start, count):
@@ -66,6 +88,7 @@ def combine(tensors, kind):
 
 REDUCTIONS = {"sum": sum, "max": max, "min": min, "product": math.prod,
               "average": lambda v: sum(v) / len(v),
+              "average of integers": lambda v: sum(v) // len(v),
               "bitwise_and": lambda v: v[0] if len(v) == 1 else v[0] & REDUCTIONS["bitwise_and"](v[1:]),
               "bitwise_or": lambda v: v[0] if len(v) == 1 else v[0] | REDUCTIONS["bitwise_or"](v[1:]),
               "bitwise_xor": lambda v: v[0] if len(v) == 1 else v[0] ^ REDUCTIONS["bitwise_xor"](v[1:])}
@@ -95,6 +118,16 @@ class Program:
         self.random.shuffle(axes)
         return axes[:self.random.randint(1, len(axes))]
 
+    def places(self, index):
+        """A multi-index as the operation has it, and the types of its operands; some depend on the program's scalar."""
+        if self.random.random() < 0.5:
+            return index, ""
+        names = [f"%at{len(self.lines)}_{k}" for k in range(len(index))]
+        for name, place in zip(names, index):
+            self.lines.append(f"{name}c = arith.constant {place} : index")
+            self.lines.append(f"{name} = arith.addi {name}c, %zero : index")
+        return "[" + ", ".join(names) + "]", ", index" * len(names)
+
     def add_collective(self, kind):
         grid, axes, own = self.grid, self.axes(), self.inputs
         size = math.prod(grid.shape[a] for a in axes)
@@ -108,10 +141,14 @@ class Program:
         is_root = lambda d: grid.rank(d, axes) == root_rank
         reduction = self.random.choice(
             ["sum", "max", "min", "product"] +
-            (["average"] if self.element[0] == "f" and size & (size - 1) == 0
-             else [] if self.element[0] == "f" else ["bitwise_and", "bitwise_or", "bitwise_xor"]))
+            (["average"] if is_float(self.element) and size & (size - 1) == 0
+             else [] if is_float(self.element) else ["average", "bitwise_and", "bitwise_or", "bitwise_xor"]))
         to = self.random.choice([self.element, WIDER[self.element]])
-        reduce = REDUCTIONS[reduction]
+        if reduction == "product" and self.element == "i8" and size > 6:
+            reduction = "sum"  # 2 to the 8th is no i8
+        is_whole = reduction == "average" and not is_float(self.element)
+        reduce = REDUCTIONS["average of integers" if is_whole else reduction]
+        at, more = self.places(root)
         axis = self.random.randrange(2)
         if kind == "all_gather":
             shape = (ROWS * size, COLUMNS) if axis == 0 else (ROWS, COLUMNS * size)
@@ -119,13 +156,13 @@ class Program:
                      shape, lambda d: concat(group(d), axis))
         elif kind == "gather":
             shape = (ROWS * size, COLUMNS)
-            self.add(f"shard.gather %x {where} gather_axis = 0 root = {root} : ({here}) -> {self.type(shape)}",
+            self.add(f"shard.gather %x {where} gather_axis = 0 root = {at} : ({here}{more}) -> {self.type(shape)}",
                      shape, lambda d: concat(group(d), 0) if is_root(d) else None)
         elif kind == "all_reduce":
             self.add(f"shard.all_reduce %x {where} reduction = {reduction} : {here} -> {self.type((ROWS, COLUMNS), to)}",
                      (ROWS, COLUMNS), lambda d: combine(group(d), reduce), to)
         elif kind == "reduce":
-            self.add(f"shard.reduce %x {where} reduction = {reduction} root = {root} : ({here}) -> {self.type((ROWS, COLUMNS), to)}",
+            self.add(f"shard.reduce %x {where} reduction = {reduction} root = {at} : ({here}{more}) -> {self.type((ROWS, COLUMNS), to)}",
                      (ROWS, COLUMNS), lambda d: combine(group(d), reduce) if is_root(d) else None, to)
         elif kind == "reduce_scatter":
             shape = (ROWS // size, COLUMNS)
@@ -137,14 +174,14 @@ class Program:
                      shape, lambda d: part(own[d], 0, grid.rank(d, axes), size))
         elif kind == "scatter":
             shape = (ROWS // size, COLUMNS)
-            self.add(f"shard.scatter %x {where} scatter_axis = 0 root = {root} : ({here}) -> {self.type(shape)}",
+            self.add(f"shard.scatter %x {where} scatter_axis = 0 root = {at} : ({here}{more}) -> {self.type(shape)}",
                      shape, lambda d: part(group(d)[root_rank], 0, grid.rank(d, axes), size))
         elif kind == "all_to_all":
             shape = (ROWS, COLUMNS) if axis == 0 else (ROWS // size, COLUMNS * size)
             self.add(f"shard.all_to_all %x {where} split_axis = 0 concat_axis = {axis} : {here} -> {self.type(shape)}",
                      shape, lambda d: concat([part(m, 0, grid.rank(d, axes), size) for m in group(d)], axis))
         elif kind == "broadcast":
-            self.add(f"shard.broadcast %x {where} root = {root} : ({here}) -> {here}",
+            self.add(f"shard.broadcast %x {where} root = {at} : ({here}{more}) -> {here}",
                      (ROWS, COLUMNS), lambda d: group(d)[root_rank])
         elif kind == "shift":
             along = self.random.choice(axes)
@@ -163,8 +200,9 @@ class Program:
             rank = 0
             for a, place in zip(axes, source):
                 rank = rank * grid.shape[a] + place
-            self.lines.append(f"%s{len(self.results)} = shard.send %x {where} destination = {root} : ({here}) -> {here}")
-            self.add(f"shard.recv %x {where} source = {source} : ({here}) -> {here}",
+            self.lines.append(f"%s{len(self.results)} = shard.send %x {where} destination = {at} : ({here}{more}) -> {here}")
+            at, more = self.places(source)
+            self.add(f"shard.recv %x {where} source = {at} : ({here}{more}) -> {here}",
                      (ROWS, COLUMNS), lambda d: group(d)[rank] if is_root(d) else None)
 
     def add_halo(self):
@@ -225,7 +263,7 @@ class Program:
         out = [f"#stack = {layout}", f"shard.grid @grid(shape = {'x'.join(map(str, self.grid.shape))})"]
         types = ", ".join(f"{whole(s, e)} {{spmd.layout = #stack}}" for _, s, e, _, _ in self.results)
         given = self.type((ROWS * count, COLUMNS))
-        out.append(f"func.func @main(%all: {given} {{spmd.layout = #stack}}) -> ({types}) {{")
+        out.append(f"func.func @main(%all: {given} {{spmd.layout = #stack}}, %zero: index) -> ({types}) {{")
         out.append(f"  %x = spmd.full_to_shard %all : {given} to {self.type((ROWS, COLUMNS))}")
         out += ["  " + line for line in self.lines]
         for name, shape, element, _, _ in self.results:
@@ -245,13 +283,13 @@ def run(tune, folder, grid, element, seed):
     with open(file, "w") as out:
         out.write(program.text())
     flat = [value for tensor in program.inputs for row in tensor for value in row]
-    write_npy(given, [float(v) if element[0] == "f" else v for v in flat], (ROWS * program.count, COLUMNS), TYPES[element])
+    write_npy(given, [to_file(v, element) for v in flat], (ROWS * program.count, COLUMNS), TYPES[element])
     what = f"grid {grid}, {element}, seed {seed}"
     outs = pairs("--out", [f"r{k}={os.path.join(folder, f'r{k}.npy')}" for k in range(len(program.results))])
-    command(tune, "run", file, "--arg", f"all={given}", *outs, about=f"{what}\n{program.text()}")
+    command(tune, "run", file, "--arg", f"all={given}", "--arg", "zero=0", *outs, about=f"{what}\n{program.text()}")
     compared = 0
-    for k, (name, shape, _, expected, text) in enumerate(program.results):
-        got, _ = read_npy(os.path.join(folder, f"r{k}.npy"))
+    for k, (name, shape, kind, expected, text) in enumerate(program.results):
+        got = [from_file(value, kind) for value in read_npy(os.path.join(folder, f"r{k}.npy"))[0]]
         size = shape[0] * shape[1]
         for device, tensor in enumerate(expected):
             if tensor is None:
@@ -267,7 +305,8 @@ def run(tune, folder, grid, element, seed):
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
-    cases = [((4,), "i32", 1), ((2, 3), "f32", 2), ((2, 2, 2), "i64", 3), ((3, 2), "f64", 4), ((2, 4), "i32", 5)]
+    cases = [((4,), "i32", 1), ((2, 3), "f32", 2), ((2, 2, 2), "i64", 3), ((3, 2), "f64", 4), ((2, 4), "i32", 5), ((2, 2), "i8", 6),
+             ((6,), "i16", 7), ((2, 2), "f16", 8), ((4,), "bf16", 9)]
     if os.environ.get("MGPU_SWEEPS") == "all":
         grids = [(1,), (2,), (3,), (6,), (8,), (2, 2), (3, 2), (4, 2), (1, 4), (2, 2, 2), (2, 1, 3)]
         cases = [(grid, element, seed) for grid in grids for element in TYPES for seed in range(5)]

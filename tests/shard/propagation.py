@@ -20,7 +20,8 @@ FILES = ["aggressive_propagation.mlir", "sharding_group_propagation.mlir",
          "basic_propagation_data_flow_edges.mlir", "op_sharding_rule_registry_conservative.mlir",
          "propagation_pipeline_dedup_functions_fully_true.mlir"]
 SHARDING = re.compile(r"#sdy\.sharding_per_value<\[<(@\w+, \[.*?\](?:, replicated=\{[^}]*\})?)>\]>")
-OP = re.compile(r"\b(?:stablehlo|sdy|chlo)\.\w+")
+EDGE = re.compile(r"sdy\.(?:func_)?data_flow_edge \S+ sharding=<(@\w+, \[.*?\])>")
+OP = re.compile(r"\b(?:(?:stablehlo|sdy|chlo)\.\w+|call)\b")
 
 
 def folder_of(arguments, temporary):
@@ -72,51 +73,47 @@ def functions(section):
 
 def asked(expected, body):
     """The function with what is expected asked for; None where this text is not read."""
-    text, here = " ".join(expected), "\n".join(body)
-    signature = re.match(r"func (?:private )?@\w+\s*\(?(.*?)\{(?:\s*//.*)?\s*(?=$|%|stablehlo|sdy|return|func)", text)
+    text = " ".join(expected)
+    # What is checked stands before the operation that it is of.
+    here = "\n".join(body)
     head = re.match(r"func\.func .*?(?<=[)>]) \{\n", here, re.S) or re.match(r"func\.func .*?\) *\{\n", here, re.S)
-    if not head or re.search(r"\bcall\b|\^bb|stablehlo\.while|stablehlo\.case|manual_computation|named_computation", here):
+    if not head:
         return None
     new_head = head.group(0)
     for name, sharding in re.findall(r"(%arg\d+): tensor<[^>]*> \{[^{}]*?sdy\.sharding = #sdy\.sharding<(@\w+, \[.*?\])>", text):
         pattern = re.compile(re.escape(name) + r"(: tensor<[^>]*>)(?: \{sdy\.sharding = #sdy\.sharding<@\w+, \[.*?\]>\})?")
         value = closed(sharding)
         new_head = pattern.sub(lambda m: f"{name}{m.group(1)} {{sdy.sharding = #sdy.sharding<{value}>}}", new_head, 1)
-    del signature
     wanted = []
-    for piece in re.split(r"(?=\b(?:stablehlo|sdy|chlo)\.\w+ )", text):
+    for piece in re.split(r"(?=\b(?!sdy\.sharding )(?:stablehlo|sdy|chlo)\.\w+ |\bcall @)", text):
         op = OP.match(piece)
-        if op and op.group(0) != "sdy.sharding":
-            sharding = SHARDING.search(piece)
+        if op:
+            sharding = SHARDING.search(piece) or EDGE.match(piece)
             wanted.append((op.group(0), sharding and closed(sharding.group(1))))
-    rest, statement = [], ""
+    out, renamed, statement = [], set(), ""
     for line in here[head.end():].splitlines():
         statement += line + "\n"
-        if not re.search(r"(: .*|-> .*|return.*|\}|group_id ?= ?\d+.*)$", line) or line.rstrip().endswith(":"):
+        opens = re.search(r"[{(]\s*$", line)
+        if not opens and (not re.search(r"(: .*|-> .*|return.*|\}|group_id ?= ?\d+.*)$", line) or line.rstrip().endswith(":")):
             continue
-        rest.append(statement)
         match = re.match(r"\s*%(\w+) = \"?([\w.]+)", statement)
+        for name in renamed:
+            statement = re.sub(rf"%{name}\b(?! =)", f"%asked_{name}", statement)
+        out.append(statement)
         result = re.findall(r"(tensor<[^>]*>)\s*$", statement)
         statement = ""
         if not match:
             continue
-        while wanted and wanted[0][0] != match.group(2):
-            wanted.pop(0)
-        if not wanted:
+        renamed.discard(match.group(1))  # another value of that name, in another region
+        at = next((k for k, (op, _) in enumerate(wanted) if op == match.group(2)), None)
+        if at is None:
             continue
-        sharding = wanted.pop(0)[1]
-        if sharding and result:
-            rest.append(f"  %{match.group(1)}_asked = sdy.sharding_constraint %{match.group(1)} <{sharding}> : {result[0]}\n")
-            rest.append((match.group(1),))
-    out, renamed = [], set()
-    for piece in rest:
-        if isinstance(piece, tuple):
-            renamed.add(piece[0])
-            continue
-        if "_asked = " not in piece:
-            for name in renamed:
-                piece = re.sub(rf"%{name}\b(?! =)", f"%{name}_asked", piece)
-        out.append(piece)
+        sharding = wanted[at][1]
+        del wanted[:at + 1]
+        if sharding and result and not opens and result[0].count("x"):
+            name = match.group(1)
+            out.append(f"  %asked_{name} = sdy.sharding_constraint %{name} <{sharding}> : {result[0]}\n")
+            renamed.add(name)
     return new_head + "".join(out) + statement
 
 

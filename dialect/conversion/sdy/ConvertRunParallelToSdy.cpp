@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/conversion/Passes.h"
 #include "dialect/conversion/sdy/DeviceCode.h"
+#include "dialect/conversion/sdy/RunWhole.h"
 #include "dialect/mgpu/Diagnostics.h"
 #include "dialect/stablehlo/Companions.h"
 
@@ -39,8 +40,10 @@ struct ConvertRunParallelToSdy
   }
 
   LogicalResult convert(interpreter::RunParallelOp op);
+  LogicalResult runOnEach(interpreter::RunParallelOp op, DeviceCode &code);
   sdy::TensorShardingPerValueAttr stacked(TypeRange locals);
   void setGrid(int64_t replicas, int64_t partitions);
+  void addMesh(int64_t processes);
 };
 
 /// Shardings of tensors with a process in each entry of their first dimension.
@@ -65,18 +68,24 @@ ConvertRunParallelToSdy::stacked(TypeRange locals) {
   return sdy::TensorShardingPerValueAttr::get(context, shardings);
 }
 
-/// A mesh of all processes, and what their numbers mean.
+/// What the numbers of processes mean.
 void ConvertRunParallelToSdy::setGrid(int64_t replicas, int64_t partitions) {
   ModuleOp module = getOperation();
   Builder b(&getContext());
   module->setAttr("mhlo.num_replicas", b.getI32IntegerAttr(replicas));
   module->setAttr("mhlo.num_partitions", b.getI32IntegerAttr(partitions));
+}
+
+/// A mesh of all processes.
+void ConvertRunParallelToSdy::addMesh(int64_t processes) {
+  ModuleOp module = getOperation();
+  Builder b(&getContext());
   if (module.lookupSymbol("processes"))
     return;
   auto mesh = sdy::MeshAttr::get(
       &getContext(),
       {sdy::MeshAxisAttr::get(&getContext(), b.getStringAttr("process"),
-                              replicas * partitions)},
+                              processes)},
       {});
   OpBuilder at = OpBuilder::atBlockBegin(module.getBody());
   sdy::MeshOp::create(at, module.getLoc(), "processes", mesh, nullptr);
@@ -107,10 +116,24 @@ LogicalResult ConvertRunParallelToSdy::convert(interpreter::RunParallelOp op) {
     return ir::emitUnsupported(op)
            << "takes or gives tokens or dynamic shapes, which this version "
               "does not read";
-  setGrid(replicas, partitions);
   DeviceCode code(op->getParentOfType<func::FuncOp>(), processes);
   code.b.setInsertionPoint(op);
   code.b.setLoc(op.getLoc());
+  auto function = getOperation().lookupSymbol<func::FuncOp>(program);
+  setGrid(replicas, partitions);
+  if (function && isOverWholeTensors(function))
+    return runWhole(op, function, code);
+  addMesh(processes);
+  if (function && failed(reduceOnEach(function)))
+    return failure();
+  return runOnEach(op, code);
+}
+
+/// The code of one device, for each of them.
+LogicalResult ConvertRunParallelToSdy::runOnEach(interpreter::RunParallelOp op,
+                                                 DeviceCode &code) {
+  int64_t processes = code.numDevices();
+  FlatSymbolRefAttr program = programOf(op);
   int64_t inputs = op.getNumOperands() / processes;
   int64_t outputs = op.getNumResults() / processes;
 

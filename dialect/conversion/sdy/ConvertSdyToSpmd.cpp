@@ -126,13 +126,13 @@ void removeNotes(func::FuncOp function) {
   OpBuilder b(function.getContext());
   for (Operation *op : ops) {
     auto call = dyn_cast<stablehlo::CustomCallOp>(op);
-    bool isNote =
-        (call && call.getCallTargetName() == "Sharding") ||
-        isa<mhlo::CopyOp, sdy::ShardingConstraintOp, sdy::ReshardOp,
-            sdy::AllGatherOp, sdy::AllSliceOp, sdy::AllReduceOp,
-            sdy::AllToAllOp, sdy::ReduceScatterOp, sdy::CollectivePermuteOp,
-            sdy::ReplicatedToUnreducedOp, sdy::ShardedToUnreducedOp,
-            sdy::DataFlowEdgeOp, sdy::PropagationBarrierOp>(op);
+    bool isNote = (call && call.getCallTargetName() == "Sharding") ||
+                  isa<mhlo::CopyOp, sdy::ShardingConstraintOp, sdy::ReshardOp,
+                      sdy::AllGatherOp, sdy::AllSliceOp, sdy::AllReduceOp,
+                      sdy::AllToAllOp, sdy::ReduceScatterOp,
+                      sdy::CollectivePermuteOp, sdy::ReplicatedToUnreducedOp,
+                      sdy::ShardedToUnreducedOp, sdy::DataFlowEdgeOp,
+                      sdy::FuncDataFlowEdgeOp, sdy::PropagationBarrierOp>(op);
     b.setInsertionPoint(op);
     if (isNote && op->getNumOperands() == op->getNumResults()) {
       op->replaceAllUsesWith(op->getOperands());
@@ -146,6 +146,36 @@ void removeNotes(func::FuncOp function) {
       inlineBody(named, named.getBody(), named.getOperands());
     } else if (isa<sdy::ShardingGroupOp>(op)) {
       op->erase();
+    }
+  }
+}
+
+/// Values that a sharding puts on one device are that device's for all.
+void takeFromOneDevice(func::FuncOp function, DeviceCode &code) {
+  SmallVector<Operation *> ops;
+  function.walk([&](Operation *op) {
+    if (op->hasAttrOfType<sdy::TensorShardingPerValueAttr>(sdy::shardingName))
+      ops.push_back(op);
+  });
+  for (Operation *op : ops) {
+    auto each =
+        op->getAttrOfType<sdy::TensorShardingPerValueAttr>(sdy::shardingName);
+    code.b.setInsertionPointAfter(op);
+    for (auto [result, sharding] :
+         llvm::zip(op->getResults(), each.getShardings())) {
+      sdy::MeshAttr mesh = sdy::meshOf(op, sharding.getMesh());
+      if (!mesh || mesh.numDevices() != 1 || mesh.getDeviceIds().empty() ||
+          mesh.getDeviceIds()[0] >= code.numDevices())
+        continue;
+      SmallVector<int64_t> group{mesh.getDeviceIds()[0]};
+      for (int64_t device = 0; device < code.numDevices(); ++device)
+        if (device != group[0])
+          group.push_back(device);
+      SmallVector<OpOperand *> uses = llvm::map_to_vector(
+          result.getUses(), [](OpOperand &use) { return &use; });
+      Value taken = code.broadcast(result, {group});
+      for (OpOperand *use : uses)
+        use->set(taken);
     }
   }
 }
@@ -196,6 +226,7 @@ struct ConvertSdyToSpmd : impl::ConvertSdyToSpmdBase<ConvertSdyToSpmd> {
     Manual manual(function, code);
     if (failed(manual.inlineAll()))
       return failure();
+    takeFromOneDevice(function, code);
     SmallVector<Operation *> collectives;
     function.walk([&](Operation *op) {
       if (isCollective(op))

@@ -83,9 +83,8 @@ Value Group::combine(Value input, ir::ReductionKind kind,
                  : among().allReduce(input, kind);
 }
 
-/// Gathers all tensors in a new dimension, and combines them in rank order.
-Value Group::fold(Value input, StringRef combiner) {
-  Location loc = op->getLoc();
+/// All members' tensors, in a new first dimension.
+Value stack(OpBuilder &b, Location loc, Collectives among, Value input) {
   RankedTensorType type = typeOf(input);
   SmallVector<int64_t> shape{1};
   llvm::append_range(shape, type.getShape());
@@ -94,23 +93,36 @@ Value Group::fold(Value input, StringRef combiner) {
     groups.push_back({dim + 1});
   if (!groups.empty())
     groups[0].insert(groups[0].begin(), 0);
-  Value all = among().allGather(
+  return among.allGather(
       tensor::ExpandShapeOp::create(b, loc, type.clone(shape), input, groups),
       0);
+}
+
+/// Member `rank`'s tensor of what stack() gives.
+Value member(OpBuilder &b, Location loc, Value stacked, OpFoldResult rank) {
+  ArrayRef<int64_t> shape = typeOf(stacked).getShape();
   SmallVector<OpFoldResult> offsets(shape.size(), b.getIndexAttr(0));
   SmallVector<OpFoldResult> ones(shape.size(), b.getIndexAttr(1));
   SmallVector<OpFoldResult> sizes;
   for (int64_t each : shape)
     sizes.push_back(b.getIndexAttr(each));
+  offsets[0] = rank;
+  sizes[0] = b.getIndexAttr(1);
+  return tensor::ExtractSliceOp::create(
+      b, loc, typeOf(stacked).clone(shape.drop_front()), stacked, offsets,
+      sizes, ones);
+}
+
+/// Gathers all tensors, and combines them in rank order.
+Value Group::fold(Value input, StringRef combiner) {
+  Value all = stack(b, op->getLoc(), among(), input);
   Value result;
   for (int64_t rank = 0; rank < size; ++rank) {
-    offsets[0] = b.getIndexAttr(rank);
-    Value next =
-        tensor::ExtractSliceOp::create(b, loc, type, all, offsets, sizes, ones);
+    Value next = member(b, op->getLoc(), all, b.getIndexAttr(rank));
     if (result) {
-      OperationState state(loc, combiner);
+      OperationState state(op->getLoc(), combiner);
       state.addOperands({result, next});
-      state.addTypes(type);
+      state.addTypes(next.getType());
       next = b.create(state)->getResult(0);
     }
     result = next;
@@ -132,15 +144,16 @@ Value Group::reduce(Value input, shard::ReductionKind kind,
   case shard::ReductionKind::Max:
     return combine(input, ir::ReductionKind::Max, scatter);
   case shard::ReductionKind::Average: {
-    if (isInteger)
-      return {};
     Value sum = combine(input, ir::ReductionKind::Sum, scatter);
     auto type = typeOf(sum);
-    Value count = arith::ConstantOp::create(
-        b, op->getLoc(), type,
-        DenseElementsAttr::get(
-            type, Attribute(b.getFloatAttr(type.getElementType(), size))));
-    return arith::DivFOp::create(b, op->getLoc(), sum, count);
+    auto count = isInteger
+                     ? Attribute(b.getIntegerAttr(type.getElementType(), size))
+                     : Attribute(b.getFloatAttr(type.getElementType(), size));
+    Value divisor = arith::ConstantOp::create(
+        b, op->getLoc(), type, DenseElementsAttr::get(type, count));
+    if (isInteger)
+      return arith::DivSIOp::create(b, op->getLoc(), sum, divisor);
+    return arith::DivFOp::create(b, op->getLoc(), sum, divisor);
   }
   case shard::ReductionKind::BitwiseAnd:
     return isInteger ? sliced(fold(input, arith::AndIOp::getOperationName()))
@@ -157,19 +170,17 @@ Value Group::reduce(Value input, shard::ReductionKind kind,
   llvm_unreachable("an unknown reduction");
 }
 
-/// The rank of the root, by its constant multi-index. Null after a report.
+/// What the root has.
 template <typename OpTy>
-std::optional<int64_t> rootOf(OpTy op, const Group &group) {
-  auto index = foldIndices(op.getRoot(), op.getRootDynamic());
-  if (!index) {
-    ir::emitUnsupported(op)
-        << "takes a root that is not a constant; devices cannot agree on it";
-    return std::nullopt;
-  }
+Value ofRoot(OpTy op, Group &group) {
   SmallVector<int64_t> sizes;
   for (int64_t axis : group.axes)
     sizes.push_back(group.grid[axis]);
-  return linearIndex(sizes, *index);
+  if (auto index = foldIndices(op.getRoot(), op.getRootDynamic()))
+    return group.among().broadcast(op.getInput(), linearIndex(sizes, *index));
+  return ofMember(group.b, op.getLoc(), op.getInput(), group.grid, group.axes,
+                  rankOf(group.b, op.getLoc(), group.grid, group.axes,
+                         op.getRoot(), op.getRootDynamic()));
 }
 
 template <typename OpTy>
@@ -187,6 +198,28 @@ Value reduced(OpTy op, Group &group, std::optional<unsigned> scatter) {
 }
 
 } // namespace
+
+Value rankOf(OpBuilder &b, Location loc, ArrayRef<int64_t> grid,
+             ArrayRef<int64_t> axes, ArrayRef<int64_t> fixed,
+             ValueRange dynamic) {
+  Value rank = arith::ConstantIndexOp::create(b, loc, 0);
+  auto next = dynamic.begin();
+  for (auto [place, axis] : llvm::zip(fixed, axes)) {
+    Value size = arith::ConstantIndexOp::create(b, loc, grid[axis]);
+    Value at = ShapedType::isDynamic(place)
+                   ? *next++
+                   : arith::ConstantIndexOp::create(b, loc, place).getResult();
+    rank = arith::MulIOp::create(b, loc, rank, size);
+    rank = arith::AddIOp::create(b, loc, rank, at);
+  }
+  return rank;
+}
+
+Value ofMember(OpBuilder &b, Location loc, Value input, ArrayRef<int64_t> grid,
+               ArrayRef<int64_t> axes, Value rank) {
+  Collectives among(b, loc, groupsAlong(b, grid, axes), countAlong(grid, axes));
+  return member(b, loc, stack(b, loc, among, input), rank);
+}
 
 LogicalResult convertCollective(Operation *op) {
   for (Value value : llvm::concat<Value>(llvm::to_vector(op->getOperands()),
@@ -220,30 +253,21 @@ LogicalResult convertCollective(Operation *op) {
           })
           .Case([](shard::ReduceOp each) {
             Group group(each);
-            return rootOf(each, group) ? reduced(each, group, std::nullopt)
-                                       : Value();
+            return reduced(each, group, std::nullopt);
           })
           .Case([](shard::BroadcastOp each) {
             Group group(each);
-            auto root = rootOf(each, group);
-            return root ? group.among().broadcast(each.getInput(), *root)
-                        : Value();
+            return ofRoot(each, group);
           })
           .Case([](shard::GatherOp each) {
             Group group(each);
-            return rootOf(each, group)
-                       ? group.among().allGather(
-                             each.getInput(),
-                             each.getGatherAxis().getZExtValue())
-                       : Value();
+            return group.among().allGather(each.getInput(),
+                                           each.getGatherAxis().getZExtValue());
           })
           .Case([](shard::ScatterOp each) {
             Group group(each);
-            auto root = rootOf(each, group);
-            return root ? group.slice(
-                              group.among().broadcast(each.getInput(), *root),
-                              each.getScatterAxis().getZExtValue())
-                        : Value();
+            return group.slice(ofRoot(each, group),
+                               each.getScatterAxis().getZExtValue());
           });
   if (!result)
     return failure();

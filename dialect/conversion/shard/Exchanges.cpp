@@ -59,6 +59,24 @@ static std::optional<int64_t> rankIn(ArrayRef<int64_t> grid,
   return linearIndex(sizes, *index);
 }
 
+/// Which ranks are known when the program runs alone.
+static Value receivedByIndex(shard::RecvOp op, shard::SendOp send) {
+  OpBuilder b(op);
+  Location loc = op.getLoc();
+  ArrayRef<int64_t> grid = gridOf(op, op.getGridAttr());
+  SmallVector<int64_t> axes = axesOf(op.getGridAxes());
+  Value to = rankOf(b, loc, grid, axes, send.getDestination(),
+                    send.getDestinationDynamic());
+  Value from =
+      rankOf(b, loc, grid, axes, *op.getSource(), op.getSourceDynamic());
+  Value got = ofMember(b, loc, send.getInput(), grid, axes, from);
+  auto type = cast<RankedTensorType>(got.getType());
+  Value zeros = arith::ConstantOp::create(b, loc, b.getZeroAttr(type));
+  Value isHere = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq,
+                                       rankAlong(b, loc, grid, axes), to);
+  return arith::SelectOp::create(b, loc, isHere, got, zeros);
+}
+
 /// A send and the next recv in the block are one exchange: in each group the
 /// source sends to the destination; the other members have zeros.
 static LogicalResult convertReceive(shard::RecvOp op) {
@@ -83,10 +101,17 @@ static LogicalResult convertReceive(shard::RecvOp op) {
   auto from = op.getSource()
                   ? rankIn(grid, axes, *op.getSource(), op.getSourceDynamic())
                   : std::nullopt;
+  bool isKnown =
+      op.getSource() && foldIndices(*op.getSource(), op.getSourceDynamic()) &&
+      foldIndices(send.getDestination(), send.getDestinationDynamic());
+  if (op.getSource() && !isKnown) {
+    op.getResult().replaceAllUsesWith(receivedByIndex(op, send));
+    return success();
+  }
   if (!from || !to)
     return ir::emitUnsupported(op)
-           << "needs constants within the grid for 'source', and for "
-              "'destination' of the 'shard.send' before it";
+           << "needs a 'source' and a 'destination' of the 'shard.send' before "
+              "it within the grid";
   SmallVector<Attribute> pairs;
   addPairs(b, grid, axes, *from, *to, pairs);
   op.getResult().replaceAllUsesWith(

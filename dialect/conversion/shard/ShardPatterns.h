@@ -31,6 +31,18 @@ foldIndices(llvm::ArrayRef<int64_t> fixed, mlir::ValueRange dynamic);
 int64_t linearIndex(llvm::ArrayRef<int64_t> sizes,
                     llvm::ArrayRef<int64_t> index);
 
+/// The rank in its group of the device with that multi-index, where some of it
+/// is known when the program runs.
+mlir::Value rankOf(mlir::OpBuilder &b, mlir::Location loc,
+                   llvm::ArrayRef<int64_t> grid, llvm::ArrayRef<int64_t> axes,
+                   llvm::ArrayRef<int64_t> fixed, mlir::ValueRange dynamic);
+
+/// The tensor of the group's member `rank`, which is the same on all members.
+/// All of them are gathered.
+mlir::Value ofMember(mlir::OpBuilder &b, mlir::Location loc, mlir::Value input,
+                     llvm::ArrayRef<int64_t> grid, llvm::ArrayRef<int64_t> axes,
+                     mlir::Value rank);
+
 /// grid_shape, process_multi_index, process_linear_index,
 /// neighbors_linear_indices and shard_shape: numbers of the device.
 mlir::LogicalResult convertIndices(mlir::Operation *op);

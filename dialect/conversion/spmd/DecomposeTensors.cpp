@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/conversion/Passes.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
 #include "mlir/Dialect/Linalg/Utils/Utils.h"
 #include "mlir/Dialect/Tensor/Transforms/Transforms.h"
@@ -34,6 +35,57 @@ void fillSplat(tensor::SplatOp op) {
   op.erase();
 }
 
+/// Each element is read from where its index says.
+void readByIndex(tensor::GatherOp op) {
+  OpBuilder b(op);
+  Location loc = op.getLoc();
+  RankedTensorType type = op.getResultType();
+  unsigned rank = type.getRank();
+  unsigned batch = op.getIndicesType().getRank() - 1;
+  SmallVector<OpFoldResult> sizes =
+      tensor::getMixedSizes(b, loc, op.getIndices());
+  sizes.pop_back();
+  bool keeps = rank == batch + op.getSourceType().getRank();
+  for (auto [dim, size] :
+       llvm::enumerate(tensor::getMixedSizes(b, loc, op.getSource())))
+    if (!llvm::is_contained(op.getGatherDims(), int64_t(dim)))
+      sizes.push_back(size);
+    else if (keeps)
+      sizes.push_back(b.getIndexAttr(1));
+  Value init = tensor::EmptyOp::create(b, loc, sizes, type.getElementType());
+  auto body = [&](OpBuilder &in, Location at, ValueRange) {
+    SmallVector<Value> place, from;
+    for (unsigned dim = 0; dim < batch; ++dim)
+      place.push_back(linalg::IndexOp::create(in, at, dim));
+    unsigned next = batch;
+    for (int64_t dim = 0; dim < op.getSourceType().getRank(); ++dim) {
+      auto *found = llvm::find(op.getGatherDims(), dim);
+      if (found == op.getGatherDims().end()) {
+        from.push_back(linalg::IndexOp::create(in, at, next++));
+        continue;
+      }
+      next += keeps;
+      place.push_back(arith::ConstantIndexOp::create(
+          in, at, found - op.getGatherDims().begin()));
+      Value index = tensor::ExtractOp::create(in, at, op.getIndices(), place);
+      place.pop_back();
+      from.push_back(
+          index.getType().isIndex()
+              ? index
+              : arith::IndexCastOp::create(in, at, in.getIndexType(), index));
+    }
+    Value read = tensor::ExtractOp::create(in, at, op.getSource(), from);
+    linalg::YieldOp::create(in, at, read);
+  };
+  auto made = linalg::GenericOp::create(
+      b, loc, TypeRange(init.getType()), ValueRange(), ValueRange(init),
+      ArrayRef(AffineMap::getMultiDimIdentityMap(rank, b.getContext())),
+      SmallVector<utils::IteratorType>(rank, utils::IteratorType::parallel),
+      body);
+  op.getResult().replaceAllUsesWith(made.getResult(0));
+  op.erase();
+}
+
 struct DecomposeTensors : impl::DecomposeTensorsBase<DecomposeTensors> {
   using DecomposeTensorsBase::DecomposeTensorsBase;
 
@@ -49,6 +101,7 @@ struct DecomposeTensors : impl::DecomposeTensorsBase<DecomposeTensors> {
       return signalPassFailure();
     IRRewriter rewriter(&getContext());
     getOperation().walk(fillSplat);
+    getOperation().walk(readByIndex);
     getOperation().walk([&](linalg::LinalgOp op) {
       if (!isPlain(op))
         return;

@@ -221,6 +221,32 @@ static FactorRule ruleOfConcat(tensor::ConcatOp op) {
   return rule;
 }
 
+/// Dimensions of the indices, and those of the source that are taken whole.
+static FactorRule ruleOfGather(tensor::GatherOp op) {
+  FactorRule rule;
+  FactorTensor source{op.getSource(), {}}, indices{op.getIndices(), {}};
+  FactorTensor result{op.getResult(), {}};
+  for (int64_t size : op.getIndicesType().getShape().drop_back()) {
+    indices.dims.push_back({rule.add(size)});
+    result.dims.push_back(indices.dims.back());
+  }
+  indices.dims.emplace_back();
+  bool keeps = op.getResultType().getRank() ==
+               op.getIndicesType().getRank() - 1 + op.getSourceType().getRank();
+  for (auto [dim, size] : llvm::enumerate(op.getSourceType().getShape())) {
+    source.dims.emplace_back();
+    if (!llvm::is_contained(op.getGatherDims(), int64_t(dim))) {
+      source.dims.back().push_back(rule.add(size));
+      result.dims.push_back(source.dims.back());
+    } else if (keeps) {
+      result.dims.emplace_back();
+    }
+  }
+  rule.operands = {source, indices};
+  rule.results = {result};
+  return rule;
+}
+
 /// All dimensions but the one that softmax normalises are cut alike.
 static FactorRule ruleOfSoftmax(linalg::SoftmaxOp op) {
   FactorRule rule = sameRule({op.getInput(), op.getOutput()}, op->getResults());
@@ -265,6 +291,7 @@ FactorRule factorRuleOf(Operation *op) {
       .Case([](linalg::SoftmaxOp each) { return ruleOfSoftmax(each); })
       .Case([](tensor::PadOp each) { return ruleOfPad(each); })
       .Case([](tensor::ConcatOp each) { return ruleOfConcat(each); })
+      .Case([](tensor::GatherOp each) { return ruleOfGather(each); })
       .Default([](Operation *each) { return ruleOfElementwise(each); });
 }
 

@@ -13,6 +13,16 @@ using namespace mlir;
 
 namespace {
 
+/// Whether `op` adds to what it is given, as it would do once more for each
+/// step of a sum that took it in.
+bool readsStart(Operation *op) {
+  auto generic = dyn_cast<linalg::GenericOp>(op);
+  return generic &&
+         llvm::any_of(generic.getDpsInitsMutable(), [&](OpOperand &init) {
+           return generic.payloadUsesValueFromOperand(&init);
+         });
+}
+
 /// Whether what `operand` brings is used there alone, and both sides are plain
 /// loops: upstream would turn a matrix product into loops to take in a reshape.
 bool mayFold(OpOperand *operand) {
@@ -21,7 +31,8 @@ bool mayFold(OpOperand *operand) {
     return !isa<linalg::LinalgOp>(op) || isa<linalg::GenericOp>(op);
   };
   return producer && producer->hasOneUse() && isPlain(producer) &&
-         isPlain(operand->getOwner());
+         isPlain(operand->getOwner()) &&
+         !(isa<linalg::LinalgOp>(operand->getOwner()) && readsStart(producer));
 }
 
 struct FuseElementwise : impl::FuseElementwiseBase<FuseElementwise> {

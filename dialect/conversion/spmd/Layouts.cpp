@@ -61,14 +61,21 @@ Layouts::Layouts(func::FuncOp function, ArrayRef<int64_t> mesh,
 }
 
 /// Each change adds an axis to a value, so this ends.
+/// What has no sum comes first: it cuts alike what sums then choose between.
 void Layouts::propagate() {
-  bool isChanged = true;
-  while (isChanged) {
-    isChanged = false;
-    for (const FactorRule &rule : rules)
-      isChanged |= apply(rule);
-    for (const FactorRule &rule : llvm::reverse(rules))
-      isChanged |= apply(rule);
+  auto hasSum = [](const FactorRule &rule) {
+    return llvm::any_of(rule.factors,
+                        [](const Factor &factor) { return factor.isReduced; });
+  };
+  for (bool isLast : {false, true}) {
+    bool isChanged = true;
+    while (isChanged) {
+      isChanged = false;
+      for (const FactorRule &rule : rules)
+        isChanged |= (isLast || !hasSum(rule)) && apply(rule);
+      for (const FactorRule &rule : llvm::reverse(rules))
+        isChanged |= (isLast || !hasSum(rule)) && apply(rule);
+    }
   }
 }
 
@@ -332,6 +339,33 @@ int64_t Layouts::costOf(const FactorRule &rule, ArrayRef<Cut> cuts) const {
   return cost;
 }
 
+/// The cuts that the tensors ask for, what comes first before what follows.
+SmallVector<Cut> Layouts::cutsBy(const FactorRule &rule,
+                                 ArrayRef<const FactorTensor *> tensors) const {
+  SmallVector<Cut> cuts(rule.factors.size());
+  for (const FactorTensor *each : tensors)
+    addCuts(rule, *each, cuts);
+  keepLegal(rule, cuts);
+  return cuts;
+}
+
+/// Whether an axis that cuts the sum over `factor` is one that a tensor has
+/// along an index of a result.
+bool Layouts::keepsOthersFrom(const FactorRule &rule, ArrayRef<Cut> cuts,
+                              unsigned factor) const {
+  for (const auto *tensors : {&rule.operands, &rule.results})
+    for (const FactorTensor &tensor : *tensors)
+      if (spmd::LayoutAttr layout = given(tensor.value))
+        for (auto [dim, factors] : llvm::enumerate(tensor.dims))
+          if (factors.size() == 1 && !rule.factors[factors[0]].isReduced)
+            for (int64_t axis : layout.getSplit()[dim].asArrayRef())
+              if (llvm::is_contained(cuts[factor].axes, axis))
+                return true;
+  return false;
+}
+
+/// The cheapest of several: each tensor decides before the others, and a sum
+/// that takes axes from a result may be left whole.
 SmallVector<Cut> Layouts::cutsOf(const FactorRule &rule) const {
   SmallVector<const FactorTensor *> tensors;
   for (const FactorTensor &each : rule.results)
@@ -340,17 +374,26 @@ SmallVector<Cut> Layouts::cutsOf(const FactorRule &rule) const {
     tensors.push_back(&each);
   SmallVector<Cut> best(rule.factors.size());
   int64_t least = std::numeric_limits<int64_t>::max();
-  for (const FactorTensor *first : tensors) { // it decides before the others
-    if (!given(first->value))
-      continue;
-    SmallVector<Cut> cuts(rule.factors.size());
-    addCuts(rule, *first, cuts);
-    for (const FactorTensor *each : tensors)
-      addCuts(rule, *each, cuts);
-    keepLegal(rule, cuts);
+  auto consider = [&](ArrayRef<Cut> cuts) {
     if (int64_t cost = costOf(rule, cuts); cost < least) {
       least = cost;
-      best = cuts;
+      best.assign(cuts.begin(), cuts.end());
+    }
+  };
+  for (const FactorTensor *first : tensors) {
+    if (!given(first->value))
+      continue;
+    SmallVector<const FactorTensor *> order{first};
+    llvm::append_range(order, tensors);
+    SmallVector<Cut> cuts = cutsBy(rule, order);
+    consider(cuts);
+    for (unsigned factor = 0; factor < cuts.size(); ++factor) {
+      if (!rule.factors[factor].isReduced ||
+          !keepsOthersFrom(rule, cuts, factor))
+        continue;
+      FactorRule whole = rule;
+      whole.factors[factor].reduction = std::nullopt;
+      consider(cutsBy(whole, order));
     }
   }
   return best;
@@ -393,8 +436,13 @@ bool Layouts::refine(const FactorTensor &tensor, const FactorRule &rule,
   return true;
 }
 
+/// Operands are not cut along a sum that takes axes from a result: where it is
+/// cut in the end, that is a slice.
 bool Layouts::apply(const FactorRule &rule) {
   SmallVector<Cut> cuts = cutsOf(rule);
+  for (auto [factor, cut] : llvm::enumerate(cuts))
+    if (rule.factors[factor].isReduced && keepsOthersFrom(rule, cuts, factor))
+      cut = {};
   bool isChanged = false;
   for (const FactorTensor &each : rule.operands)
     isChanged |= refine(each, rule, cuts);

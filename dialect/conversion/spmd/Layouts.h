@@ -71,6 +71,11 @@ private:
                 llvm::SmallVectorImpl<Cut> &cuts) const;
   void keepLegal(const FactorRule &rule,
                  llvm::SmallVectorImpl<Cut> &cuts) const;
+  llvm::SmallVector<Cut>
+  cutsBy(const FactorRule &rule,
+         llvm::ArrayRef<const FactorTensor *> tensors) const;
+  bool keepsOthersFrom(const FactorRule &rule, llvm::ArrayRef<Cut> cuts,
+                       unsigned factor) const;
   int64_t costOf(const FactorRule &rule, llvm::ArrayRef<Cut> cuts) const;
   static bool isUsed(llvm::ArrayRef<Cut> cuts, int64_t axis);
 

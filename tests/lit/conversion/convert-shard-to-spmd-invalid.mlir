@@ -38,16 +38,6 @@ func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
 
 shard.grid @grid(shape = 2)
 func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
-  %root = shard.process_linear_index on @grid : index
-  // expected-error @below {{takes a root that is not a constant; devices cannot agree on it}}
-  %y = shard.broadcast %x on @grid grid_axes = [0] root = [%root] : (tensor<4xf32>, index) -> tensor<4xf32>
-  return %y : tensor<4xf32>
-}
-
-// -----
-
-shard.grid @grid(shape = 2)
-func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
   // expected-error @below {{has no 'shard.recv' behind it in its block; write both, one after the other}}
   %y = shard.send %x on @grid grid_axes = [0] destination = [1] : (tensor<4xf32>) -> tensor<4xf32>
   return %y : tensor<4xf32>

@@ -74,5 +74,7 @@ func.func @changes(%a: tensor<8x8xf32>) {
   %11 = sdy.data_flow_edge %a sharding=<@mesh, [{"x"}, {?}]> : tensor<8x8xf32>
   // CHECK: sdy.data_flow_edge %{{.*}} : tensor<8x8xf32>
   %12 = sdy.data_flow_edge %11 : tensor<8x8xf32>
+  // CHECK: sdy.func_data_flow_edge %{{.*}} : tensor<8x8xf32>
+  %func_edge = sdy.func_data_flow_edge %12 : tensor<8x8xf32>
   return
 }
