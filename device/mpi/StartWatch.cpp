@@ -88,9 +88,19 @@ StartWatch::~StartWatch() {
 
 void StartWatch::watch() {
   std::unique_lock<std::mutex> lock(mutex);
-  if (wake.wait_for(lock, deadline, [this] { return hasStarted; }))
+  auto hasStartedIn = [&](std::chrono::milliseconds time) {
+    return wake.wait_for(lock, time, [this] { return hasStarted; });
+  };
+  // Once one rank has ended, mpirun ends those that are stopped: so this looks
+  // before the first one does.
+  const std::chrono::milliseconds rest = deadline / 10;
+  if (hasStartedIn(deadline - rest))
     return;
-  const std::string stopped = stoppedRanks();
+  std::string stopped = stoppedRanks();
+  if (hasStartedIn(rest))
+    return;
+  if (stopped.empty())
+    stopped = stoppedRanks();
   fmt::print(stderr,
              "mgpu: error: waited {} ms for {} to start in all ranks; {}\n",
              deadline.count(), mpi,

@@ -152,6 +152,26 @@ def check_left(tune, folder):
         subprocess.run([tune, "db", "verify", f"{folder}/mgpu.db"], check=True, stdout=subprocess.DEVNULL)
 
 
+def is_running(pid):
+    """A process that has ended may be there until it is waited for."""
+    try:
+        return b") Z " not in read(f"/proc/{pid}/stat")
+    except OSError:
+        return False
+
+
+def end_mpirun(process, pids):
+    """mpirun ends once its ranks have; PMIx may lock itself out then (PMIx_server_finalize), which is no fault of theirs."""
+    for patience in (600, 50):
+        for _ in range(patience):
+            if process.poll() is not None:
+                return
+            if patience == 600 and not any(is_running(pid) for pid in pids):
+                break
+            time.sleep(0.1)
+    process.kill()
+
+
 def harm_once(launcher, ranks, tune, bundle, folder, rng, tunes):
     """Harms one rank of a run that would take for ever, or of a search. All others have to end, and to name it."""
     for name in os.listdir(folder):
@@ -177,6 +197,8 @@ def harm_once(launcher, ranks, tune, bundle, folder, rng, tunes):
     os.kill(pids[victim], how)
     began = time.monotonic()
     survivors = [p for p in processes if p.pid != pids[victim]]
+    if launcher != "tcp":
+        end_mpirun(processes[0], pids)
     done = finish(survivors, 60)
     took = time.monotonic() - began
     if launcher == "tcp":
@@ -191,7 +213,7 @@ def harm_once(launcher, ranks, tune, bundle, folder, rng, tunes):
         fail(f"it took {took:.1f} s until all had ended")
     time.sleep(0.2)
     for pid in pids:
-        if launcher != "tcp" and os.path.exists(f"/proc/{pid}") and "Z" not in read(f"/proc/{pid}/stat").decode().split()[2]:
+        if launcher != "tcp" and is_running(pid):
             fail(f"process {pid} is left")
     check_left(tune, folder)
 
