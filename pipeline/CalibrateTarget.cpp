@@ -68,7 +68,7 @@ Result<device::Topology> calibrateTogether(const std::string &target,
   MGPU_TRY_ASSIGN(bench::CalibrationInput input, make(*driver));
   input.largest = [&others](double mine) { return others.largest(mine); };
   for (uint32_t rank : part.ranks)
-    input.nodes.push_back(nodeOfRank(rank));
+    input.nodes.push_back(others.nodeOf()[rank]);
   input.about.nodes = numRankNodes();
   input.about.device.memoryBytes =
       std::max<uint64_t>(input.about.device.memoryBytes * devices /

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "pipeline/Distributed.h"
 
-#include "capture/ranks/RemoteRunner.h"
+#include "capture/graph/Communication.h"
 #include "db/FileSystem.h"
+#include "device/cuda/api/Libraries.h"
 #include "device/host/CpuLevel.h"
 #include "device/host/HostDriver.h"
 #include "pipeline/MakePlan.h"
+#include "pipeline/Target.h"
 #include "pipeline/Version.h"
 #include "planner/dag/ContentHash.h"
+#include "planner/plan/Workspace.h"
 #include "support/FileIO.h"
+#include "support/Plural.h"
 #include "support/Sha256.h"
 
 #include <algorithm>
@@ -25,6 +29,8 @@ std::string hashOf(const Prepared &prepared, const planner::Dag &dag) {
   for (const std::vector<std::byte> &kernel : prepared.kernels)
     hash.addField(
         {reinterpret_cast<const char *>(kernel.data()), kernel.size()});
+  for (const uint64_t bytes : prepared.workspaceBytes)
+    hash.addField(std::to_string(bytes));
   return hash.hex();
 }
 
@@ -45,6 +51,8 @@ Bytes toBytes(const Prepared &prepared, const planner::Dag &dag) {
   append(out, prepared.cpu);
   append(out, processorText());
   append(out, prepared.threads);
+  append(out, uint64_t(prepared.workspaceBytes.size()));
+  append(out, std::as_bytes(std::span(prepared.workspaceBytes)));
   append(out, uint64_t(prepared.kernels.size()));
   for (const std::vector<std::byte> &kernel : prepared.kernels) {
     append(out, uint64_t(kernel.size()));
@@ -66,8 +74,8 @@ Result<void> checkProcessor(const std::string &cpu, const std::string &first) {
                           cpu));
 }
 
-Result<Prepared> fromBytes(std::span<const std::byte> bytes,
-                           planner::Dag &dag) {
+Result<Prepared> fromBytes(std::span<const std::byte> bytes, planner::Dag &dag,
+                           KernelsFor what) {
   ByteReader reader(bytes);
   Prepared out;
   MGPU_TRY_ASSIGN(out.plan,
@@ -76,7 +84,10 @@ Result<Prepared> fromBytes(std::span<const std::byte> bytes,
   const std::string first = reader.text();
   out.threads = reader.take<uint32_t>();
   auto left = reader.take<uint64_t>();
-  if (left > 0)
+  for (; left > 0 && !reader.isEmpty(); --left)
+    out.workspaceBytes.push_back(reader.take<uint64_t>());
+  left = reader.take<uint64_t>();
+  if (left > 0 && what == KernelsFor::Processor)
     MGPU_TRY(checkProcessor(out.cpu, first));
   for (; left > 0; --left) {
     const std::string kernel = reader.text();
@@ -105,11 +116,11 @@ Result<void> agreeOnProgram(const planner::Dag &dag,
 }
 
 Result<void> sharePrepared(planner::Dag &dag, Prepared &prepared,
-                           device::MessageRendezvous &others) {
+                           device::MessageRendezvous &others, KernelsFor what) {
   const Bytes mine = others.rank() == 0 ? toBytes(prepared, dag) : Bytes();
   MGPU_TRY_ASSIGN(const std::vector<Bytes> all, others.exchange(mine));
   if (others.rank() != 0) {
-    MGPU_TRY_ASSIGN(prepared, fromBytes(all[0], dag));
+    MGPU_TRY_ASSIGN(prepared, fromBytes(all[0], dag, what));
   }
   return device::agree({{"plan", hashOf(prepared, dag)}}, others);
 }
@@ -169,6 +180,60 @@ shareDevices(planner::Dag &dag,
                                                         std::move(replayer),
                                                         dag, prepared.plan),
                                 others);
+}
+
+Result<RankGpu> gpuOfRank(const std::string &target, uint32_t numDevices,
+                          device::MessageRendezvous &others) {
+  MGPU_TRY_ASSIGN(CudaTarget cuda, parseCudaTarget(target));
+  if (cuda.devicesOnGpu > 1 || numDevices != others.count())
+    return fail(
+        ErrorKind::Unsupported,
+        fmt::format("target '{}': GPUs of several processes are one "
+                    "for each, and the program of {} has {}: start as "
+                    "many, with cuda or cuda:K,L for those of a machine",
+                    target, counted(numDevices, "device"),
+                    counted(others.count(), "process", "processes")));
+  RankGpu out;
+  out.part = {{}, others.ranksByNode(), &others};
+  const auto own = std::ranges::find(out.part.rankOf, others.rank());
+  out.part.own = {int32_t(own - out.part.rankOf.begin())};
+  const uint32_t node = others.nodeOf()[others.rank()];
+  const auto here =
+      size_t(std::count_if(out.part.rankOf.begin(), own, [&](uint32_t rank) {
+        return others.nodeOf()[rank] == node;
+      }));
+  if (target != "cuda" && here >= cuda.gpus.size())
+    return fail(ErrorKind::Absent,
+                fmt::format("target '{}' is {} of each machine, and rank {} is "
+                            "number {} of its own: name more, or start fewer "
+                            "processes there",
+                            target, counted(cuda.gpus.size(), "GPU"),
+                            others.rank(), here + 1));
+  out.gpu = target == "cuda" ? int(here) : cuda.gpus[here];
+  return out;
+}
+
+Result<std::unique_ptr<Runner>>
+shareGpus(planner::Dag &dag, const RankGpu &gpu, const OpenRankGpu &open,
+          const std::function<Result<Prepared>(const std::string &arch)>
+              &prepareFirst,
+          Prepared &prepared, const device::Facts &more) {
+  device::MessageRendezvous &others = *gpu.part.others;
+  MGPU_TRY(capture::checkAcrossRanks(dag));
+  MGPU_TRY(capture::checkAcrossProcesses(dag));
+  MGPU_TRY_ASSIGN(const std::string arch, device::architectureOf({gpu.gpu}));
+  MGPU_TRY_ASSIGN(const device::FoundLibrary nccl, device::findNccl());
+  device::Facts facts = more;
+  facts.emplace_back("architecture of its GPU", arch);
+  facts.emplace_back("NCCL", nccl.version);
+  MGPU_TRY(agreeOnProgram(dag, others, facts));
+  if (others.rank() == 0) {
+    MGPU_TRY_ASSIGN(prepared, prepareFirst(arch));
+  }
+  MGPU_TRY(sharePrepared(dag, prepared, others, KernelsFor::Gpu));
+  planner::addWorkspaces(dag, prepared.plan, prepared.workspaceBytes);
+  return capture::runGpuWithOthers(dag, prepared.plan, prepared.kernels,
+                                   gpu.part, open);
 }
 
 } // namespace mgpu::pipeline

@@ -6,6 +6,7 @@
 // devices.
 
 #include "bench/profile/Profile.h"
+#include "capture/ranks/RemoteGpu.h"
 #include "device/api/Agreement.h"
 #include "pipeline/Run.h"
 #include "pipeline/TheRanks.h"
@@ -21,12 +22,16 @@ Result<void> agreeOnProgram(const planner::Dag &dag,
                             device::MessageRendezvous &others,
                             const device::Facts &more = {});
 
+/// What all ranks' kernels are for.
+enum class KernelsFor : uint8_t { Processor, Gpu };
+
 /// Gives all ranks the plan, kernels and threads that rank 0 has in `prepared`.
 /// `dag` is the program as those change it on rank 0, and as it was before on
 /// the others, which then have the same and have proven the plan. Errors:
 /// Absent where a rank's processor cannot run the kernels.
 Result<void> sharePrepared(planner::Dag &dag, Prepared &prepared,
-                           device::MessageRendezvous &others);
+                           device::MessageRendezvous &others,
+                           KernelsFor what = KernelsFor::Processor);
 
 /// The same of the plans that `profile` measures, one for each number of
 /// threads, all after the same transforms.
@@ -46,7 +51,30 @@ shareDevices(planner::Dag &dag,
              const std::function<Result<Prepared>()> &prepareFirst,
              device::MessageRendezvous &others, Prepared &prepared,
              const device::Facts &more = {});
-/// The same like openTargetRunner(). The target is the host.
+
+/// The GPU of this rank, of a program that has as many ranks as devices.
+struct RankGpu {
+  int gpu = 0; ///< as CUDA numbers those of this machine
+  capture::RemotePart part;
+};
+/// Of `target`, "cuda" or "cuda:K,L": the GPUs of each machine, in the order of
+/// the ranks there. Errors: Unsupported for another number of ranks than
+/// devices, or for devices that share a GPU; Absent for more ranks on a machine
+/// than GPUs.
+Result<RankGpu> gpuOfRank(const std::string &target, uint32_t numDevices,
+                          device::MessageRendezvous &others);
+/// Like shareDevices(), of GPUs, each with a process of its own. All are of one
+/// architecture, which `prepareFirst` is given; it leaves memory that
+/// workspaces need to this. `open` gives the driver of this rank's GPU.
+using OpenRankGpu = std::function<Result<std::unique_ptr<device::Driver>>(
+    std::function<Result<void>()> watch)>;
+Result<std::unique_ptr<Runner>>
+shareGpus(planner::Dag &dag, const RankGpu &gpu, const OpenRankGpu &open,
+          const std::function<Result<Prepared>(const std::string &arch)>
+              &prepareFirst,
+          Prepared &prepared, const device::Facts &more = {});
+
+/// Like shareDevices(), as openTargetRunner() has it. The target is the host.
 Result<std::unique_ptr<Runner>>
 openDistributed(LoadedProgram &program, const PrepareOptions &prepare,
                 device::MessageRendezvous &others, Prepared &prepared,

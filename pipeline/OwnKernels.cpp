@@ -32,7 +32,7 @@ Result<capture::OwnCubins> compileOwn(const planner::Dag &dag,
   return cubins;
 }
 
-device::CudaCompile ownCompiler(std::string database,
+device::CudaCompile ownCompiler(std::optional<std::string> database,
                                 capture::OwnCubins given) {
   return [database = std::move(database), given = std::move(given)](
              const std::string &source, const std::string &name,
@@ -42,7 +42,7 @@ device::CudaCompile ownCompiler(std::string database,
     // Without a cache it takes longer, and nothing else; who keeps the
     // program's cubins has said so.
     std::unique_ptr<db::SqliteBlobCache> cache;
-    if (auto path = db::databasePath(database))
+    if (auto path = db::databasePath(database.value_or("")); database && path)
       if (auto opened = db::SqliteBlobCache::open(*path))
         cache = std::move(*opened);
     return kernels::compileCubin(source, name, arch, cache.get());

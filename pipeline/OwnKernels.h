@@ -23,9 +23,9 @@ Result<capture::OwnCubins> compileOwn(const planner::Dag &dag,
                                       device::BlobCache *cache);
 
 /// A CudaOptions::compile: what is given, else what NVRTC makes, which is kept
-/// in `database` ("": the user's). Nothing is open between calls, so that it
-/// may be called in a process that was forked since.
-device::CudaCompile ownCompiler(std::string database,
+/// in `database` ("": the user's; none: nowhere). Nothing is open between
+/// calls, so that it may be called in a process that was forked since.
+device::CudaCompile ownCompiler(std::optional<std::string> database,
                                 capture::OwnCubins given = {});
 
 } // namespace mgpu::pipeline

@@ -160,7 +160,7 @@ static Result<void> buildChosen(const LoadedProgram &program,
 }
 
 /// Builds the default kernels, for GPUs of `arch` or for the host.
-static Result<void> buildDefault(LoadedProgram &program,
+static Result<void> buildDefault(const LoadedProgram &program,
                                  const PrepareOptions &options,
                                  const std::string &arch, Prepared &prepared) {
   if (!arch.empty()) {
@@ -168,7 +168,7 @@ static Result<void> buildDefault(LoadedProgram &program,
     MGPU_TRY_ASSIGN(kernels::CudaObjects kernels,
                     cudaKernels(program, arch, cache.get()));
     prepared.kernels = std::move(kernels.objects);
-    planner::addWorkspaces(program.dag, prepared.plan, kernels.workspaceBytes);
+    prepared.workspaceBytes = std::move(kernels.workspaceBytes);
     return {};
   }
   MGPU_TRY_ASSIGN(HostKernels kernels, hostKernels(program, options.cpu));
@@ -181,6 +181,14 @@ static Result<void> buildDefault(LoadedProgram &program,
 
 Result<Prepared> prepare(LoadedProgram &program, const PrepareOptions &options,
                          const std::string &arch) {
+  MGPU_TRY_ASSIGN(Prepared prepared, prepareBare(program, options, arch));
+  planner::addWorkspaces(program.dag, prepared.plan, prepared.workspaceBytes);
+  return prepared;
+}
+
+Result<Prepared> prepareBare(LoadedProgram &program,
+                             const PrepareOptions &options,
+                             const std::string &arch) {
   Prepared prepared;
   const bool onGpu = !arch.empty();
   const bool hasPlan = !options.planFile.empty() || options.mustBeStored;

@@ -60,6 +60,8 @@ struct Prepared {
   std::vector<std::vector<std::byte>> kernels; ///< by KernelId
   std::string cpu = "native"; ///< CPU level, or "sm_90", of the kernels
   uint32_t threads = 0;       ///< threads that replay; 0: as many as useful
+  /// What planner::addWorkspaces() is to be given, by KernelId.
+  std::vector<uint64_t> workspaceBytes;
   /// That the threads stay on, the calling one first; empty: none is pinned.
   std::vector<int> cpus;
   bool isTuned = false;
@@ -73,6 +75,10 @@ struct Prepared {
 /// needs of GPUs becomes a part of the program and its plan.
 Result<Prepared> prepare(LoadedProgram &program, const PrepareOptions &options,
                          const std::string &arch = "");
+/// The same without that memory, which is left to the caller.
+Result<Prepared> prepareBare(LoadedProgram &program,
+                             const PrepareOptions &options,
+                             const std::string &arch);
 
 } // namespace mgpu::pipeline
 

@@ -5,8 +5,8 @@
 #include "support/Plural.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <fmt/format.h>
-#include <map>
 #include <unistd.h>
 
 namespace mgpu::pipeline {
@@ -16,8 +16,6 @@ namespace {
 struct Joined {
   std::unique_ptr<device::MessageRendezvous> all;
   std::string how;
-  uint32_t here = 1, nodes = 1;
-  std::vector<uint32_t> nodeOf; ///< by rank
 };
 
 Joined &joined() {
@@ -36,7 +34,7 @@ std::string howToMeet(const Meeting &meeting) {
 Result<std::unique_ptr<device::Channel>> openChannel(const Meeting &meeting) {
   const std::string how = howToMeet(meeting);
   if (how != "tcp")
-    return device::joinByMpi(how, meeting.communicator);
+    return device::joinByMpi(how, meeting.deadline, meeting.communicator);
   if (meeting.place)
     return device::joinByTcp(*meeting.place, meeting.deadline);
   MGPU_TRY_ASSIGN(const auto place, device::tcpPlaceOfEnvironment());
@@ -48,30 +46,29 @@ Result<std::unique_ptr<device::Channel>> openChannel(const Meeting &meeting) {
   return device::joinByTcp(*place, meeting.deadline);
 }
 
+std::string nodeName() {
+  if (const char *name = std::getenv("MGPU_NODE"))
+    return name;
+  char name[256] = "";
+  gethostname(name, sizeof name - 1);
+  return name;
+}
+
 } // namespace
 
 Result<std::unique_ptr<device::MessageRendezvous>>
 meetRanks(const Meeting &meeting) {
   MGPU_TRY_ASSIGN(auto channel, openChannel(meeting));
-  return std::make_unique<device::MessageRendezvous>(std::move(channel),
-                                                     meeting.deadline);
+  auto others = std::make_unique<device::MessageRendezvous>(std::move(channel),
+                                                            meeting.deadline);
+  MGPU_TRY(others->tellNode(nodeName()));
+  return others;
 }
 
 Result<void> joinRanks(const Meeting &meeting) {
   Joined &ranks = joined();
   MGPU_TRY_ASSIGN(ranks.all, meetRanks(meeting));
   ranks.how = howToMeet(meeting);
-  char name[256] = "";
-  gethostname(name, sizeof name - 1);
-  Bytes mine;
-  append(mine, std::string(name));
-  MGPU_TRY_ASSIGN(const std::vector<Bytes> names, ranks.all->exchange(mine));
-  ranks.here = uint32_t(std::count(names.begin(), names.end(), mine));
-  std::map<Bytes, uint32_t> numbers;
-  for (const Bytes &each : names)
-    ranks.nodeOf.push_back(
-        numbers.emplace(each, uint32_t(numbers.size())).first->second);
-  ranks.nodes = uint32_t(numbers.size());
   return {};
 }
 
@@ -86,11 +83,16 @@ void failRanks(const std::string &reason) {
 
 void leaveRanks() { joined().all.reset(); }
 
-uint32_t numRanksHere() { return joined().here; }
+uint32_t numRanksHere() {
+  if (!theRanks())
+    return 1;
+  const std::vector<uint32_t> &nodes = theRanks()->nodeOf();
+  return uint32_t(std::ranges::count(nodes, nodes[theRanks()->rank()]));
+}
 
-uint32_t nodeOfRank(uint32_t rank) { return joined().nodeOf[rank]; }
-
-uint32_t numRankNodes() { return joined().nodes; }
+uint32_t numRankNodes() {
+  return theRanks() ? std::ranges::max(theRanks()->nodeOf()) + 1 : 1;
+}
 
 uint32_t mostDevicesOfRank(uint32_t devices) {
   const uint32_t count = theRanks() ? theRanks()->count() : 1;
@@ -101,7 +103,7 @@ std::string ranksText() {
   if (!theRanks())
     return "";
   return fmt::format("{} on {} by {}", theRanks()->count(),
-                     counted(joined().nodes, "node"), joined().how);
+                     counted(numRankNodes(), "node"), joined().how);
 }
 
 } // namespace mgpu::pipeline

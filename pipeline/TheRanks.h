@@ -22,8 +22,10 @@ struct Meeting {
       std::nullopt; ///< else the environment's
 };
 
-/// Meets the other processes. Errors: Usage where nothing started this process
-/// as one of several, Absent where MPI or a rank is not there.
+/// Meets the other processes, and learns which of them are on one machine:
+/// those with the same host name, or MGPU_NODE where that is set. Errors: Usage
+/// where nothing started this process as one of several, Absent where MPI or a
+/// rank is not there.
 Result<std::unique_ptr<device::MessageRendezvous>>
 meetRanks(const Meeting &meeting);
 
@@ -40,8 +42,7 @@ void leaveRanks();
 
 /// How many of them are on this machine, this one among them; 1: it is alone.
 uint32_t numRanksHere();
-/// The machine of a rank, numbered in the order of the ranks.
-uint32_t nodeOfRank(uint32_t rank);
+/// On how many machines all of them are.
 uint32_t numRankNodes();
 /// The most of so many devices that one of them has.
 uint32_t mostDevicesOfRank(uint32_t devices);

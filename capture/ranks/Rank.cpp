@@ -5,7 +5,32 @@
 #include "capture/ranks/Runner.h"
 #include "support/Clock.h"
 
+#include <numeric>
+
 namespace mgpu::capture {
+
+Result<std::vector<device::GroupId>>
+makeGroups(const planner::Dag &dag, DeviceId own, device::Driver &driver) {
+  std::vector<device::GroupId> led;
+  for (const std::vector<DeviceId> &group : communicatingGroups(dag))
+    if (group.front() == own) {
+      MGPU_TRY_ASSIGN(device::GroupId id, driver.makeGroupId());
+      led.push_back(id);
+    }
+  return led;
+}
+
+Result<void> joinGroups(const planner::Dag &dag, std::span<const Bytes> told,
+                        std::span<const uint32_t> rankOf,
+                        device::Driver &driver) {
+  std::vector<ByteReader> readers(told.begin(), told.end());
+  std::vector<device::DeviceGroup> groups;
+  for (const std::vector<DeviceId> &group : communicatingGroups(dag)) {
+    const uint32_t rank = rankOf[size_t(group.front().value)];
+    groups.push_back({group, readers[rank].take<device::GroupId>()});
+  }
+  return driver.join(groups);
+}
 
 Rank::Rank(uint32_t rank, const RankJob &job)
     : rank(rank), job(job),
@@ -59,11 +84,7 @@ Result<void> Rank::open(Bytes &said) {
   MGPU_TRY(driver->adoptHost(job.memory.host(), isPinned));
   if (areThreads && !isPinned)
     MGPU_TRY(rendezvous->meet());
-  for (const std::vector<DeviceId> &group : communicatingGroups(job.dag))
-    if (group.front().value == int32_t(rank)) {
-      MGPU_TRY_ASSIGN(device::GroupId id, driver->makeGroupId());
-      led.push_back(id);
-    }
+  MGPU_TRY_ASSIGN(led, makeGroups(job.dag, {int32_t(rank)}, *driver));
   append(said, driver->description());
   return {};
 }
@@ -71,17 +92,14 @@ Result<void> Rank::open(Bytes &said) {
 Result<void> Rank::build() {
   MGPU_TRY_ASSIGN(const std::vector<Bytes> ids,
                   rendezvous->exchange(std::as_bytes(std::span(led))));
-  std::vector<ByteReader> readers(ids.begin(), ids.end());
-  std::vector<device::DeviceGroup> groups;
-  for (const std::vector<DeviceId> &group : communicatingGroups(job.dag))
-    groups.push_back(
-        {group, readers[size_t(group.front().value)].take<device::GroupId>()});
-  MGPU_TRY(driver->join(groups));
-  MGPU_TRY_ASSIGN(replayer,
-                  Replayer::create(job.dag, job.plan, job.kernels, *driver,
-                                   {job.memory.host(),
-                                    [this] { return rendezvous->meet(); }},
-                                   Arguments::Later));
+  std::vector<uint32_t> ranks(ids.size());
+  std::iota(ranks.begin(), ranks.end(), 0);
+  MGPU_TRY(joinGroups(job.dag, ids, ranks, *driver));
+  MGPU_TRY_ASSIGN(
+      replayer, Replayer::create(job.dag, job.plan, job.kernels, *driver,
+                                 {job.memory.host(),
+                                  [this](auto) { return rendezvous->meet(); }},
+                                 Arguments::Later));
   return {};
 }
 

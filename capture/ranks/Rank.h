@@ -67,6 +67,16 @@ struct RankRequest {
   std::span<std::byte> memory = {}; ///< to be bound to, or copied
 };
 
+/// The identifiers of the groups of communicatingGroups() that `own` is the
+/// first of, for the others to be told.
+Result<std::vector<device::GroupId>>
+makeGroups(const planner::Dag &dag, DeviceId own, device::Driver &driver);
+/// Joins all groups. `told` is what each rank's makeGroups() gave, and `rankOf`
+/// the rank of each device.
+Result<void> joinGroups(const planner::Dag &dag, std::span<const Bytes> told,
+                        std::span<const uint32_t> rankOf,
+                        device::Driver &driver);
+
 class Rank {
 public:
   Rank(uint32_t rank, const RankJob &job);

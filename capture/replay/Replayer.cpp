@@ -127,7 +127,8 @@ Replayer::create(const Dag &dag, const Plan &plan,
                             dag.kernels.size(), kernelObjects.size()));
   Replayer replayer;
   replayer.loop = dag.loop;
-  replayer.setsInductions = !only || only->hasHost || !only->sharesHost;
+  replayer.setsInductions =
+      !only || only->hasHost || !only->sharesHost || part.hasOwnMemory;
   HostLayout layout;
   if (only && !only->sharesHost)
     MGPU_TRY(checkAcrossHosts(dag));
@@ -331,7 +332,7 @@ Result<void> Replayer::transfer(const Dag &dag, BufferId id,
 
 Result<void> Replayer::run(Phase phase) {
   MGPU_TRY(checkAlive()); // also where there is nothing to do
-  MGPU_TRY(meet());
+  MGPU_TRY(meet(phase));
   if (graphs[size_t(phase)].dagNodes.empty())
     return {};
   MGPU_TRY_ASSIGN(device::GraphExec * graph, exec(phase));
@@ -341,7 +342,7 @@ Result<void> Replayer::run(Phase phase) {
 Result<void> Replayer::setInductions(uint64_t trip) {
   if (loop.inductions.empty())
     return {};
-  MGPU_TRY(meet()); // the trip before has ended everywhere
+  MGPU_TRY(meet(std::nullopt)); // the trip before has ended everywhere
   if (!setsInductions)
     return {};
   static_assert(std::endian::native == std::endian::little);
@@ -387,7 +388,7 @@ Result<void> Replayer::enqueue(void *stream) {
 Result<std::optional<double>> Replayer::replaySpan() {
   std::optional<double> all = 0.0;
   auto add = [&](Phase phase) -> Result<void> {
-    MGPU_TRY(meet());
+    MGPU_TRY(meet(phase));
     if (graphs[size_t(phase)].dagNodes.empty())
       return {};
     MGPU_TRY_ASSIGN(device::GraphExec * graph, exec(phase));
@@ -406,7 +407,7 @@ Result<std::optional<double>> Replayer::replaySpan() {
 
 Result<void> Replayer::runTimed(Phase phase, double offsetUs,
                                 TimedReplay &into) {
-  MGPU_TRY(meet());
+  MGPU_TRY(meet(phase));
   const ExecutableGraph &graph = graphs[size_t(phase)];
   if (graph.dagNodes.empty())
     return {};

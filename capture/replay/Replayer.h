@@ -27,8 +27,8 @@ struct TimedReplay {
   std::vector<device::HostSpan> host;
 };
 
-/// Where each host buffer lies in one block of memory that the ranks of several
-/// GPUs share.
+/// Where each host buffer lies in one block of memory, which ranks of several
+/// GPUs on one machine share.
 struct HostLayout {
   std::vector<uint64_t> offsets; ///< by BufferId; of device buffers 0
   uint64_t bytes = 0;            ///< whole pages
@@ -46,8 +46,10 @@ struct Part {
   std::span<std::byte> hostMemory;
   /// Returns once all ranks called it as often as this one; the launches
   /// of a phase, and of each trip of a loop, come after all have ended those
-  /// before.
-  std::function<Result<void>()> meet;
+  /// before. `next` is the phase that is launched then, if one is.
+  std::function<Result<void>(std::optional<planner::Phase> next)> meet;
+  /// The memory is of this rank alone: meet() brings what others wrote.
+  bool hasOwnMemory = false;
 };
 
 /// When arguments on devices have memory.
@@ -146,7 +148,9 @@ private:
   Result<void> runTimed(planner::Phase phase, double offsetUs,
                         TimedReplay &into);
   /// Before each launch of a phase.
-  Result<void> meet() { return part.meet ? part.meet() : Result<void>(); }
+  Result<void> meet(std::optional<planner::Phase> next) {
+    return part.meet ? part.meet(next) : Result<void>();
+  }
   Result<void> setInductions(uint64_t trip);
 
   /// The graph of a phase with nodes; Invalid once it is lost.

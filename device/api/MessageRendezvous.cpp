@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <map>
+#include <numeric>
 
 namespace mgpu::device {
 
@@ -14,11 +16,30 @@ MessageRendezvous::MessageRendezvous(std::unique_ptr<Channel> channel,
                                      std::chrono::milliseconds deadline,
                                      std::chrono::milliseconds grace)
     : channel(std::move(channel)), deadline(deadline), grace(grace),
-      heard(count()), left(count()), gone(count()) {
+      nodes(count()), heard(count()), left(count()), gone(count()) {
   heard[rank()] = left[rank()] = true;
 }
 
 MessageRendezvous::~MessageRendezvous() { leave(); }
+
+Result<void> MessageRendezvous::tellNode(const std::string &name) {
+  MGPU_TRY_ASSIGN(const std::vector<Bytes> names,
+                  exchange(std::as_bytes(std::span(name))));
+  std::map<Bytes, uint32_t> numbers;
+  for (uint32_t each = 0; each < count(); ++each)
+    nodes[each] =
+        numbers.emplace(names[each], uint32_t(numbers.size())).first->second;
+  return {};
+}
+
+std::vector<uint32_t> MessageRendezvous::ranksByNode() const {
+  std::vector<uint32_t> ranks(count());
+  std::iota(ranks.begin(), ranks.end(), 0);
+  std::ranges::sort(ranks, {}, [&](uint32_t rank) {
+    return std::pair(nodes[rank], rank);
+  });
+  return ranks;
+}
 
 Result<void> MessageRendezvous::watch() {
   std::lock_guard<std::mutex> lock(mutex);

@@ -28,6 +28,13 @@ public:
   uint32_t rank() const override { return channel->rank(); }
   uint32_t count() const override { return channel->count(); }
   std::string library() const { return channel->library(); }
+  /// All ranks call it, each with the name of its machine. Errors: as meet().
+  Result<void> tellNode(const std::string &name);
+  /// The machine of each rank, numbered in the order of the ranks; before
+  /// tellNode() all are on one.
+  const std::vector<uint32_t> &nodeOf() const { return nodes; }
+  /// The ranks, those of one machine beside each other; rank 0 is first.
+  std::vector<uint32_t> ranksByNode() const;
   Result<void> watch() override;
   Result<void> meet() override;
   Result<double> largest(double mine) override;
@@ -63,6 +70,7 @@ private:
 
   const std::unique_ptr<Channel> channel;
   const std::chrono::milliseconds deadline, grace;
+  std::vector<uint32_t> nodes;
   std::mutex mutex;
   std::vector<bool> heard;   ///< by rank: it told something, or is gone
   std::vector<bool> left;    ///< by rank: it is done, or is gone

@@ -6,8 +6,8 @@
 // defines them.
 
 #include "device/api/CollectiveSteps.h"
+#include "device/api/StridedCopy.h"
 #include "device/host/Reduce.h"
-#include "device/host/StridedCopy.h"
 
 #include <memory>
 

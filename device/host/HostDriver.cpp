@@ -22,7 +22,7 @@ public:
   uint32_t numDevices() const override { return state->numDevices; }
 
   std::string description() const override {
-    uint32_t devices = state->numDevices, threads = state->pool.numQueues();
+    uint32_t devices = state->numDevices, threads = state->numThreads;
     return fmt::format("host: {} virtual device{} on {} thread{}", devices,
                        devices == 1 ? "" : "s", threads,
                        threads == 1 ? "" : "s");
@@ -102,14 +102,24 @@ Result<std::unique_ptr<Driver>> createHostDriver(HostPart part,
 
 HostPart hostPart(uint32_t numDevices, MessageRendezvous &others) {
   const uint64_t ranks = others.count();
-  auto firstOf = [&](uint64_t rank) {
-    return uint32_t((rank * numDevices + ranks - 1) / ranks);
-  };
+  std::vector<uint32_t> shares(ranks);
+  uint32_t place = 0;
+  for (uint32_t rank : others.ranksByNode()) {
+    shares[rank] = uint32_t((numDevices + ranks - 1 - place) / ranks);
+    ++place;
+  }
+  return hostPart(shares, others);
+}
+
+HostPart hostPart(std::span<const uint32_t> shares, MessageRendezvous &others) {
   HostPart out;
-  for (uint32_t rank = 0; rank < ranks; ++rank)
-    out.ranks.resize(firstOf(rank + 1), rank);
   const uint32_t own = others.rank();
-  out.here = {firstOf(own), firstOf(own + 1) - firstOf(own), own == 0, false};
+  for (uint32_t rank : others.ranksByNode()) {
+    const auto first = uint32_t(out.ranks.size());
+    out.ranks.resize(first + shares[rank], rank);
+    if (rank == own)
+      out.here = {first, shares[rank], own == 0, false};
+  }
   out.others = &others;
   return out;
 }

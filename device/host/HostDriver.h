@@ -31,9 +31,13 @@ struct HostPart {
   }
 };
 
-/// Blocks of devices by rank, as equal as can be, the first no smaller than any
-/// other. Some ranks have none where there are more ranks than devices.
+/// Blocks of devices as equal as can be, the first no smaller than any other,
+/// for the ranks in the order of ranksByNode(): the devices of one machine are
+/// beside each other. Some ranks have none where there are more ranks than
+/// devices.
 HostPart hostPart(uint32_t numDevices, MessageRendezvous &others);
+/// The same with as many devices as `shares` says of each rank.
+HostPart hostPart(std::span<const uint32_t> shares, MessageRendezvous &others);
 
 /// The same for part of a program's devices. Once a message fails, so does
 /// every replay, and checkAlive().

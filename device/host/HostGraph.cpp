@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "device/host/HostGraph.h"
 
+#include "device/api/StridedCopy.h"
 #include "device/host/Collectives.h"
 #include "device/host/RemoteCollective.h"
-#include "device/host/StridedCopy.h"
 
 #include <algorithm>
 #include <chrono>
@@ -155,13 +155,16 @@ Result<void> HostGraph::checkMemory(const std::byte *base,
   return state->memory.check(base, box);
 }
 
-GraphNodeId HostGraph::append(DeviceId device, Op op,
+uint32_t HostGraph::queueOf(DeviceId device) const {
+  const uint32_t first = state->part ? state->part->here.first : 0;
+  return device.isHost() ? 0
+                         : (uint32_t(device.value) - first) % state->numThreads;
+}
+
+GraphNodeId HostGraph::append(uint32_t queue, Op op,
                               std::span<const GraphNodeId> dependencies) {
   ProgramNode node;
-  const uint32_t first = state->part ? state->part->here.first : 0;
-  node.queue = device.isHost()
-                   ? 0
-                   : (uint32_t(device.value) - first) % state->pool.numQueues();
+  node.queue = queue;
   node.op = op;
   for (GraphNodeId dependency : dependencies)
     node.dependencies.push_back(dependency.value);
@@ -200,7 +203,7 @@ HostGraph::addKernel(const KernelNodeParams &params,
                             "than 2^64",
                             params.name, grid.x, grid.y, grid.z));
   if (blocks == 0)
-    return append(params.device, {runNothing, nullptr}, dependencies);
+    return append(queueOf(params.device), {runNothing, nullptr}, dependencies);
   auto work = std::make_shared<KernelWork>(
       KernelWork{kernel.entry(),
                  params.arguments,
@@ -211,7 +214,8 @@ HostGraph::addKernel(const KernelNodeParams &params,
                   {part.first.x, part.first.y, part.first.z},
                   {part.count.x, part.count.y, part.count.z}}});
   works.push_back(work);
-  return append(params.device, {KernelWork::run, work.get()}, dependencies);
+  return append(queueOf(params.device), {KernelWork::run, work.get()},
+                dependencies);
 }
 
 Result<GraphNodeId>
@@ -230,7 +234,7 @@ HostGraph::addCopy(const CopyNodeParams &params,
     return inNode(params.name, copy.error());
   auto work = std::make_shared<StridedCopy>(std::move(*copy));
   works.push_back(work);
-  return append(params.device, {runWork<StridedCopy>, work.get()},
+  return append(queueOf(params.device), {runWork<StridedCopy>, work.get()},
                 dependencies);
 }
 
@@ -256,8 +260,8 @@ HostGraph::addCollective(const CollectiveNodeParams &params,
     return inNode(params.name, collective.error());
   std::shared_ptr<Collective> work = std::move(*collective);
   works.push_back(work);
-  return append(params.members[0].device, {runWork<Collective>, work.get()},
-                dependencies);
+  return append(queueOf(params.members[0].device),
+                {runWork<Collective>, work.get()}, dependencies);
 }
 
 Result<GraphNodeId>
@@ -269,11 +273,8 @@ HostGraph::addRemote(const CollectiveNodeParams &params,
   auto work =
       std::make_shared<RemoteWork>(RemoteWork{std::move(*collective), state});
   works.push_back(work);
-  const auto mine = std::find_if(
-      params.members.begin(), params.members.end(),
-      [&](const auto &each) { return state->part->here.holds(each.device); });
-  return append(mine == params.members.end() ? DeviceId::host() : mine->device,
-                {runWork<RemoteWork>, work.get()}, dependencies);
+  return append(state->numThreads, {runWork<RemoteWork>, work.get()},
+                dependencies);
 }
 
 Result<GraphNodeId>
@@ -282,7 +283,7 @@ HostGraph::addCall(DeviceId device, void (*function)(void *), void *context,
   MGPU_TRY(checkNode("call", device, true, dependencies));
   if (!function)
     return fail(ErrorKind::Invalid, "a call node has no function");
-  return append(device, {function, context}, dependencies);
+  return append(queueOf(device), {function, context}, dependencies);
 }
 
 Result<std::unique_ptr<GraphExec>> HostGraph::instantiate() {

@@ -3,8 +3,10 @@
 #define MGPU_DEVICE_HOST_HOSTGRAPH_H
 
 // Graphs of the host target. A node runs on one queue: queue = device modulo
-// the number of queues; a collective runs on its first member's queue, a copy
-// from host to host on queue 0.
+// the number of threads; a collective runs on its first member's queue, a copy
+// from host to host on queue 0. What goes to other processes or comes from them
+// has a queue and so a thread of its own, behind the others: kernels go on
+// while messages are waited for.
 
 #include "device/host/HostDriver.h"
 #include "device/host/HostMemory.h"
@@ -17,9 +19,10 @@ namespace mgpu::device {
 struct HostState {
   HostState(uint32_t numDevices, uint32_t numThreads,
             std::span<const int> workerCpus, std::optional<HostPart> part)
-      : numDevices(numDevices), part(std::move(part)),
-        pool(numThreads, 0, workerCpus) {}
-  uint32_t numDevices;
+      : numDevices(numDevices), numThreads(numThreads), part(std::move(part)),
+        pool(numThreads + (this->part ? 1 : 0), 0, workerCpus) {}
+  const uint32_t numDevices;
+  const uint32_t numThreads;          ///< without that of messages
   const std::optional<HostPart> part; ///< none: all devices are here
   /// Why no message goes to other processes any more. What communicates with
   /// them is one chain in every graph, so one thread at a time looks.
@@ -58,7 +61,8 @@ private:
   Result<GraphNodeId> addRemote(const CollectiveNodeParams &params,
                                 std::span<const GraphNodeId> dependencies);
   Result<void> checkMemory(const std::byte *base, const Box &box) const;
-  GraphNodeId append(DeviceId device, Op op,
+  uint32_t queueOf(DeviceId device) const;
+  GraphNodeId append(uint32_t queue, Op op,
                      std::span<const GraphNodeId> dependencies);
 
   std::shared_ptr<HostState> state;

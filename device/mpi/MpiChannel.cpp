@@ -2,6 +2,7 @@
 #include "device/mpi/MpiChannel.h"
 
 #include "device/mpi/MpiPlugin.h"
+#include "device/mpi/StartWatch.h"
 #include "support/Bytes.h"
 
 #include <algorithm>
@@ -193,6 +194,7 @@ std::string mpiOfEnvironment() {
 }
 
 Result<std::unique_ptr<Channel>> joinByMpi(const std::string &name,
+                                           std::chrono::milliseconds deadline,
                                            const void *communicator) {
   if (isOpen)
     return fail(ErrorKind::Usage,
@@ -221,7 +223,12 @@ Result<std::unique_ptr<Channel>> joinByMpi(const std::string &name,
                               "anew",
                               path));
     char text[256] = "";
-    if (mpi->begin(communicator, text, sizeof text) != 0)
+    std::optional<StartWatch> watch; // a caller's MPI has started
+    if (!communicator)
+      watch.emplace(name, deadline);
+    const int code = mpi->begin(communicator, text, sizeof text);
+    watch.reset();
+    if (code != 0)
       return fail(ErrorKind::Absent, fmt::format("{}: {}", name, text));
     return std::make_unique<MpiChannel>(*mpi);
   }

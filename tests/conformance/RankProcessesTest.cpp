@@ -7,11 +7,14 @@
 #include "tests/conformance/CudaPrograms.h"
 #include "tests/conformance/ExampleProgram.h"
 #include "tests/conformance/RandomProgram.h"
+#include "tests/distributed/Case.h"
 #include "tests/unit/Sweep.h"
 #include "tests/unit/cuda/Ranks.h"
 
 #include "capture/graph/Communication.h"
 #include "capture/ranks/Ranks.h"
+#include "capture/ranks/RemoteGpu.h"
+#include "device/tcp/TcpChannel.h"
 
 #include <gtest/gtest.h>
 
@@ -47,8 +50,8 @@ void giveInputs(Gpus &gpus, const planner::Dag &dag, const HostData &inputs) {
   for (uint32_t b = 0; b < dag.buffers.size(); ++b)
     if (auto given = inputs.find(dag.buffers[b].name);
         given != inputs.end() && isVisible(dag.buffers[b]))
-      std::copy(given->second.begin(), given->second.end(),
-                gpus.hostBuffer({b}).begin());
+      std::copy_n(given->second.begin(), gpus.hostBuffer({b}).size(),
+                  gpus.hostBuffer({b}).begin());
 }
 template <typename Gpus>
 HostData takeOutputs(Gpus &gpus, const planner::Dag &dag) {
@@ -111,6 +114,70 @@ Result<HostData> onThreads(const CudaPrograms &programs, size_t number,
   return data;
 }
 
+/// One of several processes that share no memory, as on machines of their own:
+/// every second rank says that it is on another one.
+Result<HostData> asRemote(const CudaPrograms &programs, size_t number,
+                          const planner::Dag &dag, const planner::Plan &plan,
+                          uint64_t seed, const HostData &inputs,
+                          uint64_t numReplays, device::TcpPlace place) {
+  const std::chrono::seconds deadline(20);
+  MGPU_TRY_ASSIGN(auto channel, device::joinByTcp(place, deadline));
+  device::MessageRendezvous others(std::move(channel), deadline);
+  MGPU_TRY(others.tellNode(place.rank % 2 ? "one" : "another"));
+  capture::RemotePart part{{}, others.ranksByNode(), &others};
+  part.own = {int32_t(std::ranges::find(part.rankOf, place.rank) -
+                      part.rankOf.begin())};
+  auto open = [&](std::function<Result<void>()> watch) {
+    return programs.openRank(uint32_t(part.own.value), seed, std::move(watch));
+  };
+  MGPU_TRY_ASSIGN(auto gpu,
+                  capture::runGpuWithOthers(dag, plan, programs.objects(number),
+                                            part, open));
+  giveInputs(*gpu, dag, inputs);
+  MGPU_TRY(gpu->load());
+  std::vector<double> us(numReplays);
+  MGPU_TRY(gpu->replay(us));
+  MGPU_TRY(gpu->fetch());
+  HostData data;
+  if (place.rank == 0)
+    data = takeOutputs(*gpu, dag);
+  MGPU_TRY(gpu->replayTimed());
+  MGPU_TRY(gpu->close());
+  gpu.reset();
+  if (std::string complaint = fake::rankComplaints(); !complaint.empty())
+    return fail(ErrorKind::Internal, complaint);
+  return data;
+}
+
+Result<HostData> onRemotes(const CudaPrograms &programs, size_t number,
+                           const planner::Dag &dag, const planner::Plan &plan,
+                           uint64_t seed, const HostData &inputs,
+                           uint64_t numReplays) {
+  fake::FakeWorld::create();
+  MGPU_TRY_ASSIGN(auto listening, device::listenOn(0));
+  const uint16_t port = device::portOf(listening);
+  listening = {};
+  const std::vector<std::string> said =
+      fake::forkRanks(dag.numDevices, [&](uint32_t rank) {
+        auto data =
+            asRemote(programs, number, dag, plan, seed, inputs, numReplays,
+                     {rank, dag.numDevices, "127.0.0.1", port});
+        Bytes out;
+        append(out, data ? std::string() : data.error().message);
+        putMap(out, data ? *data : HostData());
+        return std::string(reinterpret_cast<const char *>(out.data()),
+                           out.size());
+      });
+  HostData data;
+  for (const std::string &each : said) {
+    ByteReader reader(std::as_bytes(std::span(each)));
+    if (std::string fault = reader.text(); !fault.empty())
+      return fail(ErrorKind::Internal, fault);
+    takeMap(reader, data);
+  }
+  return data;
+}
+
 void checkRanks(const CudaPrograms &programs, size_t number,
                 const planner::Dag &dag, const std::string &scheduler,
                 const HostData &inputs, const HostData &expected,
@@ -154,6 +221,12 @@ TEST_P(GpusExamples, GiveTheBitsOfTheHost) {
     SCOPED_TRACE("threads");
     checkRanks(programs, *number, dag, scheduler, *inputs, *expected, 2,
                onThreads);
+    if (HasFatalFailure())
+      return;
+  }
+  {
+    SCOPED_TRACE("processes that share no memory");
+    checkRanks(programs, *number, dag, "1", *inputs, *expected, 2, onRemotes);
     if (HasFatalFailure())
       return;
   }
@@ -256,6 +329,9 @@ TEST(GpusRandomPrograms, GiveTheBitsOfTheHost) {
       if (HasFatalFailure())
         return;
     }
+    checkRanks(programs, seed, dag, "2", *inputs, *expected, 1, onRemotes);
+    if (HasFatalFailure())
+      return;
     ++ran;
   }
   RecordProperty("ran", int(ran));

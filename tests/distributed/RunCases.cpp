@@ -11,24 +11,45 @@
 #include "tests/unit/device/RendezvousBody.h"
 
 #include <cstdio>
+#include <random>
 
 using namespace mgpu;
 using namespace mgpu::conformance;
 
 namespace {
 
-Result<void> runCase(const Case &each, device::MessageRendezvous &others) {
+/// As many devices of each rank as chance says, so that some have several and
+/// some none. Rank 0, which has the host, has device 0.
+std::vector<uint32_t> mixedShares(uint32_t numDevices, uint32_t numRanks,
+                                  uint64_t seed) {
+  std::vector<uint32_t> shares(numRanks);
+  shares[0] = 1;
+  std::mt19937_64 random(seed);
+  for (uint32_t k = 1; k < numDevices; ++k)
+    ++shares[random() % numRanks];
+  return shares;
+}
+
+/// One of the plans with equal parts of the devices, the next with mixed ones.
+Result<void> runCase(const Case &each, uint64_t seed,
+                     device::MessageRendezvous &others) {
   MGPU_TRY_ASSIGN(
       const planner::Program program,
       planner::readProgram(each.program,
                            [&](const std::string &hash) -> Result<Bytes> {
                              return each.blobs.at(hash);
                            }));
+  bool isMixed = false;
   for (const std::string &text : each.plans) {
+    const device::HostPart part =
+        isMixed ? device::hostPart(
+                      mixedShares(program.dag.numDevices, others.count(), seed),
+                      others)
+                : device::hostPart(program.dag.numDevices, others);
+    isMixed = !isMixed;
     MGPU_TRY_ASSIGN(const planner::Plan plan,
                     planner::parsePlan(text, program.dag));
-    MGPU_TRY_ASSIGN(auto driver, device::createHostDriver(device::hostPart(
-                                     program.dag.numDevices, others)));
+    MGPU_TRY_ASSIGN(auto driver, device::createHostDriver(part));
     MGPU_TRY_ASSIGN(const HostData got, execute(program.dag, plan, each.kernels,
                                                 each.inputs, *driver, 2));
     if (others.rank() != 0)
@@ -52,7 +73,7 @@ Result<size_t> runAll(const char *file, const char *how) {
   size_t count = 0;
   for (ByteReader reader(bytes); !reader.isEmpty(); ++count) {
     const Case each = takeCase(reader);
-    if (Result<void> ok = runCase(each, others); !ok)
+    if (Result<void> ok = runCase(each, count, others); !ok)
       return failIn(each.name + ": ", ok.error());
   }
   MGPU_TRY(others.meet());

@@ -9,6 +9,8 @@ Usage: launch.py cases MPIRUN RANKS RUN_CASES FILE     every program of FILE (Ca
        launch.py harm MPIRUN RANKS MGPU_TUNE BUNDLE    one rank is killed or stopped at some moment
        launch.py measure MPIRUN RANKS MGPU_TUNE BUNDLE plan, profile and tune, and what a replay makes of it
        launch.py forged MGPU_TUNE BUNDLE [EXAMPLES]    ranks that do not fit together
+       launch.py gpus MPIRUN RANKS MGPU_TUNE SOURCE LIBRARIES
+                                                       examples/ops on GPUs that are doubles, a process for each
 
 MPIRUN is a command, "tcp" for processes that meet without MPI, or "none" where there is no MPI: then the
 test is skipped. MGPU_SWEEPS=all: 100 ranks are harmed instead of 3.
@@ -22,6 +24,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 ALL = os.environ.get("MGPU_SWEEPS") == "all"
@@ -128,7 +131,7 @@ def ranks_of(tune, processes):
     if len(processes) > 1:
         return [process.pid for process in processes]
     found = {}
-    for entry in os.listdir("/proc"):
+    for entry in sorted(os.listdir("/proc"), key=lambda name: -int(name) if name.isdigit() else 0):  # children first
         try:
             if entry.isdigit() and os.readlink(f"/proc/{entry}/exe") == os.path.realpath(tune):
                 env = read(f"/proc/{entry}/environ").decode(errors="replace").split("\0")
@@ -140,15 +143,48 @@ def ranks_of(tune, processes):
     return [found[rank] for rank in sorted(found)]
 
 
-def harm_once(launcher, ranks, tune, bundle, folder, rng):
-    """Harms one rank of a run that would take for ever. All others have to end, and to name it."""
+def check_left(tune, folder):
+    """No result is written, whole or half, and what a database holds is whole."""
+    left = os.listdir(folder)
+    if others := [name for name in left if not name.startswith("mgpu.db")]:
+        fail(f"written, though the run failed: {others}")
+    if "mgpu.db" in left:
+        subprocess.run([tune, "db", "verify", f"{folder}/mgpu.db"], check=True, stdout=subprocess.DEVNULL)
+
+
+def is_running(pid):
+    """A process that has ended may be there until it is waited for."""
+    try:
+        return b") Z " not in read(f"/proc/{pid}/stat")
+    except OSError:
+        return False
+
+
+def end_mpirun(process, pids):
+    """mpirun ends once its ranks have; PMIx may lock itself out then (PMIx_server_finalize), which is no fault of theirs."""
+    for patience in (600, 50):
+        for _ in range(patience):
+            if process.poll() is not None:
+                return
+            if patience == 600 and not any(is_running(pid) for pid in pids):
+                break
+            time.sleep(0.1)
+    process.kill()
+
+
+def harm_once(launcher, ranks, tune, bundle, folder, rng, tunes):
+    """Harms one rank of a run that would take for ever, or of a search. All others have to end, and to name it."""
     for name in os.listdir(folder):
-        os.remove(f"{folder}/{name}")
-    line = replay_line(tune, bundle, folder, "--distributed", "--repeat", "5000000", "--deadline", str(DEADLINE))
+        if not name.startswith("mgpu.db"):
+            os.remove(f"{folder}/{name}")
+    shared = ["--distributed", "--deadline", str(DEADLINE)]
+    if tunes:  # one search after the other goes on in the database of those that were harmed
+        line = [tune, "tune", bundle, *shared, "--budget", "1000", "--db", f"{folder}/mgpu.db"]
+    else:
+        line = replay_line(tune, bundle, folder, *shared, "--repeat", "5000000")
     processes = start(launcher, ranks, line)
     how = rng.choice([signal.SIGKILL, signal.SIGSTOP])
-    # MPI waits for ever for a rank that stands still while it starts.
-    time.sleep(rng.uniform(0.05, 1.0) + (5 if launcher != "tcp" and how == signal.SIGSTOP else 0))
+    time.sleep(rng.uniform(0.05, 1.0))
     pids = ranks_of(tune, processes)
     for _ in range(100):
         if len(pids) == ranks:
@@ -161,6 +197,8 @@ def harm_once(launcher, ranks, tune, bundle, folder, rng):
     os.kill(pids[victim], how)
     began = time.monotonic()
     survivors = [p for p in processes if p.pid != pids[victim]]
+    if launcher != "tcp":
+        end_mpirun(processes[0], pids)
     done = finish(survivors, 60)
     took = time.monotonic() - began
     if launcher == "tcp":
@@ -175,10 +213,9 @@ def harm_once(launcher, ranks, tune, bundle, folder, rng):
         fail(f"it took {took:.1f} s until all had ended")
     time.sleep(0.2)
     for pid in pids:
-        if launcher != "tcp" and os.path.exists(f"/proc/{pid}") and "Z" not in read(f"/proc/{pid}/stat").decode().split()[2]:
+        if launcher != "tcp" and is_running(pid):
             fail(f"process {pid} is left")
-    if os.listdir(folder):
-        fail(f"written, though the run failed: {os.listdir(folder)}")
+    check_left(tune, folder)
 
 
 def harm(launcher, ranks, tune, bundle):
@@ -186,16 +223,57 @@ def harm(launcher, ranks, tune, bundle):
     rng = random.Random(1)
     count = 100 if ALL else 3
     with tempfile.TemporaryDirectory() as folder:
-        for _ in range(count):
-            harm_once(launcher, ranks, tune, bundle, folder, rng)
+        for number in range(count):
+            harm_once(launcher, ranks, tune, bundle, folder, rng, number % 3 == 1)
     print(f"{count} ranks were harmed, and all others ended and said so")
 
 
-def expect_refusal(lines, words, sizes=None):
-    """Ranks with lines of their own: each ends with these words."""
+def forge_program(tune, folder, old, new):
+    """A copy of the program with other words in it."""
+    path = f"{folder}/forged"
+    if old not in (program := read(tune)):
+        fail(f"the program does not hold {old}")
+    with open(path, "wb") as file:
+        file.write(program.replace(old, new))
+    os.chmod(path, 0o755)
+    return path
+
+
+def forge_words(port, old, new):
+    """A port that leads to this one, but that words which come back from there are others."""
+    listening = socket.create_server(("127.0.0.1", 0))
+
+    def pass_on(source, sink):
+        try:
+            while words := source.recv(1 << 16):
+                sink.sendall(words.replace(old, new))
+            sink.shutdown(socket.SHUT_WR)
+        except OSError:
+            pass
+
+    def serve():
+        guest, _ = listening.accept()
+        for _ in range(200):
+            try:
+                host = socket.create_connection(("127.0.0.1", port))
+                break
+            except OSError:
+                time.sleep(0.05)
+        else:
+            return
+        threading.Thread(target=pass_on, args=(guest, host), daemon=True).start()
+        pass_on(host, guest)
+
+    threading.Thread(target=serve, daemon=True).start()
+    return listening.getsockname()[1]
+
+
+def expect_refusal(lines, words, sizes=None, forged_words=None):
+    """Ranks with lines of their own: each ends with these words. `forged_words` are changed on their way to rank 1."""
     port, processes = free_port(), []
     for rank, line in enumerate(lines):
-        env = {**os.environ, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "RANK": str(rank),
+        reached = forge_words(port, *forged_words) if forged_words and rank == 1 else port
+        env = {**os.environ, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(reached), "RANK": str(rank),
                "WORLD_SIZE": str(sizes[rank] if sizes else len(lines))}
         processes.append(subprocess.Popen(line, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
     for rank, (code, out, err) in enumerate(finish(processes)):
@@ -211,8 +289,13 @@ def forged(tune, bundle, examples):
         expect_refusal([missing, good], "none.npy")
         other = [*good, "--db"]
         expect_refusal([[*other, f"{folder}/a.db"], [*other, f"{folder}/b.db"]], "rank 1 has another database than rank 0")
-        cuda = [*good, "--target", "cuda:0"]
-        expect_refusal([cuda], "--distributed runs the host target alone")
+        expect_refusal([good, good], "rank 1 has another plan than rank 0", forged_words=(b'scheduler "list"', b'scheduler "lost"'))
+        expect_refusal([[tune, "plan", bundle, "--distributed", "--target", "cuda:0"]], "GPUs of several processes are for run and replay")
+        said = subprocess.run([tune, "--version"], check=True, capture_output=True, text=True).stdout
+        commit = re.search(r"commit (\w+)", said).group(1).encode()
+        with tempfile.TemporaryDirectory() as other_folder:
+            forged_version = forge_program(tune, other_folder, commit, commit[1:] + commit[:1])
+            expect_refusal([good, [forged_version, *good[1:]]], "rank 1 has another version than rank 0")
         alone = {key: value for key, value in os.environ.items() if key not in ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")}
         done = subprocess.run(good, env=alone, capture_output=True, text=True)
         if done.returncode != 2 or "nothing says which of several processes" not in done.stderr:
@@ -227,6 +310,51 @@ def forged(tune, bundle, examples):
         if os.listdir(folder):
             fail(f"written, though the run failed: {os.listdir(folder)}")
     print("forged ranks are refused by all")
+
+
+def gpus(launcher, ranks, tune, source, libraries):
+    """GPUs of one machine and of two, as processes that share no memory see them."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ.update({"LD_LIBRARY_PATH": libraries, "MGPU_REHEARSAL": folder, "MGPU_REHEARSAL_GPUS": "4",
+                           "MGPU_REHEARSAL_WORLD": f"{folder}/world", "MGPU_DB": f"{folder}/db"})
+        ops = [tune, "run", f"{source}/examples/ops/ops.mlir", "--no-tuned", "--arg", "a=iota", "--arg", "b=random:3"]
+        names = ["gathered", "maximum", "product", "chained", "uneven"]
+
+        def outs(place):
+            os.mkdir(f"{folder}/{place}")
+            return [word for name in names for word in ("--out", f"{name}={folder}/{place}/{name}.npy")]
+
+        def said(line, count=ranks):
+            if os.path.exists(f"{folder}/world"):
+                os.remove(f"{folder}/world")
+            return finish(start(launcher, count, line))
+
+        subprocess.run([*ops, "--target", "host:4", *outs("host")], check=True, stdout=subprocess.DEVNULL)
+        rank = "${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-$RANK}}"
+        on = ["sh", "-c", f'MGPU_NODE=node$(({rank} % $NODES)) exec "$@"', "-"]
+        for nodes, target in (("1", "cuda"), ("2", "cuda:2,0")):
+            os.environ["NODES"] = nodes
+            done = said([*on, *ops, "--distributed", "--target", target, "--repeat", "3", "--json", *outs(nodes)])
+            if any(code != 0 for code, _, _ in done):
+                fail(f"on {nodes} nodes: {done}")
+            if "".join(out for _, out, _ in done).count(f"shared with {ranks - 1} other processes") != 1:
+                fail(f"one rank alone speaks, but this was printed: {done}")
+            for name in names:
+                if read(f"{folder}/host/{name}.npy") != read(f"{folder}/{nodes}/{name}.npy"):
+                    fail(f"{name} of GPUs on {nodes} nodes differs from the host's")
+        with open(f"{folder}/violations", encoding="utf-8") if os.path.exists(f"{folder}/violations") else open(os.devnull) as left:
+            if words := left.read():
+                fail(f"rules of CUDA's that were broken:\n{words}")
+        other = f'test {rank} = 1 && export MGPU_REHEARSAL_NCCL=22708; exec "$@"'
+        for line, words, count in (
+                ([*ops, "--target", "cuda"], "start as many", ranks - 1),
+                ([*ops, "--target", "cuda:0/4"], "GPUs of several processes are one for each", ranks),
+                ([*ops, "--target", "cuda:0,1"], "name more, or start fewer processes there", ranks),
+                (["sh", "-c", other, "-", *ops, "--target", "cuda"], "rank 1 has another NCCL than rank 0", ranks)):
+            done = said([*line, "--distributed", "--deadline", "10"], count)
+            if any(code == 0 for code, _, _ in done) or words not in "".join(err for _, _, err in done):
+                fail(f"not '{words}': {done}")
+        print(f"GPUs that are not there give the bits of the host to {ranks} processes by {launcher}")
 
 
 def lose(ranks, program, bundle):
@@ -253,6 +381,8 @@ def main():
         sys.exit(SKIPPED)
     if what == "embed":
         print(run(launcher, ranks, words[2:]), end="")
+    elif what == "gpus":
+        gpus(launcher, ranks, *words[2:])
     elif what == "cases":
         print(run(launcher, ranks, [words[2], words[3], "tcp" if launcher == "tcp" else "auto"]), end="")
     else:

@@ -5,13 +5,14 @@
 
 namespace mgpu::pipeline {
 
-Result<void> joinAsked(const RankOptions &options, const LoadOptions &load) {
+Result<void> joinAsked(const RankOptions &options, const LoadOptions &load,
+                       RemoteGpus gpus) {
   if (options.distributed.empty())
     return {};
-  if (isCudaTarget(load.target))
+  if (isCudaTarget(load.target) && gpus == RemoteGpus::Refused)
     return fail(ErrorKind::Unsupported,
-                "--distributed runs the host target alone: GPUs of several "
-                "processes do not reach each other yet");
+                "GPUs of several processes are for run and replay: this "
+                "command takes the host target with --distributed");
   return joinRanks({.how = options.distributed,
                     .deadline = std::chrono::seconds(options.deadlineSeconds)});
 }

@@ -7,9 +7,13 @@
 
 namespace mgpu::pipeline {
 
+/// Whether a command takes GPUs of several processes.
+enum class RemoteGpus : uint8_t { Refused, Taken };
+
 /// Meets the other processes where --distributed says that there are some.
-/// Errors: Unsupported with GPUs; those of joinRanks().
-Result<void> joinAsked(const RankOptions &options, const LoadOptions &load);
+/// Errors: Unsupported with GPUs that are refused; those of joinRanks().
+Result<void> joinAsked(const RankOptions &options, const LoadOptions &load,
+                       RemoteGpus gpus = RemoteGpus::Refused);
 /// Usage for --deadline where there is nothing to wait for.
 Result<void> checkDeadline(const RankOptions &options, const LoadOptions &load);
 

@@ -43,4 +43,25 @@ Result<std::unique_ptr<Runner>> openRanks(const LoadedProgram &program,
   return std::unique_ptr<Runner>(std::move(ranks));
 }
 
+Result<OpenRankGpu> remoteGpuToOpen(const LoadedProgram &program,
+                                    const RankGpu &gpu,
+                                    const GpuOptions &options) {
+  capture::OwnCubins own;
+  if (program.bundle) {
+    MGPU_TRY_ASSIGN(own, program.bundle->ownCubins());
+  }
+  MGPU_TRY_ASSIGN(const device::NcclOptions nccl, parseNccl(options.nccl));
+  std::optional<std::string> database; // rank 0 alone writes it
+  if (isFirstRank())
+    database = program.from.database;
+  return OpenRankGpu(
+      [ordinal = gpu.gpu, rank = uint32_t(gpu.part.own.value), nccl,
+       deadline = std::chrono::milliseconds(options.deadlineSeconds * 1000),
+       compile = ownCompiler(std::move(database), std::move(own))](
+          std::function<Result<void>()> watch) {
+        return openRank(ordinal, rank, deadline, nccl, std::move(watch),
+                        compile);
+      });
+}
+
 } // namespace mgpu::pipeline

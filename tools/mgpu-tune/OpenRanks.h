@@ -5,7 +5,7 @@
 // A program on several GPUs: a process for each.
 
 #include "capture/ranks/Ranks.h"
-#include "pipeline/Run.h"
+#include "pipeline/Distributed.h"
 #include "tools/mgpu-tune/Options.h"
 
 namespace mgpu::pipeline {
@@ -26,6 +26,11 @@ Result<std::unique_ptr<Runner>> openRanks(const LoadedProgram &program,
                                           const Prepared &prepared,
                                           const std::vector<int> &gpus,
                                           const GpuOptions &options);
+
+/// How to open the GPU of this rank of several processes.
+Result<OpenRankGpu> remoteGpuToOpen(const LoadedProgram &program,
+                                    const RankGpu &gpu,
+                                    const GpuOptions &options);
 
 } // namespace mgpu::pipeline
 

@@ -122,6 +122,22 @@ openSeveral(LoadedProgram &program, const std::vector<int> &gpus,
   return openRanks(program, prepared, gpus, options);
 }
 
+Result<std::unique_ptr<Runner>>
+openRemote(LoadedProgram &program, const RunOptions &options,
+           Prepared &prepared, const std::function<void()> &opened) {
+  MGPU_TRY_ASSIGN(
+      const RankGpu gpu,
+      gpuOfRank(program.from.target, program.dag.numDevices, *theRanks()));
+  MGPU_TRY_ASSIGN(const OpenRankGpu open,
+                  remoteGpuToOpen(program, gpu, options));
+  opened();
+  auto prepareFirst = [&](const std::string &arch) {
+    return prepareBare(program, options.prepare, arch);
+  };
+  return shareGpus(program.dag, gpu, open, prepareFirst, prepared,
+                   factsOf(program.from));
+}
+
 /// Replays all rounds. Replays that write their own inputs are steps of a
 /// computation, and the count is the user's, so none is spent on warming up.
 Result<void> replayRounds(const LoadedProgram &program,
@@ -257,7 +273,7 @@ Result<int> runRun(const RunOptions &given) {
   MGPU_TRY_ASSIGN(std::vector<Round> rounds,
                   takeRounds(options.load.arguments, options.outputs));
   MGPU_TRY(checkTarget(options));
-  MGPU_TRY(joinAsked(options, options.load));
+  MGPU_TRY(joinAsked(options, options.load, RemoteGpus::Taken));
   const Clock::time_point began = Clock::now();
   MGPU_TRY(parseNccl(options.nccl));
   options.load.usesRecord = mayUseRecord(options.prepare);
@@ -266,9 +282,13 @@ Result<int> runRun(const RunOptions &given) {
   MGPU_TRY(checkOutputs(program, options.outputs));
   for (const Round &round : rounds)
     MGPU_TRY(checkOutputs(program, round.outputs, /*isLater=*/true));
-  MGPU_TRY_ASSIGN(const auto gpus,
-                  severalGpus(options.load.target, program.dag.numDevices));
-  MGPU_TRY(checkGpus(options, gpus.has_value()));
+  const bool areRemote = theRanks() && isCudaTarget(options.load.target);
+  std::optional<std::vector<int>> gpus; // that processes of this one have
+  if (!areRemote) {
+    MGPU_TRY_ASSIGN(gpus,
+                    severalGpus(options.load.target, program.dag.numDevices));
+  }
+  MGPU_TRY(checkGpus(options, gpus || areRemote));
   if (!isFirstRank())
     forgetResults(program, options, rounds);
   if (!isCudaTarget(options.load.target))
@@ -278,8 +298,10 @@ Result<int> runRun(const RunOptions &given) {
   auto opened = [&] { times.importUs = microsecondsSince(began); };
   tuner::GuardedDriver *guard = nullptr;
   MGPU_TRY_ASSIGN(const std::unique_ptr<Runner> runner,
-                  gpus ? openSeveral(program, *gpus, options, prepared, opened)
-                       : openOne(program, options, prepared, opened, guard));
+                  areRemote ? openRemote(program, options, prepared, opened)
+                  : gpus
+                      ? openSeveral(program, *gpus, options, prepared, opened)
+                      : openOne(program, options, prepared, opened, guard));
   MGPU_TRY(bindArguments(program, *runner, options.random));
   MGPU_TRY_ASSIGN(times.later, makeRounds(program, rounds, *runner));
   const Clock::time_point start = Clock::now();

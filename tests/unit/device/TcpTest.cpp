@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "device/api/Agreement.h"
 #include "device/api/MessageRendezvous.h"
+#include "device/host/HostDriver.h"
 #include "device/tcp/TcpChannel.h"
 
 #include "tests/unit/device/RendezvousBody.h"
@@ -133,6 +134,29 @@ TEST(Tcp, RanksThatDifferSayTheSame) {
                     "same");
     }
     EXPECT_FALSE(say(0, "plan")); // then all others differ from it
+  });
+}
+
+// However ranks are numbered, those of one machine have devices beside each
+// other, and rank 0 has the first.
+TEST(Tcp, DevicesOfOneMachineAreBesideEachOther) {
+  inRanks([](MessageRendezvous &others) {
+    const uint32_t rank = others.rank();
+    EXPECT_EQ(others.ranksByNode(), (std::vector<uint32_t>{0, 1, 2}));
+    EXPECT_EQ(hostPart(5, others).ranks,
+              (std::vector<uint32_t>{0, 0, 1, 1, 2}));
+    ASSERT_TRUE(others.tellNode(rank == 1 ? "b" : "a"));
+    EXPECT_EQ(others.nodeOf(), (std::vector<uint32_t>{0, 1, 0}));
+    EXPECT_EQ(others.ranksByNode(), (std::vector<uint32_t>{0, 2, 1}));
+    const HostPart even = hostPart(5, others);
+    EXPECT_EQ(even.ranks, (std::vector<uint32_t>{0, 0, 2, 2, 1}));
+    EXPECT_EQ(even.here.first, (std::vector<uint32_t>{0, 4, 2})[rank]);
+    EXPECT_EQ(even.here.count, rank == 1 ? 1u : 2u);
+    const std::vector<uint32_t> shares{3, 1, 0};
+    const HostPart mixed = hostPart(shares, others);
+    EXPECT_EQ(mixed.ranks, (std::vector<uint32_t>{0, 0, 0, 1}));
+    EXPECT_EQ(mixed.here.count, shares[rank]);
+    EXPECT_EQ(mixed.here.hasHost, rank == 0);
   });
 }
 

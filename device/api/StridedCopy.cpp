@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "device/host/StridedCopy.h"
+#include "device/api/StridedCopy.h"
 
 #include <cstring>
 #include <fmt/format.h>

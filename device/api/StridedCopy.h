@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef MGPU_DEVICE_HOST_STRIDEDCOPY_H
-#define MGPU_DEVICE_HOST_STRIDEDCOPY_H
+#ifndef MGPU_DEVICE_API_STRIDEDCOPY_H
+#define MGPU_DEVICE_API_STRIDEDCOPY_H
 
 // Box-to-box copies, compiled once and run at every replay.
 
@@ -26,4 +26,4 @@ private:
 
 } // namespace mgpu::device
 
-#endif // MGPU_DEVICE_HOST_STRIDEDCOPY_H
+#endif // MGPU_DEVICE_API_STRIDEDCOPY_H
