@@ -241,24 +241,21 @@ private:
     }
     std::vector<NewNode> nodes;
     nodes.reserve(groups.order.size());
-    for (uint32_t group : groups.order) {
-      const auto node = made.find(group);
-      nodes.push_back(
-          {node == made.end() ? dag.nodes[group] : std::move(node->second),
-           groups.members[group]});
-    }
-    if (!places.empty())
-      for (NewNode &each : nodes)
-        moveBuffers(each.node, [&](BufferId id) -> std::optional<NewPlace> {
-          auto it = places.find(id.value);
-          return it == places.end() ? std::nullopt
-                                    : std::optional<NewPlace>(it->second);
-        });
+    for (uint32_t group : groups.order)
+      if (const auto node = made.find(group); node == made.end())
+        nodes.push_back(group);
+      else
+        nodes.emplace_back(std::move(node->second), groups.members[group]);
     for (const auto &[old, place] : places) {
       dag.buffers[old].sizeBytes = 0;
       dag.buffers[old].shape = {0};
     }
-    replaceNodes(dag, std::move(nodes));
+    replaceNodes(
+        dag, std::move(nodes), [&](BufferId id) -> std::optional<NewPlace> {
+          auto it = places.find(id.value);
+          return it == places.end() ? std::nullopt
+                                    : std::optional<NewPlace>(it->second);
+        });
   }
 
   /// One call over new buffers, of which those of the members become parts.

@@ -18,6 +18,12 @@ public:
   explicit CopyDropper(Dag &dag) : dag(dag) {}
 
   bool dropOne() {
+    if (std::none_of(dag.nodes.begin(), dag.nodes.end(),
+                     [](const DagNode &node) {
+                       return std::holds_alternative<CopyCall>(node.work) &&
+                              node.phase == Phase::Replay;
+                     }))
+      return false;
     usesOf.assign(dag.buffers.size(), {});
     lasting.assign(dag.buffers.size(), false);
     isGiven.assign(dag.nodes.size(), false);
@@ -110,20 +116,20 @@ private:
 
   void erase(uint32_t i, std::optional<CopyCall> forwarded) {
     std::vector<NewNode> nodes;
+    nodes.reserve(dag.nodes.size());
     for (uint32_t k = 0; k < dag.nodes.size(); ++k)
       if (k != i)
-        nodes.push_back({dag.nodes[k], {k}});
+        nodes.push_back(k);
     if (forwarded) {
-      for (NewNode &each : nodes)
-        moveBuffers(each.node, [&](BufferId id) -> std::optional<NewPlace> {
-          if (id != forwarded->destination)
-            return std::nullopt;
-          return NewPlace{forwarded->source, 0};
-        });
       dag.buffers[forwarded->destination.value].sizeBytes = 0;
       dag.buffers[forwarded->destination.value].shape = {0};
     }
-    replaceNodes(dag, std::move(nodes));
+    replaceNodes(dag, std::move(nodes),
+                 [&](BufferId id) -> std::optional<NewPlace> {
+                   if (!forwarded || id != forwarded->destination)
+                     return std::nullopt;
+                   return NewPlace{forwarded->source, 0};
+                 });
   }
 
   Dag &dag;

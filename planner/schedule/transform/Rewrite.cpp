@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <numeric>
+#include <utility>
 
 namespace mgpu::planner {
 
@@ -66,35 +68,8 @@ static void dropUnused(Dag &dag) {
     }
 }
 
-void replaceNodes(Dag &dag, std::vector<NewNode> nodes) {
-  const std::vector<DepEdge> given = givenEdges(dag);
-  const size_t old = dag.nodes.size();
-  const bool ofFile = std::any_of(dag.nodes.begin(), dag.nodes.end(), isOfFile);
-  std::vector<std::vector<uint32_t>> before(old); // by node: given edges
-  for (const DepEdge &edge : given)
-    before[edge.to.value].push_back(edge.from.value);
-  dag.nodes.clear();
-  dag.edges.clear();
-  dag.nodes.reserve(nodes.size());
-  DependencyTracker tracker(dag);
-  std::vector<std::vector<NodeId>> made(old); // by old node
-  std::vector<NodeId> follows;
-  for (NewNode &next : nodes) {
-    follows.clear();
-    for (uint32_t of : next.madeOf)
-      for (uint32_t from : before[of])
-        follows.insert(follows.end(), made[from].begin(), made[from].end());
-    const NodeId id = tracker.append(std::move(next.node), follows);
-    for (uint32_t of : next.madeOf)
-      made[of].push_back(id);
-  }
-  if (ofFile)
-    dropUnused(dag);
-}
-
-void moveBuffers(
-    DagNode &node,
-    const std::function<std::optional<NewPlace>(BufferId)> &moved) {
+/// Sends every mention of the buffers that `moved` knows elsewhere.
+static void moveBuffers(DagNode &node, const NewPlaces &moved) {
   auto move = [&](BufferId &id, Box &box) {
     if (auto place = moved(id)) {
       id = place->buffer;
@@ -119,6 +94,39 @@ void moveBuffers(
       move(member.recv, member.recvBox);
     }
   }
+}
+
+void replaceNodes(Dag &dag, std::vector<NewNode> nodes,
+                  const NewPlaces &moved) {
+  const std::vector<DepEdge> given = givenEdges(dag);
+  const bool ofFile = std::any_of(dag.nodes.begin(), dag.nodes.end(), isOfFile);
+  std::vector<DagNode> old = std::exchange(dag.nodes, {});
+  std::vector<uint32_t> beforeFrom(old.size() + 1, 0); // by node: given edges
+  for (const DepEdge &edge : given)
+    ++beforeFrom[edge.to.value + 1];
+  std::partial_sum(beforeFrom.begin(), beforeFrom.end(), beforeFrom.begin());
+  dag.edges.clear();
+  dag.nodes.reserve(nodes.size());
+  DependencyTracker tracker(dag);
+  std::vector<std::vector<NodeId>> made(old.size()); // by old node
+  std::vector<NodeId> follows;
+  for (NewNode &next : nodes) {
+    follows.clear();
+    for (uint32_t of : next.madeOf)
+      for (uint32_t k = beforeFrom[of]; k < beforeFrom[of + 1]; ++k) {
+        const std::vector<NodeId> &from = made[given[k].from.value];
+        follows.insert(follows.end(), from.begin(), from.end());
+      }
+    DagNode node = std::move(next.node ? *next.node : old[next.madeOf.front()]);
+    next.node.reset();
+    if (moved)
+      moveBuffers(node, moved);
+    const NodeId id = tracker.append(std::move(node), follows);
+    for (uint32_t of : next.madeOf)
+      made[of].push_back(id);
+  }
+  if (ofFile)
+    dropUnused(dag);
 }
 
 BufferId NewBuffers::add(std::string name, DeviceId device, uint64_t bytes) {

@@ -10,6 +10,7 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <unordered_set>
 
 namespace mgpu::planner {
@@ -41,23 +42,29 @@ std::vector<DepEdge> givenEdges(const Dag &dag);
 
 /// A node, and the numbers of the old ones it was made of.
 struct NewNode {
-  DagNode node;
   std::vector<uint32_t> madeOf;
+  std::unique_ptr<DagNode> node; ///< null: the old one, as it is
+  NewNode(uint32_t same) : madeOf{same} {}
+  NewNode(DagNode made, std::vector<uint32_t> madeOf)
+      : madeOf(std::move(madeOf)),
+        node(std::make_unique<DagNode>(std::move(made))) {}
 };
-/// Replaces the nodes by `nodes`, in program order, and finds the dependences
-/// through buffers again. A dependence of a file that no buffer explains leads
-/// from all that was made of its one end to all that was made of the other.
-/// Buffers of files that nobody uses any more shrink to nothing.
-void replaceNodes(Dag &dag, std::vector<NewNode> nodes);
 
 /// Where a buffer's bytes are now: `offset` bytes into `buffer`.
 struct NewPlace {
   BufferId buffer;
   int64_t offset = 0;
 };
-/// Sends every mention of the buffers that `moved` knows elsewhere.
-void moveBuffers(DagNode &node,
-                 const std::function<std::optional<NewPlace>(BufferId)> &moved);
+/// Nothing of a buffer that stays.
+using NewPlaces = std::function<std::optional<NewPlace>(BufferId)>;
+
+/// Replaces the nodes by `nodes`, in program order, sends every mention of the
+/// buffers that `moved` knows elsewhere, and finds the dependences through
+/// buffers again. A dependence of a file that no buffer explains leads from all
+/// that was made of its one end to all that was made of the other. Buffers of
+/// files that nobody uses any more shrink to nothing.
+void replaceNodes(Dag &dag, std::vector<NewNode> nodes,
+                  const NewPlaces &moved = nullptr);
 
 /// Adds device buffers of bytes; a name gets marks until it is the only one.
 class NewBuffers {
@@ -107,8 +114,9 @@ uint32_t scatterReduces(Rewriting rewriting);
 uint32_t bucketReduces(Rewriting rewriting);
 uint32_t splitReduces(Rewriting rewriting);
 uint32_t chunkCollectives(Rewriting rewriting, uint32_t count);
-/// `counts`: one per group.
+/// `groups` as chunkGroups() gives them; `counts`: one for each.
 uint32_t chunkCollectives(Rewriting rewriting,
+                          const std::vector<std::vector<NodeId>> &groups,
                           const std::vector<uint32_t> &counts);
 
 } // namespace mgpu::planner

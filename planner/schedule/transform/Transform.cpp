@@ -176,7 +176,9 @@ uint32_t numChunks(TransformKind kind) {
   }
 }
 
-static uint32_t change(Rewriting rewriting, const Transform &transform) {
+/// `groups` are chunkGroups(), of a Chunk.
+static uint32_t change(Rewriting rewriting, const Transform &transform,
+                       const std::vector<std::vector<NodeId>> &groups) {
   switch (transform.kind) {
   case TransformKind::Algorithm:
   case TransformKind::Order:
@@ -190,7 +192,7 @@ static uint32_t change(Rewriting rewriting, const Transform &transform) {
   case TransformKind::Bucket:
     return bucketReduces(rewriting);
   case TransformKind::Chunk:
-    return chunkCollectives(rewriting, transform.counts);
+    return chunkCollectives(rewriting, groups, transform.counts);
   case TransformKind::Chunk2:
   case TransformKind::Chunk4:
   case TransformKind::Chunk8:
@@ -231,20 +233,22 @@ static void scaleNew(Dag &dag, std::span<const OpFactor> ops,
 
 Result<uint32_t> applyTransform(Dag &dag, const Transform &transform,
                                 const TransformContext &context) {
+  std::vector<std::vector<NodeId>> groups;
   if (transform.kind == TransformKind::Chunk) {
     if (transform.counts.empty())
       return 0;
-    if (size_t groups = chunkGroups(dag).size();
-        groups != transform.counts.size())
+    groups = chunkGroups(dag);
+    if (groups.size() != transform.counts.size())
       return fail(ErrorKind::Invalid,
                   fmt::format("transform {} is of a program with {} groups of "
                               "collectives to cut; this one has {}",
                               toString(transform), transform.counts.size(),
-                              groups));
+                              groups.size()));
   }
   std::vector<std::set<std::string>> named = namesOf(dag, context.ops);
   SkippedCandidates left;
-  const uint32_t changes = change({dag, context.prices, left}, transform);
+  const uint32_t changes =
+      change({dag, context.prices, left}, transform, groups);
   if (context.left)
     *context.left = left.lines();
   if (changes > 0)
