@@ -6,6 +6,20 @@
 
 namespace mgpu::planner::search {
 
+/// Whether the buffers of the arena fit even if they share no bytes.
+static bool fitsApart(const Dag &dag, uint64_t bytes) {
+  for (const Buffer &buffer : dag.buffers) {
+    if (!isInArena(buffer))
+      continue;
+    const uint64_t taken =
+        (buffer.sizeBytes / arenaAlignment + 1) * arenaAlignment;
+    if (taken > bytes)
+      return false;
+    bytes -= taken;
+  }
+  return true;
+}
+
 Plan makePlan(const Problem &problem, const Schedule &schedule, const Dag &dag,
               uint64_t enough) {
   constexpr uint32_t none = UINT32_MAX;
@@ -40,6 +54,8 @@ Plan makePlan(const Problem &problem, const Schedule &schedule, const Dag &dag,
     latest[stream] = node;
     plan.steps.push_back(std::move(step));
   }
+  if (fitsApart(dag, enough))
+    return plan;
   ArenaLayout layout = layoutArena(plan, dag, enough);
   plan.placements = std::move(layout.placements);
   plan.arenaBytes = std::move(layout.arenaBytes);

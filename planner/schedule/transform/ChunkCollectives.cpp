@@ -380,16 +380,17 @@ private:
 
 } // namespace
 
-static uint32_t cut(Rewriting rewriting,
-                    std::function<uint32_t(uint32_t)> countOf) {
+static Transformed cut(const Rewriting &rewriting,
+                       std::function<uint32_t(uint32_t)> countOf) {
   Chunking chunking(rewriting.dag, rewriting.left, std::move(countOf));
   const uint32_t changes = chunking.decide();
-  if (changes > 0)
-    replaceNodes(rewriting.dag, chunking.parts(rewriting));
-  return changes;
+  if (changes == 0)
+    return {};
+  return {changes, replaceNodes(rewriting.dag, NewBuffers(rewriting.dag),
+                                chunking.parts(rewriting))};
 }
 
-uint32_t chunkCollectives(Rewriting rewriting, uint32_t count) {
+Transformed chunkCollectives(const Rewriting &rewriting, uint32_t count) {
   return cut(rewriting, [&](uint32_t) { return count; });
 }
 
@@ -400,9 +401,9 @@ std::vector<std::vector<NodeId>> chunkGroups(const Dag &dag) {
   return chunking.groups();
 }
 
-uint32_t chunkCollectives(Rewriting rewriting,
-                          const std::vector<std::vector<NodeId>> &groups,
-                          const std::vector<uint32_t> &counts) {
+Transformed chunkCollectives(const Rewriting &rewriting,
+                             const std::vector<std::vector<NodeId>> &groups,
+                             const std::vector<uint32_t> &counts) {
   std::map<uint32_t, uint32_t> byNode;
   for (size_t g = 0; g < groups.size(); ++g)
     for (NodeId node : groups[g])

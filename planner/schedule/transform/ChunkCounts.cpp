@@ -51,14 +51,13 @@ findChunkCounts(const Dag &dag, const TransformContext &context,
       std::clamp(mostNodes / (dag.nodes.size() + 1), fewestTrials, mostTrials);
   auto time = [&](const std::vector<uint32_t> &counts) -> Result<double> {
     ++best.trials;
-    std::optional<Dag> trial;
-    if (std::any_of(counts.begin(), counts.end(),
-                    [](uint32_t count) { return count > 1; })) {
-      trial = dag;
-      SkippedCandidates left;
-      chunkCollectives({*trial, context.prices, left}, groups, counts);
-    }
-    Result<double> us = makespanUs(trial ? *trial : dag);
+    SkippedCandidates left;
+    const Transformed trial =
+        std::all_of(counts.begin(), counts.end(),
+                    [](uint32_t count) { return count == 1; })
+            ? Transformed()
+            : chunkCollectives({dag, context.prices, left}, groups, counts);
+    Result<double> us = makespanUs(trial.dag ? *trial.dag : dag);
     if (!us && us.error().kind != ErrorKind::Invalid)
       return us;
     return us.value_or(std::numeric_limits<double>::infinity());

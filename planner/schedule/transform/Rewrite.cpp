@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <numeric>
-#include <utility>
 
 namespace mgpu::planner {
 
@@ -55,6 +54,11 @@ std::vector<DepEdge> givenEdges(const Dag &dag) {
   return given;
 }
 
+static void shrink(Buffer &buffer) {
+  buffer.sizeBytes = 0;
+  buffer.shape = {0};
+}
+
 /// Shrinks what was of use before and is not now.
 static void dropUnused(Dag &dag) {
   std::vector<bool> isUsed(dag.buffers.size(), false);
@@ -62,10 +66,8 @@ static void dropUnused(Dag &dag) {
     for (const BufferUse &use : node.uses)
       isUsed[use.buffer.value] = true;
   for (size_t b = 0; b < isUsed.size(); ++b)
-    if (!isUsed[b]) {
-      dag.buffers[b].sizeBytes = 0;
-      dag.buffers[b].shape = {0};
-    }
+    if (!isUsed[b])
+      shrink(dag.buffers[b]);
 }
 
 /// Sends every mention of the buffers that `moved` knows elsewhere.
@@ -96,19 +98,26 @@ static void moveBuffers(DagNode &node, const NewPlaces &moved) {
   }
 }
 
-void replaceNodes(Dag &dag, std::vector<NewNode> nodes,
-                  const NewPlaces &moved) {
+Dag replaceNodes(const Dag &dag, const NewBuffers &buffers,
+                 std::vector<NewNode> nodes, const NewPlaces &moved) {
+  const size_t old = dag.nodes.size();
   const std::vector<DepEdge> given = givenEdges(dag);
-  const bool ofFile = std::any_of(dag.nodes.begin(), dag.nodes.end(), isOfFile);
-  std::vector<DagNode> old = std::exchange(dag.nodes, {});
-  std::vector<uint32_t> beforeFrom(old.size() + 1, 0); // by node: given edges
+  std::vector<uint32_t> beforeFrom(old + 1, 0); // by node: given edges
   for (const DepEdge &edge : given)
     ++beforeFrom[edge.to.value + 1];
   std::partial_sum(beforeFrom.begin(), beforeFrom.end(), beforeFrom.begin());
-  dag.edges.clear();
-  dag.nodes.reserve(nodes.size());
-  DependencyTracker tracker(dag);
-  std::vector<std::vector<NodeId>> made(old.size()); // by old node
+  Dag changed;
+  changed.name = dag.name;
+  changed.numDevices = dag.numDevices;
+  changed.spmd = dag.spmd;
+  changed.residentBytes = dag.residentBytes;
+  changed.loop = dag.loop;
+  changed.buffers = buffers.all();
+  changed.kernels = dag.kernels;
+  changed.nodes.reserve(nodes.size());
+  changed.edges.reserve(dag.edges.size());
+  DependencyTracker tracker(changed);
+  std::vector<std::vector<NodeId>> made(old); // by old node
   std::vector<NodeId> follows;
   for (NewNode &next : nodes) {
     follows.clear();
@@ -117,7 +126,8 @@ void replaceNodes(Dag &dag, std::vector<NewNode> nodes,
         const std::vector<NodeId> &from = made[given[k].from.value];
         follows.insert(follows.end(), from.begin(), from.end());
       }
-    DagNode node = std::move(next.node ? *next.node : old[next.madeOf.front()]);
+    DagNode node =
+        next.node ? std::move(*next.node) : dag.nodes[next.madeOf.front()];
     next.node.reset();
     if (moved)
       moveBuffers(node, moved);
@@ -125,8 +135,9 @@ void replaceNodes(Dag &dag, std::vector<NewNode> nodes,
     for (uint32_t of : next.madeOf)
       made[of].push_back(id);
   }
-  if (ofFile)
-    dropUnused(dag);
+  if (std::any_of(dag.nodes.begin(), dag.nodes.end(), isOfFile))
+    dropUnused(changed);
+  return changed;
 }
 
 BufferId NewBuffers::add(std::string name, DeviceId device, uint64_t bytes) {
@@ -140,8 +151,20 @@ BufferId NewBuffers::add(std::string name, DeviceId device, uint64_t bytes) {
   buffer.device = device;
   buffer.sizeBytes = bytes;
   buffer.shape = {int64_t(bytes)};
-  dag.buffers.push_back(std::move(buffer));
-  return BufferId{uint32_t(dag.buffers.size() - 1)};
+  made.push_back(std::move(buffer));
+  return BufferId{uint32_t(dag.buffers.size() + made.size() - 1)};
+}
+
+std::vector<Buffer> NewBuffers::all() const {
+  std::vector<Buffer> buffers;
+  buffers.reserve(dag.buffers.size() + made.size());
+  buffers = dag.buffers;
+  buffers.insert(buffers.end(), made.begin(), made.end());
+  for (BufferId id : emptied)
+    shrink(buffers[id.value]);
+  for (BufferId id : kept)
+    buffers[id.value].role = BufferRole::Resident;
+  return buffers;
 }
 
 std::vector<BufferUse> usesOf(const CollectiveCall &call) {

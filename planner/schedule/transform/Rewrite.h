@@ -30,9 +30,9 @@ private:
   std::map<std::string, Left> byReason;
 };
 
-/// A DAG being changed, what durations rest on, and why the rest stays.
+/// A DAG that is to change, what durations rest on, and why the rest stays.
 struct Rewriting {
-  Dag &dag;
+  const Dag &dag;
   const LatencyEstimator *prices = nullptr;
   SkippedCandidates &left;
 };
@@ -58,24 +58,34 @@ struct NewPlace {
 /// Nothing of a buffer that stays.
 using NewPlaces = std::function<std::optional<NewPlace>(BufferId)>;
 
-/// Replaces the nodes by `nodes`, in program order, sends every mention of the
-/// buffers that `moved` knows elsewhere, and finds the dependences through
-/// buffers again. A dependence of a file that no buffer explains leads from all
-/// that was made of its one end to all that was made of the other. Buffers of
-/// files that nobody uses any more shrink to nothing.
-void replaceNodes(Dag &dag, std::vector<NewNode> nodes,
-                  const NewPlaces &moved = nullptr);
-
-/// Adds device buffers of bytes; a name gets marks until it is the only one.
+/// Buffers of a changed DAG. They begin as those of the DAG.
 class NewBuffers {
 public:
-  explicit NewBuffers(Dag &dag) : dag(dag) {}
+  explicit NewBuffers(const Dag &dag) : dag(dag) {}
+  /// Adds one on a device; its name gets marks until it is the only one.
   BufferId add(std::string name, DeviceId device, uint64_t bytes);
+  /// One that add() made.
+  Buffer &added(BufferId id) { return made[id.value - dag.buffers.size()]; }
+  /// Its bytes are elsewhere, or nowhere.
+  void empty(BufferId id) { emptied.push_back(id); }
+  /// It is kept to the end.
+  void keep(BufferId id) { kept.push_back(id); }
+  std::vector<Buffer> all() const;
 
 private:
-  Dag &dag;
+  const Dag &dag;
+  std::vector<Buffer> made;
+  std::vector<BufferId> emptied, kept;
   std::unordered_set<std::string> names; ///< of all buffers, once one is added
 };
+
+/// The DAG with the buffers and `nodes`, in program order, with every mention
+/// of the buffers that `moved` knows sent elsewhere, and the dependences
+/// through buffers found again. A dependence of a file that no buffer explains
+/// leads from all that was made of its one end to all that was made of the
+/// other. Buffers of files that nobody uses any more shrink to nothing.
+Dag replaceNodes(const Dag &dag, const NewBuffers &buffers,
+                 std::vector<NewNode> nodes, const NewPlaces &moved = nullptr);
 
 /// The bytes a collective's members touch.
 std::vector<BufferUse> usesOf(const CollectiveCall &call);
@@ -108,16 +118,16 @@ std::optional<double> frozenPrice(const Rewriting &rewriting,
                                   std::span<const DagNode *const> was,
                                   const DagNode &is);
 
-// One .cpp each; the number of changes.
-uint32_t dropCopies(Dag &dag);
-uint32_t scatterReduces(Rewriting rewriting);
-uint32_t bucketReduces(Rewriting rewriting);
-uint32_t splitReduces(Rewriting rewriting);
-uint32_t chunkCollectives(Rewriting rewriting, uint32_t count);
+// One .cpp each.
+Transformed dropCopies(const Dag &dag);
+Transformed scatterReduces(const Rewriting &rewriting);
+Transformed bucketReduces(const Rewriting &rewriting);
+Transformed splitReduces(const Rewriting &rewriting);
+Transformed chunkCollectives(const Rewriting &rewriting, uint32_t count);
 /// `groups` as chunkGroups() gives them; `counts`: one for each.
-uint32_t chunkCollectives(Rewriting rewriting,
-                          const std::vector<std::vector<NodeId>> &groups,
-                          const std::vector<uint32_t> &counts);
+Transformed chunkCollectives(const Rewriting &rewriting,
+                             const std::vector<std::vector<NodeId>> &groups,
+                             const std::vector<uint32_t> &counts);
 
 } // namespace mgpu::planner
 

@@ -13,10 +13,11 @@ namespace {
 /// at offsets that are looked up in a table of one entry per rank.
 class Scattering {
 public:
-  explicit Scattering(Rewriting rewriting)
-      : rewriting(rewriting), dag(rewriting.dag), users(dag.buffers.size()),
-        lasting(dag.buffers.size(), false), before(dag.nodes.size()),
-        after(dag.nodes.size()), isGone(dag.nodes.size(), false) {
+  explicit Scattering(const Rewriting &rewriting)
+      : rewriting(rewriting), dag(rewriting.dag), buffers(dag),
+        users(dag.buffers.size()), lasting(dag.buffers.size(), false),
+        before(dag.nodes.size()), after(dag.nodes.size()),
+        isGone(dag.nodes.size(), false) {
     for (uint32_t i = 0; i < dag.nodes.size(); ++i)
       for (const BufferUse &use : dag.nodes[i].uses) {
         users[use.buffer.value].push_back({i, &use});
@@ -29,7 +30,7 @@ public:
     }
   }
 
-  uint32_t run() {
+  Transformed run() {
     uint32_t changes = 0;
     const uint32_t count = uint32_t(dag.nodes.size());
     for (uint32_t i = 0; i < count; ++i) {
@@ -42,7 +43,7 @@ public:
         rewriting.left.add(dag, i, std::move(why));
     }
     if (changes == 0)
-      return 0;
+      return {};
     std::vector<NewNode> made;
     made.reserve(count);
     for (uint32_t i = 0; i < count; ++i) {
@@ -54,8 +55,7 @@ public:
       else
         made.push_back(std::move(node->second));
     }
-    replaceNodes(dag, std::move(made));
-    return changes;
+    return {changes, replaceNodes(dag, buffers, std::move(made))};
   }
 
 private:
@@ -207,7 +207,7 @@ private:
       const BufferId copy = *outputOf(dag.nodes[s]);
       if (copy != part) {
         if (dag.buffer(copy).role == BufferRole::Resident)
-          dag.buffers[part.value].role = BufferRole::Resident;
+          buffers.keep(part);
         for (const User &user : users[copy.value])
           for (BufferUse &use : changing(user.node).node->uses)
             if (use.buffer == copy)
@@ -219,8 +219,9 @@ private:
     return true;
   }
 
-  Rewriting rewriting;
-  Dag &dag;
+  const Rewriting &rewriting;
+  const Dag &dag;
+  NewBuffers buffers;
   std::vector<std::vector<User>> users; ///< by buffer, ascending
   std::vector<bool> lasting;            ///< used while loading or fetching
   std::vector<std::vector<uint32_t>> before, after; ///< by node
@@ -230,7 +231,7 @@ private:
 
 } // namespace
 
-uint32_t scatterReduces(Rewriting rewriting) {
+Transformed scatterReduces(const Rewriting &rewriting) {
   return Scattering(rewriting).run();
 }
 

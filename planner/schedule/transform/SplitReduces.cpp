@@ -68,11 +68,12 @@ static std::optional<Halves> halvesOf(const Dag &dag, NewBuffers &buffers,
   return halves;
 }
 
-uint32_t splitReduces(Rewriting rewriting) {
-  Dag &dag = rewriting.dag;
+Transformed splitReduces(const Rewriting &rewriting) {
+  const Dag &dag = rewriting.dag;
   NewBuffers buffers(dag);
   uint32_t changes = 0;
   std::vector<NewNode> nodes;
+  nodes.reserve(dag.nodes.size());
   for (uint32_t i = 0; i < dag.nodes.size(); ++i) {
     std::string why;
     std::optional<Halves> halves;
@@ -104,9 +105,9 @@ uint32_t splitReduces(Rewriting rewriting) {
     }
     ++changes;
   }
-  if (changes > 0)
-    replaceNodes(dag, std::move(nodes));
-  return changes;
+  if (changes == 0)
+    return {};
+  return {changes, replaceNodes(dag, buffers, std::move(nodes))};
 }
 
 } // namespace mgpu::planner

@@ -177,14 +177,15 @@ uint32_t numChunks(TransformKind kind) {
 }
 
 /// `groups` are chunkGroups(), of a Chunk.
-static uint32_t change(Rewriting rewriting, const Transform &transform,
-                       const std::vector<std::vector<NodeId>> &groups) {
+static Transformed change(const Rewriting &rewriting,
+                          const Transform &transform,
+                          const std::vector<std::vector<NodeId>> &groups) {
   switch (transform.kind) {
   case TransformKind::Algorithm:
   case TransformKind::Order:
   case TransformKind::Early:
   case TransformKind::NoFork:
-    return 0;
+    return {};
   case TransformKind::Copies:
     return dropCopies(rewriting.dag);
   case TransformKind::Scatter:
@@ -200,7 +201,7 @@ static uint32_t change(Rewriting rewriting, const Transform &transform,
   case TransformKind::Split:
     return splitReduces(rewriting);
   }
-  return 0;
+  return {};
 }
 
 /// By factor: the nodes it names.
@@ -231,12 +232,12 @@ static void scaleNew(Dag &dag, std::span<const OpFactor> ops,
     }
 }
 
-Result<uint32_t> applyTransform(Dag &dag, const Transform &transform,
+Result<Transformed> transformed(const Dag &dag, const Transform &transform,
                                 const TransformContext &context) {
   std::vector<std::vector<NodeId>> groups;
   if (transform.kind == TransformKind::Chunk) {
     if (transform.counts.empty())
-      return 0;
+      return Transformed();
     groups = chunkGroups(dag);
     if (groups.size() != transform.counts.size())
       return fail(ErrorKind::Invalid,
@@ -245,20 +246,26 @@ Result<uint32_t> applyTransform(Dag &dag, const Transform &transform,
                               toString(transform), transform.counts.size(),
                               groups.size()));
   }
-  std::vector<std::set<std::string>> named = namesOf(dag, context.ops);
   SkippedCandidates left;
-  const uint32_t changes =
-      change({dag, context.prices, left}, transform, groups);
+  Transformed made = change({dag, context.prices, left}, transform, groups);
   if (context.left)
     *context.left = left.lines();
-  if (changes > 0)
-    scaleNew(dag, context.ops, named);
-  if (changes > 0)
-    if (Result<void> sound = dag.check(); !sound)
-      return fail(ErrorKind::Internal,
-                  "transform " + toString(transform) +
-                      " broke the DAG: " + sound.error().message);
-  return changes;
+  if (made.changes == 0)
+    return Transformed();
+  scaleNew(*made.dag, context.ops, namesOf(dag, context.ops));
+  if (Result<void> sound = made.dag->check(); !sound)
+    return fail(ErrorKind::Internal,
+                "transform " + toString(transform) +
+                    " broke the DAG: " + sound.error().message);
+  return made;
+}
+
+Result<uint32_t> applyTransform(Dag &dag, const Transform &transform,
+                                const TransformContext &context) {
+  MGPU_TRY_ASSIGN(Transformed made, transformed(dag, transform, context));
+  if (made.dag)
+    dag = std::move(*made.dag);
+  return made.changes;
 }
 
 Result<uint32_t> applyTransforms(Dag &dag, std::span<const TransformKind> kinds,
