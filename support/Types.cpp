@@ -206,12 +206,11 @@ Overlap overlap(const Box &a, const Box &b) {
   auto rangeA = a.byteRange(), rangeB = b.byteRange();
   if (rangeA.first >= rangeB.second || rangeB.first >= rangeA.second)
     return Overlap::None;
-  Lattice la = latticeOf(a), lb = latticeOf(b);
-  bool denseA = a.isContiguous(), denseB = b.isContiguous();
-  if (denseA && denseB)
+  if (a.isContiguous() && b.isContiguous())
     return Overlap::Yes;
   if (a.elementBytes != b.elementBytes) // widths differ: compare per byte
     return Overlap::Maybe;
+  Lattice la = latticeOf(a), lb = latticeOf(b);
   std::vector<std::pair<int64_t, int64_t>> terms = la.dims;
   for (auto [stride, size] : lb.dims)
     terms.push_back({-stride, size});

@@ -5,7 +5,8 @@
 // A multiset of half-open intervals that answers "which of them meet [b, e)".
 // Intervals are kept apart by power-of-two length, each class ordered by its
 // begin: a query looks at most one length below b, so n intervals that are
-// disjoint within a class cost O(classes * log n + answers) per query.
+// disjoint within a class cost O(classes * log n + answers) per query. A few
+// intervals are a list.
 
 #include <algorithm>
 #include <bit>
@@ -24,10 +25,13 @@ public:
   void insert(int64_t begin, int64_t end, T value) {
     if (begin >= end)
       return;
-    unsigned width = std::bit_width(uint64_t(end) - uint64_t(begin));
-    Group &group = classOf(width)[begin];
-    group.maxEnd = group.entries.empty() ? end : std::max(group.maxEnd, end);
-    group.entries.emplace_back(end, std::move(value));
+    if (classes.empty() && few.size() < mostFew) {
+      few.push_back({begin, end, std::move(value)});
+      return;
+    }
+    for (Interval &each : std::exchange(few, {}))
+      insertSorted(each.begin, each.end, std::move(each.value));
+    insertSorted(begin, end, std::move(value));
   }
 
   /// Calls `visit(begin, end, value)` for each interval that meets [begin,
@@ -36,6 +40,10 @@ public:
   void meet(int64_t begin, int64_t end, Visit visit) {
     if (begin >= end)
       return;
+    std::erase_if(few, [&](const Interval &each) {
+      return each.begin < end && each.end > begin &&
+             !visit(each.begin, each.end, each.value);
+    });
     for (auto &[length, groups] : classes) {
       // Every interval of this class is shorter than 2^length.
       int64_t reach = length >= 62 ? INT64_MAX : int64_t(1) << length;
@@ -54,12 +62,24 @@ public:
   }
 
 private:
+  static constexpr size_t mostFew = 8;
+  struct Interval {
+    int64_t begin, end;
+    T value;
+  };
   /// Intervals with one begin. maxEnd may be stale upwards after removals.
   struct Group {
     int64_t maxEnd = 0;
     std::vector<std::pair<int64_t, T>> entries;
   };
   using Groups = std::map<int64_t, Group>;
+
+  void insertSorted(int64_t begin, int64_t end, T value) {
+    unsigned width = std::bit_width(uint64_t(end) - uint64_t(begin));
+    Group &group = classOf(width)[begin];
+    group.maxEnd = group.entries.empty() ? end : std::max(group.maxEnd, end);
+    group.entries.emplace_back(end, std::move(value));
+  }
 
   Groups &classOf(unsigned width) {
     for (auto &[length, groups] : classes)
@@ -68,6 +88,7 @@ private:
     return classes.emplace_back(width, Groups()).second;
   }
 
+  std::vector<Interval> few; ///< while there are no classes
   std::vector<std::pair<unsigned, Groups>> classes;
 };
 

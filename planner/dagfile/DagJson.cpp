@@ -61,6 +61,9 @@ public:
           !dag.buffer(*outputs[i]).device.isHost())
         dag.buffers[outputs[i]->value].role = BufferRole::Resident;
     MGPU_TRY(dag.check());
+    dag.nodes.shrink_to_fit();
+    dag.buffers.shrink_to_fit();
+    dag.edges.shrink_to_fit();
     return std::move(dag);
   }
 
@@ -414,6 +417,7 @@ private:
       MGPU_TRY(readUses(fields, where(i, object), node));
       outputs.push_back(std::nullopt);
     } else {
+      node.uses.reserve(after.size() + 1);
       for (NodeId from : after)
         if (outputs[from.value])
           use(node, *outputs[from.value], true, false);

@@ -143,10 +143,19 @@ private:
     box.offset += base[use.buffer.value];
     return box;
   }
+  std::pair<int64_t, int64_t> rangeOf(const BufferUse &use) const {
+    auto [begin, end] = use.box.byteRange();
+    return {begin + base[use.buffer.value], end + base[use.buffer.value]};
+  }
 
   /// In one buffer "maybe" is the DAG's to judge, which may know more (a third
   /// use between the two); in shared arena bytes it is a conflict.
   bool collide(const BufferUse &a, const BufferUse &b) const {
+    if (a.buffer != b.buffer && a.box.isContiguous() && b.box.isContiguous()) {
+      auto [begin, end] = rangeOf(a);
+      auto [otherBegin, otherEnd] = rangeOf(b);
+      return begin < otherEnd && otherBegin < end;
+    }
     if (a.buffer != b.buffer)
       return overlap(absolute(a), absolute(b)) != Overlap::None;
     if (overlap(a.box, b.box) == Overlap::Yes)
@@ -180,7 +189,7 @@ private:
           retire(memoryOf(use.buffer), use);
       for (const BufferUse &use : node.uses)
         if (use.reads || use.writes) {
-          auto [begin, end] = absolute(use).byteRange();
+          auto [begin, end] = rangeOf(use);
           Memory &memory = memoryOf(use.buffer);
           (use.writes ? memory.writes : memory.reads)
               .insert(begin, end, {s, &use});
@@ -190,7 +199,7 @@ private:
   }
 
   Result<void> compare(Memory &memory, uint32_t s, const BufferUse &use) {
-    auto [begin, end] = absolute(use).byteRange();
+    auto [begin, end] = rangeOf(use);
     std::optional<Access> culprit;
     auto visit = [&](int64_t, int64_t, const Access &earlier) {
       if (!culprit && !order.isBefore(earlier.step, s) &&
@@ -221,7 +230,7 @@ private:
   void retire(Memory &memory, const BufferUse &use) {
     if (!use.box.isContiguous())
       return retireEqual(memory, use);
-    auto [begin, end] = absolute(use).byteRange();
+    auto [begin, end] = rangeOf(use);
     for (IntervalIndex<Access> *index : {&memory.writes, &memory.reads}) {
       std::vector<std::pair<std::pair<int64_t, int64_t>, Access>> rest;
       index->meet(begin, end,
@@ -241,7 +250,7 @@ private:
     }
   }
   void retireEqual(Memory &memory, const BufferUse &use) {
-    auto [begin, end] = absolute(use).byteRange();
+    auto [begin, end] = rangeOf(use);
     auto keep = [&](int64_t, int64_t, const Access &access) {
       return access.use->buffer != use.buffer ||
              !(access.use->box == use.box) ||

@@ -62,8 +62,10 @@ public:
     if (!budget.exhausted())
       for (const Transform &transform : options.transforms)
         parts += takesPart(transform);
+    const bool isDraft = !options.transforms.empty();
     Result<TargetPlan> first =
-        plan(current(), plain, schedulePolicy, search::Proof::Verified);
+        plan(current(), plain, schedulePolicy,
+             isDraft ? search::Proof::Draft : search::Proof::Verified);
     if (!first && first.error().kind != ErrorKind::Invalid)
       return first;
     if (first)
@@ -79,7 +81,7 @@ public:
       if (auto policyFlag = policyFlagOf(transform.kind);
           policyFlag && schedulePolicy.*policyFlag)
         MGPU_TRY(weigh(transform.kind));
-    if (best->overlap && !gains.empty()) // which are drafts
+    if (best->overlap && isDraft)
       MGPU_TRY(complete(best->plan));
     return finish();
   }
@@ -102,8 +104,9 @@ private:
       return !chunkGroups(source).empty();
     if (transform.kind == TransformKind::Algorithm)
       return changedAlgorithms() > 0;
-    Dag trial = source;
-    return applyTransform(trial, transform, contextOf(nullptr)).value_or(0) > 0;
+    Result<Transformed> trial =
+        transformed(source, transform, contextOf(nullptr));
+    return trial && trial->changes > 0;
   }
 
   Result<TargetPlan> plan(const Dag &of, const TopologyEstimator &on,
@@ -195,25 +198,25 @@ private:
       if (isFree(gain.transform))
         MGPU_TRY(chooseChunks(gain));
       const bool ofAlgorithms = gain.transform.kind == TransformKind::Algorithm;
-      std::optional<Dag> trial; // algorithms change no node
+      Transformed trial; // algorithms change no node
       if (ofAlgorithms) {
-        gain.changes = changedAlgorithms();
+        trial.changes = changedAlgorithms();
       } else {
-        trial = current();
-        MGPU_TRY_ASSIGN(gain.changes, applyTransform(*trial, gain.transform,
-                                                     contextOf(&left)));
+        MGPU_TRY_ASSIGN(
+            trial, transformed(current(), gain.transform, contextOf(&left)));
       }
+      gain.changes = trial.changes;
       gain.left.insert(gain.left.end(), left.begin(), left.end());
       if (gain.changes > 0)
         if (Result<TargetPlan> after =
-                plan(trial ? *trial : current(),
+                plan(trial.dag ? *trial.dag : current(),
                      ofAlgorithms ? chosen : machine(), schedulePolicy)) {
           gain.afterUs = after->plan.makespanUs;
           gain.contendedAfterUs = after->contendedUs;
           if (isBetter(*after)) {
             winner = gains.size();
             best = std::move(*after);
-            winning = std::move(trial);
+            winning = std::move(trial.dag);
           }
         }
       if (ofAlgorithms)

@@ -120,17 +120,18 @@ linalg::GenericOp Joiner::join() {
 
 void Joiner::splitFill() {
   Value all = op.getDpsInitOperand(0)->get();
+  Operation *made = product.vectors->get().getDefiningOp();
+  bool isMadeBefore = true; // not between the fill and here
   for (Operation *prev = vectors.front().getDefiningOp()->getPrevNode(); prev;
        prev = prev->getPrevNode()) {
+    isMadeBefore &= prev != made;
     auto fill = dyn_cast<linalg::FillOp>(prev);
     if (!fill && !mayBeBetween(prev))
       return;
     if (!fill || fill.output() != all)
       continue;
     // So that what has no need of the sums can come before they are begun.
-    Operation *made = product.vectors->get().getDefiningOp();
-    if (!made || made->getBlock() != fill->getBlock() ||
-        made->isBeforeInBlock(fill))
+    if (isMadeBefore)
       for (Value each : vectors)
         each.getDefiningOp()->moveBefore(fill);
     b.setInsertionPoint(fill);

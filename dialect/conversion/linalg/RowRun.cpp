@@ -90,6 +90,14 @@ RowRun runOf(Operation *first, const RowForm &model, RowSharing sharing,
   return run;
 }
 
+/// Whether none of the memrefs that it names first is of another device.
+bool mayBeOn(Operation *op, Value device) {
+  return llvm::all_of(op->getOperands(), [&](Value operand) {
+    return !isa<MemRefType>(operand.getType()) ||
+           ir::visibleDevice(operand) == device;
+  });
+}
+
 } // namespace
 
 RowRun findRowRun(Operation *first, bool fuse) {
@@ -111,9 +119,11 @@ RowRun findRowRun(Operation *first, bool fuse) {
   auto scalars = rowFormOf(first, RowKind::Scalars);
   if (!elements && !scalars)
     return best;
-  for (Operation *op = first->getNextNode(); op; op = op->getNextNode()) {
+  const Value device = visibleDevice(elements ? *elements : *scalars);
+  for (Operation *op = first->getNextNode(); op && device;
+       op = op->getNextNode()) {
     bool isOne = isa<linalg::LinalgOp, linalg::SoftmaxOp>(op);
-    if (!isOne && !mayBeBetween(op))
+    if (isOne ? !mayBeOn(op, device) : !mayBeBetween(op))
       break;
     if (auto form = reductionForm(op)) {
       consider(form);

@@ -88,6 +88,20 @@ private:
 
 } // namespace
 
+/// Whether the buffers of the arena fit even if they share no bytes.
+static bool fitsApart(const Dag &dag, uint64_t bytes) {
+  for (const Buffer &buffer : dag.buffers) {
+    if (!isInArena(buffer))
+      continue;
+    const uint64_t taken =
+        (buffer.sizeBytes / arenaAlignment + 1) * arenaAlignment;
+    if (taken > bytes)
+      return false;
+    bytes -= taken;
+  }
+  return true;
+}
+
 Plan makePlan(const Problem &problem, const Schedule &schedule, const Dag &dag,
               uint64_t enough) {
   Plan plan;
@@ -100,6 +114,8 @@ Plan makePlan(const Problem &problem, const Schedule &schedule, const Dag &dag,
   for (uint32_t node : startOrder(problem, schedule))
     plan.steps.push_back(streams.add(node, dag.nodes[node].devices));
   plan.streamsPerDevice = streams.count();
+  if (fitsApart(dag, enough))
+    return plan;
   ArenaLayout layout = layoutArena(plan, dag, enough);
   plan.placements = std::move(layout.placements);
   plan.arenaBytes = std::move(layout.arenaBytes);

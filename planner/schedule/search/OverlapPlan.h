@@ -12,8 +12,9 @@ namespace mgpu::planner::search {
 /// step waits for what the other streams have ended by its start, so that what
 /// the schedule orders in time is ordered for good: every dependence, and every
 /// two buffers of which one ends before the other begins, which may then share
-/// bytes of the arena, which is laid out for `enough` bytes (layoutArena). The
-/// bound and model line are the caller's.
+/// bytes of the arena. That is laid out for `enough` bytes (layoutArena), or
+/// left out where its buffers fit into them side by side. The bound and model
+/// line are the caller's.
 Plan makePlan(const Problem &problem, const Schedule &schedule, const Dag &dag,
               uint64_t enough = 0);
 

@@ -85,7 +85,7 @@ static void complete(OverlapOutcome &outcome, Problem problem,
 static Result<OverlapOutcome> planInOrder(const Dag &dag, Problem problem,
                                           bool early,
                                           const rcpsp::Budget &budget,
-                                          Proof proof) {
+                                          Proof proof, uint64_t enough) {
   const uint64_t limit = problem.devices[0].memoryBytes;
   Schedule schedule = inOrderSchedule(problem, early);
   if (uint64_t peak = peakBytes(problem, schedule)[0]; peak > limit)
@@ -94,9 +94,9 @@ static Result<OverlapOutcome> planInOrder(const Dag &dag, Problem problem,
                             "{:.3f} GB more than there are; let the order be "
                             "chosen (--transforms auto), or allow more memory",
                             double(peak) / 1e9, double(peak - limit) / 1e9));
-  MGPU_TRY_ASSIGN(
-      OverlapOutcome outcome,
-      finish(dag, problem, schedule, makePlan(problem, schedule, dag), proof));
+  MGPU_TRY_ASSIGN(OverlapOutcome outcome,
+                  finish(dag, problem, schedule,
+                         makePlan(problem, schedule, dag, enough), proof));
   const double firstSeconds = budget.elapsed();
   Certificate certificate = makespanBound(problem, hasOwnOutputs(dag));
   MGPU_TRY(check(certificate, problem));
@@ -108,9 +108,13 @@ Result<OverlapOutcome> planOverlap(const Dag &dag, const FrozenOptions &options,
                                    uint64_t seed, rcpsp::Budget &budget,
                                    SchedulePolicy schedulePolicy, Proof proof) {
   MGPU_TRY_ASSIGN(Problem problem, frozenProblem(dag, options));
+  const uint64_t enough =
+      proof == Proof::Draft && options.memoryBytes > dag.residentBytes
+          ? options.memoryBytes - dag.residentBytes
+          : 0;
   if (!schedulePolicy.order)
     return planInOrder(dag, std::move(problem), schedulePolicy.early, budget,
-                       proof);
+                       proof, enough);
   std::optional<Problem> placed;
   if (!schedulePolicy.early) {
     FrozenOptions keeping = options;
@@ -119,10 +123,6 @@ Result<OverlapOutcome> planOverlap(const Dag &dag, const FrozenOptions &options,
   }
   const Problem &searched = placed ? *placed : problem;
   const double limit = double(options.memoryBytes);
-  const uint64_t enough =
-      proof == Proof::Draft && options.memoryBytes > dag.residentBytes
-          ? options.memoryBytes - dag.residentBytes
-          : 0;
   std::optional<OverlapOutcome> best;
   std::optional<Error> fault;
   OverlapSearch search(searched, seed, [&](const Schedule &schedule) {

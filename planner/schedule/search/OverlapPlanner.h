@@ -18,7 +18,7 @@ namespace mgpu::planner::search {
 inline constexpr std::string_view frozenModelName = "frozen model F";
 
 struct OverlapOutcome {
-  Plan plan; ///< with arena, bound and model line; verified
+  Plan plan; ///< with bound and model line; if no draft, arena and verified
   Problem problem;
   Schedule schedule;
   Certificate certificate; ///< proves the bound; checked
@@ -26,8 +26,8 @@ struct OverlapOutcome {
   double firstSeconds = 0; ///< until the first verified plan
 };
 
-/// Whether verify() has proven the plan. A draft's arena just fits, where
-/// others are as small as can be.
+/// Whether verify() has proven the plan. A draft's arena just fits, or there is
+/// none where it surely does; others are as small as can be.
 enum class Proof : uint8_t { Verified, Draft };
 
 /// Searches until `budget` ends or the bound is met. Without

@@ -99,7 +99,7 @@ private:
 
 class Bucketing {
 public:
-  explicit Bucketing(Rewriting rewriting)
+  explicit Bucketing(const Rewriting &rewriting)
       : rewriting(rewriting), dag(rewriting.dag), buffers(dag), groups(dag),
         lasting(dag.buffers.size(), false) {
     for (const DagNode &node : dag.nodes)
@@ -108,7 +108,7 @@ public:
           lasting[use.buffer.value] = true;
   }
 
-  uint32_t run() {
+  Transformed run() {
     std::vector<uint32_t> merged; // groups
     for (uint32_t at = 0; at < groups.order.size(); ++at) {
       const uint32_t seed = groups.order[at];
@@ -131,9 +131,9 @@ public:
       // What took the seed's place may begin a bucket of its own.
       --at;
     }
-    if (!merged.empty())
-      rewrite(merged);
-    return uint32_t(merged.size());
+    if (merged.empty())
+      return {};
+    return {uint32_t(merged.size()), rewrite(merged)};
   }
 
 private:
@@ -228,7 +228,7 @@ private:
   }
 
   /// Makes one node of each group that was merged.
-  void rewrite(const std::vector<uint32_t> &merged) {
+  Dag rewrite(const std::vector<uint32_t> &merged) {
     std::map<uint32_t, NewPlace> places;
     std::map<uint32_t, DagNode> made; // by group
     for (uint32_t number = 0; number < merged.size(); ++number) {
@@ -241,24 +241,20 @@ private:
     }
     std::vector<NewNode> nodes;
     nodes.reserve(groups.order.size());
-    for (uint32_t group : groups.order) {
-      const auto node = made.find(group);
-      nodes.push_back(
-          {node == made.end() ? dag.nodes[group] : std::move(node->second),
-           groups.members[group]});
-    }
-    if (!places.empty())
-      for (NewNode &each : nodes)
-        moveBuffers(each.node, [&](BufferId id) -> std::optional<NewPlace> {
-          auto it = places.find(id.value);
-          return it == places.end() ? std::nullopt
-                                    : std::optional<NewPlace>(it->second);
-        });
-    for (const auto &[old, place] : places) {
-      dag.buffers[old].sizeBytes = 0;
-      dag.buffers[old].shape = {0};
-    }
-    replaceNodes(dag, std::move(nodes));
+    for (uint32_t group : groups.order)
+      if (const auto node = made.find(group); node == made.end())
+        nodes.push_back(group);
+      else
+        nodes.emplace_back(std::move(node->second), groups.members[group]);
+    for (const auto &[old, place] : places)
+      buffers.empty(BufferId{old});
+    return replaceNodes(dag, buffers, std::move(nodes),
+                        [&](BufferId id) -> std::optional<NewPlace> {
+                          auto it = places.find(id.value);
+                          return it == places.end()
+                                     ? std::nullopt
+                                     : std::optional<NewPlace>(it->second);
+                        });
   }
 
   /// One call over new buffers, of which those of the members become parts.
@@ -277,11 +273,11 @@ private:
               std::get<CollectiveCall>(dag.nodes[m].work).members[rank];
           const BufferId old = sends ? member.send : member.recv;
           places[old.value] = {id, offset};
-          dag.buffers[id.value].sizeBytes =
+          buffers.added(id).sizeBytes =
               uint64_t(offset) + dag.buffer(old).sizeBytes;
-          offset = aligned(int64_t(dag.buffer(id).sizeBytes));
+          offset = aligned(int64_t(buffers.added(id).sizeBytes));
         }
-        Buffer &buffer = dag.buffers[id.value];
+        Buffer &buffer = buffers.added(id);
         buffer.elementType = merged.elementType;
         buffer.shape = {int64_t(buffer.sizeBytes / width)};
         return id;
@@ -289,7 +285,7 @@ private:
       CollectiveMember &member = merged.members[rank];
       const bool inPlace = isInPlace(member);
       const BufferId send = gather(true), recv = inPlace ? send : gather(false);
-      const int64_t count = int64_t(dag.buffer(send).sizeBytes) / width;
+      const int64_t count = int64_t(buffers.added(send).sizeBytes) / width;
       const Box box{0, {count}, {int64_t(width)}, width};
       member = {member.device, send, recv, box, box};
     }
@@ -335,8 +331,8 @@ private:
     return node;
   }
 
-  Rewriting rewriting;
-  Dag &dag;
+  const Rewriting &rewriting;
+  const Dag &dag;
   NewBuffers buffers;
   Groups groups;
   std::vector<bool> lasting; ///< by buffer: not to be moved
@@ -344,7 +340,7 @@ private:
 
 } // namespace
 
-uint32_t bucketReduces(Rewriting rewriting) {
+Transformed bucketReduces(const Rewriting &rewriting) {
   return Bucketing(rewriting).run();
 }
 

@@ -22,11 +22,12 @@ bool covers(const Box &outer, const Box &inner) {
 class Chunking {
 public:
   /// `countOf(collective)`: into how many parts; 1 leaves it.
-  Chunking(Rewriting rewriting, std::function<uint32_t(uint32_t)> countOf)
-      : rewriting(rewriting), dag(rewriting.dag), countOf(std::move(countOf)),
+  Chunking(const Dag &dag, SkippedCandidates &left,
+           std::function<uint32_t(uint32_t)> countOf)
+      : dag(dag), left(left), countOf(std::move(countOf)),
         touches(dag.buffers.size()), axes(dag.nodes.size()),
         pieces(dag.nodes.size()), cutIn(dag.nodes.size(), 1),
-        leader(dag.nodes.size()) {
+        leader(dag.nodes.size()), partable(dag.nodes.size()) {
     for (uint32_t i = 0; i < dag.nodes.size(); ++i) {
       leader[i] = i;
       for (const BufferUse &use : dag.nodes[i].uses)
@@ -47,15 +48,13 @@ public:
     return changes;
   }
 
-  uint32_t run() {
-    uint32_t changes = decide();
-    if (changes == 0)
-      return 0;
+  /// What decide() cut, in parts, and all other nodes.
+  std::vector<NewNode> parts(const Rewriting &rewriting) const {
     std::vector<NewNode> nodes;
     for (uint32_t i = 0; i < dag.nodes.size(); ++i) {
       const DagNode &node = dag.nodes[i];
       if (!axes[i] && pieces[i].empty())
-        nodes.push_back({node, {i}});
+        nodes.push_back(i);
       else
         for (uint32_t k = 0; k < cutIn[i]; ++k) {
           DagNode part = axes[i] ? kernelPart(node, *axes[i], k, cutIn[i])
@@ -63,11 +62,10 @@ public:
           part.name += fmt::format(".chunk{}", k);
           const DagNode *const was[] = {&node};
           part.durationUs = frozenPrice(rewriting, was, part);
-          nodes.push_back({std::move(part), {i}});
+          nodes.emplace_back(std::move(part), std::vector{i});
         }
     }
-    replaceNodes(dag, std::move(nodes));
-    return changes;
+    return nodes;
   }
 
   /// The collectives decide() cut, those that share kernels together; by their
@@ -92,6 +90,10 @@ private:
   struct Split {
     uint32_t node;
     unsigned axis;
+  };
+  struct Partable {
+    uint32_t count = 0;
+    std::array<std::optional<bool>, 3> along{};
   };
 
   /// Where the parts of each slice begin, in elements, and where the last ends:
@@ -126,7 +128,7 @@ private:
     for (unsigned axis : {2u, 1u, 0u}) {
       if (axes[touch.node]
               ? *axes[touch.node] != axis || cutIn[touch.node] != count
-              : !canPart(node, axis, count))
+              : !canPartInto(touch.node, axis))
         continue;
       Dim3 grid = *gridOf(node);
       auto [low, high] = whole.byteRange();
@@ -146,6 +148,17 @@ private:
           std::find(ways.begin(), ways.end(), way) == ways.end())
         ways.push_back(std::move(way));
     }
+  }
+
+  /// canPart() into `count` parts, asked once.
+  bool canPartInto(uint32_t id, unsigned axis) const {
+    Partable &known = partable[id];
+    if (known.count != count)
+      known = {count, {}};
+    std::optional<bool> &answer = known.along[axis];
+    if (!answer)
+      answer = canPart(dag.nodes[id], axis, count);
+    return *answer;
   }
 
   /// Nodes before `at` whose writes `box` may still hold, the last first.
@@ -208,7 +221,7 @@ private:
         (axes[id] && cutIn[id] != count))
       return std::nullopt;
     for (unsigned axis : {2u, 1u, 0u})
-      if ((axes[id] ? *axes[id] == axis : canPart(node, axis, count)) &&
+      if ((axes[id] ? *axes[id] == axis : canPartInto(id, axis)) &&
           keepsTo(node, axis, buffer, writes, targets))
         return axis;
     return std::nullopt;
@@ -294,7 +307,7 @@ private:
                            "(one of a file says along what: \"splittable\")";
     }
     if (!why.empty())
-      rewriting.left.add(dag, id, std::move(why));
+      left.add(dag, id, std::move(why));
     return false;
   }
   bool chunk(uint32_t id, const CollectiveCall &whole,
@@ -353,44 +366,52 @@ private:
     return true;
   }
 
-  Rewriting rewriting;
-  Dag &dag;
+  const Dag &dag;
+  SkippedCandidates &left;
   std::function<uint32_t(uint32_t)> countOf;
   uint32_t count = 1;                        ///< how many parts are made
   std::vector<std::vector<Touch>> touches;   ///< by buffer, by node
   std::vector<std::optional<unsigned>> axes; ///< along which kernels are cut
   std::vector<std::vector<CollectiveCall>> pieces; ///< parts of collectives
   std::vector<uint32_t> cutIn;                     ///< by node: how many parts
-  std::vector<uint32_t> leader; ///< by node: another one of its group
+  std::vector<uint32_t> leader;           ///< by node: another one of its group
+  mutable std::vector<Partable> partable; ///< by node
 };
 
 } // namespace
 
-uint32_t chunkCollectives(Rewriting rewriting, uint32_t count) {
-  return Chunking(rewriting, [&](uint32_t) { return count; }).run();
+static Transformed cut(const Rewriting &rewriting,
+                       std::function<uint32_t(uint32_t)> countOf) {
+  Chunking chunking(rewriting.dag, rewriting.left, std::move(countOf));
+  const uint32_t changes = chunking.decide();
+  if (changes == 0)
+    return {};
+  return {changes, replaceNodes(rewriting.dag, NewBuffers(rewriting.dag),
+                                chunking.parts(rewriting))};
+}
+
+Transformed chunkCollectives(const Rewriting &rewriting, uint32_t count) {
+  return cut(rewriting, [&](uint32_t) { return count; });
 }
 
 std::vector<std::vector<NodeId>> chunkGroups(const Dag &dag) {
-  Dag copy = dag;
   SkippedCandidates left;
-  Chunking chunking({copy, nullptr, left}, [](uint32_t) { return 2u; });
+  Chunking chunking(dag, left, [](uint32_t) { return 2u; });
   chunking.decide();
   return chunking.groups();
 }
 
-uint32_t chunkCollectives(Rewriting rewriting,
-                          const std::vector<uint32_t> &counts) {
-  std::vector<std::vector<NodeId>> groups = chunkGroups(rewriting.dag);
+Transformed chunkCollectives(const Rewriting &rewriting,
+                             const std::vector<std::vector<NodeId>> &groups,
+                             const std::vector<uint32_t> &counts) {
   std::map<uint32_t, uint32_t> byNode;
   for (size_t g = 0; g < groups.size(); ++g)
     for (NodeId node : groups[g])
       byNode[node.value] = counts[g];
-  return Chunking(rewriting,
-                  [&](uint32_t node) {
-                    auto it = byNode.find(node);
-                    return it == byNode.end() ? 1u : it->second;
-                  })
-      .run();
+  return cut(rewriting, [&](uint32_t node) {
+    auto it = byNode.find(node);
+    return it == byNode.end() ? 1u : it->second;
+  });
 }
 
 } // namespace mgpu::planner

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/schedule/transform/ChunkCounts.h"
 
+#include "planner/schedule/transform/Rewrite.h"
+
 #include <algorithm>
 #include <fmt/format.h>
 #include <numeric>
@@ -11,7 +13,7 @@ namespace mgpu::planner {
 static constexpr size_t mostNodes = 400000;
 static constexpr size_t fewestTrials = 8, mostTrials = 96;
 
-static uint64_t bytesOf(const DagNode &node) {
+static uint64_t movedBytes(const DagNode &node) {
   if (auto *opaque = std::get_if<OpaqueCall>(&node.work))
     return opaque->bytes;
   uint64_t bytes = 0;
@@ -28,7 +30,7 @@ groupsByBytes(const Dag &dag, const std::vector<std::vector<NodeId>> &groups) {
   for (const std::vector<NodeId> &group : groups)
     bytes.push_back(std::accumulate(group.begin(), group.end(), uint64_t(0),
                                     [&](uint64_t sum, NodeId node) {
-                                      return sum + bytesOf(dag.node(node));
+                                      return sum + movedBytes(dag.node(node));
                                     }));
   std::vector<size_t> order(groups.size());
   std::iota(order.begin(), order.end(), 0);
@@ -47,13 +49,15 @@ findChunkCounts(const Dag &dag, const TransformContext &context,
     return best;
   size_t trials =
       std::clamp(mostNodes / (dag.nodes.size() + 1), fewestTrials, mostTrials);
-  TransformContext silent{context.prices, nullptr};
   auto time = [&](const std::vector<uint32_t> &counts) -> Result<double> {
-    Dag trial = dag;
     ++best.trials;
-    MGPU_TRY(
-        applyTransform(trial, Transform(TransformKind::Chunk, counts), silent));
-    Result<double> us = makespanUs(trial);
+    SkippedCandidates left;
+    const Transformed trial =
+        std::all_of(counts.begin(), counts.end(),
+                    [](uint32_t count) { return count == 1; })
+            ? Transformed()
+            : chunkCollectives({dag, context.prices, left}, groups, counts);
+    Result<double> us = makespanUs(trial.dag ? *trial.dag : dag);
     if (!us && us.error().kind != ErrorKind::Invalid)
       return us;
     return us.value_or(std::numeric_limits<double>::infinity());

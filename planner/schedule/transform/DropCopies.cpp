@@ -15,9 +15,15 @@ struct Use {
 /// Finds one copy that can go; the program is looked at anew after each.
 class CopyDropper {
 public:
-  explicit CopyDropper(Dag &dag) : dag(dag) {}
+  explicit CopyDropper(const Dag &dag) : dag(dag) {}
 
-  bool dropOne() {
+  std::optional<Dag> dropOne() {
+    if (std::none_of(dag.nodes.begin(), dag.nodes.end(),
+                     [](const DagNode &node) {
+                       return std::holds_alternative<CopyCall>(node.work) &&
+                              node.phase == Phase::Replay;
+                     }))
+      return std::nullopt;
     usesOf.assign(dag.buffers.size(), {});
     lasting.assign(dag.buffers.size(), false);
     isGiven.assign(dag.nodes.size(), false);
@@ -34,11 +40,11 @@ public:
       if (!copy || dag.nodes[i].phase != Phase::Replay || isGiven[i])
         continue;
       if (isDead(*copy) || isRepeated(i, *copy))
-        return erase(i, std::nullopt), true;
+        return erase(i, std::nullopt);
       if (canForward(i, *copy))
-        return erase(i, *copy), true;
+        return erase(i, *copy);
     }
-    return false;
+    return std::nullopt;
   }
 
 private:
@@ -108,25 +114,24 @@ private:
     return !isWrittenBetween(i, last + 1, copy.source, copy.sourceBox);
   }
 
-  void erase(uint32_t i, std::optional<CopyCall> forwarded) {
+  Dag erase(uint32_t i, std::optional<CopyCall> forwarded) {
     std::vector<NewNode> nodes;
+    nodes.reserve(dag.nodes.size());
     for (uint32_t k = 0; k < dag.nodes.size(); ++k)
       if (k != i)
-        nodes.push_back({dag.nodes[k], {k}});
-    if (forwarded) {
-      for (NewNode &each : nodes)
-        moveBuffers(each.node, [&](BufferId id) -> std::optional<NewPlace> {
-          if (id != forwarded->destination)
-            return std::nullopt;
-          return NewPlace{forwarded->source, 0};
-        });
-      dag.buffers[forwarded->destination.value].sizeBytes = 0;
-      dag.buffers[forwarded->destination.value].shape = {0};
-    }
-    replaceNodes(dag, std::move(nodes));
+        nodes.push_back(k);
+    NewBuffers buffers(dag);
+    if (forwarded)
+      buffers.empty(forwarded->destination);
+    return replaceNodes(dag, buffers, std::move(nodes),
+                        [&](BufferId id) -> std::optional<NewPlace> {
+                          if (!forwarded || id != forwarded->destination)
+                            return std::nullopt;
+                          return NewPlace{forwarded->source, 0};
+                        });
   }
 
-  Dag &dag;
+  const Dag &dag;
   std::vector<std::vector<Use>> usesOf; ///< by buffer, by node
   std::vector<bool> lasting;            ///< used while loading or fetching
   std::vector<bool> isGiven; ///< by node: only a file explains an edge of it
@@ -134,11 +139,14 @@ private:
 
 } // namespace
 
-uint32_t dropCopies(Dag &dag) {
-  uint32_t changes = 0;
-  for (CopyDropper dropper(dag); dropper.dropOne();)
-    ++changes;
-  return changes;
+Transformed dropCopies(const Dag &dag) {
+  Transformed rewritten;
+  while (std::optional<Dag> next =
+             CopyDropper(rewritten.dag ? *rewritten.dag : dag).dropOne()) {
+    rewritten.dag = std::move(next);
+    ++rewritten.changes;
+  }
+  return rewritten;
 }
 
 } // namespace mgpu::planner

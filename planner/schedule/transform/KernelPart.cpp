@@ -81,27 +81,45 @@ Box boxOfPart(const BufferUse &use, Dim3 grid, const GridPart &part) {
   return box;
 }
 
+/// The bytes that each of `count` parts touches by a use.
+static std::vector<Box> boxesAlong(const BufferUse &use, Dim3 grid,
+                                   unsigned axis, uint32_t count) {
+  std::vector<Box> boxes;
+  boxes.reserve(count);
+  for (uint32_t k = 0; k < count; ++k)
+    boxes.push_back(boxOfPart(use, grid, partAlong(grid, axis, k, count)));
+  return boxes;
+}
+
+/// Whether two different parts touch the same bytes by two uses of a buffer.
+static bool doPartsMeet(const std::vector<Box> &one,
+                        const std::vector<Box> &other) {
+  for (size_t i = 0; i < one.size(); ++i)
+    for (size_t j = 0; j < other.size(); ++j)
+      if (i != j && overlap(one[i], other[j]) != Overlap::None)
+        return true;
+  return false;
+}
+
 bool canPart(const DagNode &node, unsigned axis, uint32_t count) {
   const std::optional<Dim3> grid = gridOf(node);
   if (!grid || along(*grid, axis) < count)
     return false;
-  for (const BufferUse &one : node.uses) {
-    if (!one.writes)
-      continue;
-    if (one.blockSteps[axis] <= 0)
+  std::vector<const BufferUse *> writes;
+  for (const BufferUse &use : node.uses) {
+    if (use.writes && use.blockSteps[axis] <= 0)
       return false;
-    for (const BufferUse &other : node.uses) {
-      if (!other.writes || other.buffer != one.buffer)
-        continue;
-      for (uint32_t i = 0; i < count; ++i)
-        for (uint32_t j = 0; j < count; ++j)
-          if (i != j &&
-              overlap(
-                  boxOfPart(one, *grid, partAlong(*grid, axis, i, count)),
-                  boxOfPart(other, *grid, partAlong(*grid, axis, j, count))) !=
-                  Overlap::None)
-            return false;
-    }
+    if (use.writes)
+      writes.push_back(&use);
+  }
+  for (size_t k = 0; k < writes.size(); ++k) {
+    const std::vector<Box> mine = boxesAlong(*writes[k], *grid, axis, count);
+    if (doPartsMeet(mine, mine))
+      return false;
+    for (size_t other = 0; other < k; ++other)
+      if (writes[other]->buffer == writes[k]->buffer &&
+          doPartsMeet(mine, boxesAlong(*writes[other], *grid, axis, count)))
+        return false;
   }
   return true;
 }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <numeric>
 
 namespace mgpu::planner {
 
@@ -53,6 +54,11 @@ std::vector<DepEdge> givenEdges(const Dag &dag) {
   return given;
 }
 
+static void shrink(Buffer &buffer) {
+  buffer.sizeBytes = 0;
+  buffer.shape = {0};
+}
+
 /// Shrinks what was of use before and is not now.
 static void dropUnused(Dag &dag) {
   std::vector<bool> isUsed(dag.buffers.size(), false);
@@ -60,41 +66,12 @@ static void dropUnused(Dag &dag) {
     for (const BufferUse &use : node.uses)
       isUsed[use.buffer.value] = true;
   for (size_t b = 0; b < isUsed.size(); ++b)
-    if (!isUsed[b]) {
-      dag.buffers[b].sizeBytes = 0;
-      dag.buffers[b].shape = {0};
-    }
+    if (!isUsed[b])
+      shrink(dag.buffers[b]);
 }
 
-void replaceNodes(Dag &dag, std::vector<NewNode> nodes) {
-  const std::vector<DepEdge> given = givenEdges(dag);
-  const size_t old = dag.nodes.size();
-  const bool ofFile = std::any_of(dag.nodes.begin(), dag.nodes.end(), isOfFile);
-  std::vector<std::vector<uint32_t>> before(old); // by node: given edges
-  for (const DepEdge &edge : given)
-    before[edge.to.value].push_back(edge.from.value);
-  dag.nodes.clear();
-  dag.edges.clear();
-  dag.nodes.reserve(nodes.size());
-  DependencyTracker tracker(dag);
-  std::vector<std::vector<NodeId>> made(old); // by old node
-  std::vector<NodeId> follows;
-  for (NewNode &next : nodes) {
-    follows.clear();
-    for (uint32_t of : next.madeOf)
-      for (uint32_t from : before[of])
-        follows.insert(follows.end(), made[from].begin(), made[from].end());
-    const NodeId id = tracker.append(std::move(next.node), follows);
-    for (uint32_t of : next.madeOf)
-      made[of].push_back(id);
-  }
-  if (ofFile)
-    dropUnused(dag);
-}
-
-void moveBuffers(
-    DagNode &node,
-    const std::function<std::optional<NewPlace>(BufferId)> &moved) {
+/// Sends every mention of the buffers that `moved` knows elsewhere.
+static void moveBuffers(DagNode &node, const NewPlaces &moved) {
   auto move = [&](BufferId &id, Box &box) {
     if (auto place = moved(id)) {
       id = place->buffer;
@@ -121,6 +98,48 @@ void moveBuffers(
   }
 }
 
+Dag replaceNodes(const Dag &dag, const NewBuffers &buffers,
+                 std::vector<NewNode> nodes, const NewPlaces &moved) {
+  const size_t old = dag.nodes.size();
+  const std::vector<DepEdge> given = givenEdges(dag);
+  std::vector<uint32_t> beforeFrom(old + 1, 0); // by node: given edges
+  for (const DepEdge &edge : given)
+    ++beforeFrom[edge.to.value + 1];
+  std::partial_sum(beforeFrom.begin(), beforeFrom.end(), beforeFrom.begin());
+  Dag changed;
+  changed.name = dag.name;
+  changed.numDevices = dag.numDevices;
+  changed.spmd = dag.spmd;
+  changed.residentBytes = dag.residentBytes;
+  changed.loop = dag.loop;
+  changed.buffers = buffers.all();
+  changed.kernels = dag.kernels;
+  changed.nodes.reserve(nodes.size());
+  changed.edges.reserve(dag.edges.size());
+  DependencyTracker tracker(changed);
+  std::vector<std::vector<NodeId>> made(old); // by old node
+  std::vector<NodeId> follows;
+  for (NewNode &next : nodes) {
+    follows.clear();
+    for (uint32_t of : next.madeOf)
+      for (uint32_t k = beforeFrom[of]; k < beforeFrom[of + 1]; ++k) {
+        const std::vector<NodeId> &from = made[given[k].from.value];
+        follows.insert(follows.end(), from.begin(), from.end());
+      }
+    DagNode node =
+        next.node ? std::move(*next.node) : dag.nodes[next.madeOf.front()];
+    next.node.reset();
+    if (moved)
+      moveBuffers(node, moved);
+    const NodeId id = tracker.append(std::move(node), follows);
+    for (uint32_t of : next.madeOf)
+      made[of].push_back(id);
+  }
+  if (std::any_of(dag.nodes.begin(), dag.nodes.end(), isOfFile))
+    dropUnused(changed);
+  return changed;
+}
+
 BufferId NewBuffers::add(std::string name, DeviceId device, uint64_t bytes) {
   if (names.empty())
     for (const Buffer &other : dag.buffers)
@@ -132,8 +151,20 @@ BufferId NewBuffers::add(std::string name, DeviceId device, uint64_t bytes) {
   buffer.device = device;
   buffer.sizeBytes = bytes;
   buffer.shape = {int64_t(bytes)};
-  dag.buffers.push_back(std::move(buffer));
-  return BufferId{uint32_t(dag.buffers.size() - 1)};
+  made.push_back(std::move(buffer));
+  return BufferId{uint32_t(dag.buffers.size() + made.size() - 1)};
+}
+
+std::vector<Buffer> NewBuffers::all() const {
+  std::vector<Buffer> buffers;
+  buffers.reserve(dag.buffers.size() + made.size());
+  buffers = dag.buffers;
+  buffers.insert(buffers.end(), made.begin(), made.end());
+  for (BufferId id : emptied)
+    shrink(buffers[id.value]);
+  for (BufferId id : kept)
+    buffers[id.value].role = BufferRole::Resident;
+  return buffers;
 }
 
 std::vector<BufferUse> usesOf(const CollectiveCall &call) {

@@ -10,6 +10,7 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <unordered_set>
 
 namespace mgpu::planner {
@@ -29,9 +30,9 @@ private:
   std::map<std::string, Left> byReason;
 };
 
-/// A DAG being changed, what durations rest on, and why the rest stays.
+/// A DAG that is to change, what durations rest on, and why the rest stays.
 struct Rewriting {
-  Dag &dag;
+  const Dag &dag;
   const LatencyEstimator *prices = nullptr;
   SkippedCandidates &left;
 };
@@ -41,34 +42,50 @@ std::vector<DepEdge> givenEdges(const Dag &dag);
 
 /// A node, and the numbers of the old ones it was made of.
 struct NewNode {
-  DagNode node;
   std::vector<uint32_t> madeOf;
+  std::unique_ptr<DagNode> node; ///< null: the old one, as it is
+  NewNode(uint32_t same) : madeOf{same} {}
+  NewNode(DagNode made, std::vector<uint32_t> madeOf)
+      : madeOf(std::move(madeOf)),
+        node(std::make_unique<DagNode>(std::move(made))) {}
 };
-/// Replaces the nodes by `nodes`, in program order, and finds the dependences
-/// through buffers again. A dependence of a file that no buffer explains leads
-/// from all that was made of its one end to all that was made of the other.
-/// Buffers of files that nobody uses any more shrink to nothing.
-void replaceNodes(Dag &dag, std::vector<NewNode> nodes);
 
 /// Where a buffer's bytes are now: `offset` bytes into `buffer`.
 struct NewPlace {
   BufferId buffer;
   int64_t offset = 0;
 };
-/// Sends every mention of the buffers that `moved` knows elsewhere.
-void moveBuffers(DagNode &node,
-                 const std::function<std::optional<NewPlace>(BufferId)> &moved);
+/// Nothing of a buffer that stays.
+using NewPlaces = std::function<std::optional<NewPlace>(BufferId)>;
 
-/// Adds device buffers of bytes; a name gets marks until it is the only one.
+/// Buffers of a changed DAG. They begin as those of the DAG.
 class NewBuffers {
 public:
-  explicit NewBuffers(Dag &dag) : dag(dag) {}
+  explicit NewBuffers(const Dag &dag) : dag(dag) {}
+  /// Adds one on a device; its name gets marks until it is the only one.
   BufferId add(std::string name, DeviceId device, uint64_t bytes);
+  /// One that add() made.
+  Buffer &added(BufferId id) { return made[id.value - dag.buffers.size()]; }
+  /// Its bytes are elsewhere, or nowhere.
+  void empty(BufferId id) { emptied.push_back(id); }
+  /// It is kept to the end.
+  void keep(BufferId id) { kept.push_back(id); }
+  std::vector<Buffer> all() const;
 
 private:
-  Dag &dag;
+  const Dag &dag;
+  std::vector<Buffer> made;
+  std::vector<BufferId> emptied, kept;
   std::unordered_set<std::string> names; ///< of all buffers, once one is added
 };
+
+/// The DAG with the buffers and `nodes`, in program order, with every mention
+/// of the buffers that `moved` knows sent elsewhere, and the dependences
+/// through buffers found again. A dependence of a file that no buffer explains
+/// leads from all that was made of its one end to all that was made of the
+/// other. Buffers of files that nobody uses any more shrink to nothing.
+Dag replaceNodes(const Dag &dag, const NewBuffers &buffers,
+                 std::vector<NewNode> nodes, const NewPlaces &moved = nullptr);
 
 /// The bytes a collective's members touch.
 std::vector<BufferUse> usesOf(const CollectiveCall &call);
@@ -101,15 +118,16 @@ std::optional<double> frozenPrice(const Rewriting &rewriting,
                                   std::span<const DagNode *const> was,
                                   const DagNode &is);
 
-// One .cpp each; the number of changes.
-uint32_t dropCopies(Dag &dag);
-uint32_t scatterReduces(Rewriting rewriting);
-uint32_t bucketReduces(Rewriting rewriting);
-uint32_t splitReduces(Rewriting rewriting);
-uint32_t chunkCollectives(Rewriting rewriting, uint32_t count);
-/// `counts`: one per group.
-uint32_t chunkCollectives(Rewriting rewriting,
-                          const std::vector<uint32_t> &counts);
+// One .cpp each.
+Transformed dropCopies(const Dag &dag);
+Transformed scatterReduces(const Rewriting &rewriting);
+Transformed bucketReduces(const Rewriting &rewriting);
+Transformed splitReduces(const Rewriting &rewriting);
+Transformed chunkCollectives(const Rewriting &rewriting, uint32_t count);
+/// `groups` as chunkGroups() gives them; `counts`: one for each.
+Transformed chunkCollectives(const Rewriting &rewriting,
+                             const std::vector<std::vector<NodeId>> &groups,
+                             const std::vector<uint32_t> &counts);
 
 } // namespace mgpu::planner
 

@@ -2,6 +2,7 @@
 #include "planner/schedule/transform/Rewrite.h"
 
 #include <algorithm>
+#include <map>
 
 namespace mgpu::planner {
 
@@ -12,44 +13,49 @@ namespace {
 /// at offsets that are looked up in a table of one entry per rank.
 class Scattering {
 public:
-  explicit Scattering(Rewriting rewriting)
-      : rewriting(rewriting), dag(rewriting.dag), users(dag.buffers.size()),
-        lasting(dag.buffers.size(), false), before(dag.nodes.size()),
-        after(dag.nodes.size()), madeOf(dag.nodes.size()) {
-    for (uint32_t i = 0; i < dag.nodes.size(); ++i) {
-      madeOf[i] = {i};
+  explicit Scattering(const Rewriting &rewriting)
+      : rewriting(rewriting), dag(rewriting.dag), buffers(dag),
+        users(dag.buffers.size()), lasting(dag.buffers.size(), false),
+        before(dag.nodes.size()), after(dag.nodes.size()),
+        isGone(dag.nodes.size(), false) {
+    for (uint32_t i = 0; i < dag.nodes.size(); ++i)
       for (const BufferUse &use : dag.nodes[i].uses) {
         users[use.buffer.value].push_back({i, &use});
         if (dag.nodes[i].phase != Phase::Replay)
           lasting[use.buffer.value] = true;
       }
-    }
     for (const DepEdge &edge : dag.edges) {
       before[edge.to.value].push_back(edge.from.value);
       after[edge.from.value].push_back(edge.to.value);
     }
-    nodes = dag.nodes;
   }
 
-  uint32_t run() {
+  Transformed run() {
     uint32_t changes = 0;
-    for (uint32_t i = 0; i < nodes.size(); ++i) {
+    const uint32_t count = uint32_t(dag.nodes.size());
+    for (uint32_t i = 0; i < count; ++i) {
       std::string why;
       if (auto facts = reduceOf(dag, dag.nodes[i], why))
-        changes += std::holds_alternative<CollectiveCall>(nodes[i].work)
+        changes += std::holds_alternative<CollectiveCall>(dag.nodes[i].work)
                        ? changeCall(i, why)
                        : changeSliced(i, *facts, why);
       if (!why.empty())
         rewriting.left.add(dag, i, std::move(why));
     }
-    if (changes > 0) {
-      std::vector<NewNode> made;
-      for (uint32_t i = 0; i < nodes.size(); ++i)
-        if (!madeOf[i].empty())
-          made.push_back({std::move(nodes[i]), std::move(madeOf[i])});
-      replaceNodes(dag, std::move(made));
+    if (changes == 0)
+      return {};
+    std::vector<NewNode> made;
+    made.reserve(count);
+    for (uint32_t i = 0; i < count; ++i) {
+      if (isGone[i])
+        continue;
+      auto node = changed.find(i);
+      if (node == changed.end())
+        made.push_back(i);
+      else
+        made.push_back(std::move(node->second));
     }
-    return changes;
+    return {changes, replaceNodes(dag, buffers, std::move(made))};
   }
 
 private:
@@ -74,8 +80,16 @@ private:
     return true;
   }
 
+  /// A node as it becomes.
+  NewNode &changing(uint32_t i) {
+    auto node = changed.find(i);
+    if (node == changed.end())
+      node = changed.emplace(i, NewNode(dag.nodes[i], {i})).first;
+    return node->second;
+  }
+
   bool changeCall(uint32_t i, std::string &why) {
-    auto &call = std::get<CollectiveCall>(nodes[i].work);
+    const auto &call = std::get<CollectiveCall>(dag.nodes[i].work);
     const size_t ranks = call.members.size();
     std::vector<Box> parts;
     for (size_t rank = 0; rank < ranks; ++rank) {
@@ -92,11 +106,13 @@ private:
       }
       parts.push_back(std::move(*part));
     }
+    DagNode &node = *changing(i).node;
+    auto &scatter = std::get<CollectiveCall>(node.work);
     for (size_t rank = 0; rank < ranks; ++rank)
-      call.members[rank].recvBox = parts[rank];
-    call.kind = CollectiveKind::ReduceScatter;
-    nodes[i].uses = usesOf(call);
-    nodes[i].name += ".scatter";
+      scatter.members[rank].recvBox = parts[rank];
+    scatter.kind = CollectiveKind::ReduceScatter;
+    node.uses = usesOf(scatter);
+    node.name += ".scatter";
     return true;
   }
 
@@ -173,7 +189,8 @@ private:
     const uint32_t first = after[i].front();
     const BufferId whole = *outputOf(dag.nodes[i]),
                    part = *outputOf(dag.nodes[first]);
-    DagNode &scatter = nodes[i];
+    NewNode &made = changing(i);
+    DagNode &scatter = *made.node;
     std::get<OpaqueCall>(scatter.work).kind = CollectiveKind::ReduceScatter;
     scatter.name += ".scatter";
     scatter.outBytes = dag.nodes[first].outBytes;
@@ -190,30 +207,31 @@ private:
       const BufferId copy = *outputOf(dag.nodes[s]);
       if (copy != part) {
         if (dag.buffer(copy).role == BufferRole::Resident)
-          dag.buffers[part.value].role = BufferRole::Resident;
+          buffers.keep(part);
         for (const User &user : users[copy.value])
-          for (BufferUse &use : nodes[user.node].uses)
+          for (BufferUse &use : changing(user.node).node->uses)
             if (use.buffer == copy)
               use.buffer = part;
       }
-      madeOf[i].push_back(s);
-      madeOf[s].clear();
+      made.madeOf.push_back(s);
+      isGone[s] = true;
     }
     return true;
   }
 
-  Rewriting rewriting;
-  Dag &dag;
+  const Rewriting &rewriting;
+  const Dag &dag;
+  NewBuffers buffers;
   std::vector<std::vector<User>> users; ///< by buffer, ascending
   std::vector<bool> lasting;            ///< used while loading or fetching
   std::vector<std::vector<uint32_t>> before, after; ///< by node
-  std::vector<DagNode> nodes;                       ///< as they become
-  std::vector<std::vector<uint32_t>> madeOf;        ///< empty: it goes
+  std::map<uint32_t, NewNode> changed;              ///< by node
+  std::vector<bool> isGone;                         ///< by node
 };
 
 } // namespace
 
-uint32_t scatterReduces(Rewriting rewriting) {
+Transformed scatterReduces(const Rewriting &rewriting) {
   return Scattering(rewriting).run();
 }
 

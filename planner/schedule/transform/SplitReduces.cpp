@@ -43,7 +43,7 @@ static std::optional<Halves> halvesOf(const DagNode &node,
 static std::optional<Halves> halvesOf(const Dag &dag, NewBuffers &buffers,
                                       uint32_t i, const OpaqueCall &call,
                                       uint32_t ranks) {
-  const DagNode node = dag.nodes[i];
+  const DagNode &node = dag.nodes[i];
   if (call.bytes % ranks != 0)
     return std::nullopt;
   const uint64_t bytes = call.bytes / ranks;
@@ -68,11 +68,12 @@ static std::optional<Halves> halvesOf(const Dag &dag, NewBuffers &buffers,
   return halves;
 }
 
-uint32_t splitReduces(Rewriting rewriting) {
-  Dag &dag = rewriting.dag;
+Transformed splitReduces(const Rewriting &rewriting) {
+  const Dag &dag = rewriting.dag;
   NewBuffers buffers(dag);
   uint32_t changes = 0;
   std::vector<NewNode> nodes;
+  nodes.reserve(dag.nodes.size());
   for (uint32_t i = 0; i < dag.nodes.size(); ++i) {
     std::string why;
     std::optional<Halves> halves;
@@ -92,7 +93,7 @@ uint32_t splitReduces(Rewriting rewriting) {
     if (!why.empty())
       rewriting.left.add(dag, i, std::move(why));
     if (!halves) {
-      nodes.push_back({dag.nodes[i], {i}});
+      nodes.push_back(i);
       continue;
     }
     for (auto [half, suffix] : {std::pair(&halves->scatter, ".scatter"),
@@ -100,13 +101,13 @@ uint32_t splitReduces(Rewriting rewriting) {
       const DagNode *const was[] = {&dag.nodes[i]};
       half->name += suffix;
       half->durationUs = frozenPrice(rewriting, was, *half);
-      nodes.push_back({std::move(*half), {i}});
+      nodes.emplace_back(std::move(*half), std::vector{i});
     }
     ++changes;
   }
-  if (changes > 0)
-    replaceNodes(dag, std::move(nodes));
-  return changes;
+  if (changes == 0)
+    return {};
+  return {changes, replaceNodes(dag, buffers, std::move(nodes))};
 }
 
 } // namespace mgpu::planner

@@ -176,13 +176,16 @@ uint32_t numChunks(TransformKind kind) {
   }
 }
 
-static uint32_t change(Rewriting rewriting, const Transform &transform) {
+/// `groups` are chunkGroups(), of a Chunk.
+static Transformed change(const Rewriting &rewriting,
+                          const Transform &transform,
+                          const std::vector<std::vector<NodeId>> &groups) {
   switch (transform.kind) {
   case TransformKind::Algorithm:
   case TransformKind::Order:
   case TransformKind::Early:
   case TransformKind::NoFork:
-    return 0;
+    return {};
   case TransformKind::Copies:
     return dropCopies(rewriting.dag);
   case TransformKind::Scatter:
@@ -190,7 +193,7 @@ static uint32_t change(Rewriting rewriting, const Transform &transform) {
   case TransformKind::Bucket:
     return bucketReduces(rewriting);
   case TransformKind::Chunk:
-    return chunkCollectives(rewriting, transform.counts);
+    return chunkCollectives(rewriting, groups, transform.counts);
   case TransformKind::Chunk2:
   case TransformKind::Chunk4:
   case TransformKind::Chunk8:
@@ -198,7 +201,7 @@ static uint32_t change(Rewriting rewriting, const Transform &transform) {
   case TransformKind::Split:
     return splitReduces(rewriting);
   }
-  return 0;
+  return {};
 }
 
 /// By factor: the nodes it names.
@@ -229,32 +232,40 @@ static void scaleNew(Dag &dag, std::span<const OpFactor> ops,
     }
 }
 
-Result<uint32_t> applyTransform(Dag &dag, const Transform &transform,
+Result<Transformed> transformed(const Dag &dag, const Transform &transform,
                                 const TransformContext &context) {
+  std::vector<std::vector<NodeId>> groups;
   if (transform.kind == TransformKind::Chunk) {
     if (transform.counts.empty())
-      return 0;
-    if (size_t groups = chunkGroups(dag).size();
-        groups != transform.counts.size())
+      return Transformed();
+    groups = chunkGroups(dag);
+    if (groups.size() != transform.counts.size())
       return fail(ErrorKind::Invalid,
                   fmt::format("transform {} is of a program with {} groups of "
                               "collectives to cut; this one has {}",
                               toString(transform), transform.counts.size(),
-                              groups));
+                              groups.size()));
   }
-  std::vector<std::set<std::string>> named = namesOf(dag, context.ops);
   SkippedCandidates left;
-  const uint32_t changes = change({dag, context.prices, left}, transform);
+  Transformed made = change({dag, context.prices, left}, transform, groups);
   if (context.left)
     *context.left = left.lines();
-  if (changes > 0)
-    scaleNew(dag, context.ops, named);
-  if (changes > 0)
-    if (Result<void> sound = dag.check(); !sound)
-      return fail(ErrorKind::Internal,
-                  "transform " + toString(transform) +
-                      " broke the DAG: " + sound.error().message);
-  return changes;
+  if (made.changes == 0)
+    return Transformed();
+  scaleNew(*made.dag, context.ops, namesOf(dag, context.ops));
+  if (Result<void> sound = made.dag->check(); !sound)
+    return fail(ErrorKind::Internal,
+                "transform " + toString(transform) +
+                    " broke the DAG: " + sound.error().message);
+  return made;
+}
+
+Result<uint32_t> applyTransform(Dag &dag, const Transform &transform,
+                                const TransformContext &context) {
+  MGPU_TRY_ASSIGN(Transformed made, transformed(dag, transform, context));
+  if (made.dag)
+    dag = std::move(*made.dag);
+  return made.changes;
 }
 
 Result<uint32_t> applyTransforms(Dag &dag, std::span<const TransformKind> kinds,

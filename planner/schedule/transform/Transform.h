@@ -142,8 +142,16 @@ struct TransformContext {
   std::span<const OpFactor> ops = {};
 };
 
-/// How many places it changed; `dag` is checked and normalized. Invalid where
-/// the numbers of chunks are of another DAG.
+/// What a transform made; without changes there is no DAG.
+struct Transformed {
+  uint32_t changes = 0; ///< places
+  std::optional<Dag> dag;
+};
+/// `dag` is checked and normalized. Invalid where the numbers of chunks are of
+/// another DAG.
+Result<Transformed> transformed(const Dag &dag, const Transform &transform,
+                                const TransformContext &context = {});
+/// The same in place; how many places it changed.
 Result<uint32_t> applyTransform(Dag &dag, const Transform &transform,
                                 const TransformContext &context = {});
 /// One after the other.
