@@ -2,6 +2,7 @@
 #include "dialect/conversion/gpu/BulkOps.h"
 
 #include "dialect/mgpu/Diagnostics.h"
+#include "dialect/mgpu/Instructions.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -74,6 +75,7 @@ private:
   FailureOr<Box> boxOf(Operation *op, Value descriptor);
   LogicalResult copy(Operation *op, Value descriptor, ValueRange coordinates,
                      Value memory, Value predicate, bool isStore);
+  void nameMap(Operation *op, Value descriptor, const Box &box);
   LogicalResult multiply(nvgpu::WarpgroupMmaOp op);
   LogicalResult refuse(Operation *op, const Twine &why) {
     return ir::emitUnsupported(op) << why.str();
@@ -83,17 +85,19 @@ private:
   SmallVector<Operation *> done;
 };
 
-/// What waits for copies waits for all threads of the block, which have made
-/// theirs before they come here.
+/// What waits for copies waits behind it for all threads of the block, which
+/// have made theirs before they come here.
 LogicalResult BulkExpander::wait(Operation *op) {
   for (Operation *around = op->getParentOp(); !isa<ir::LaunchOp>(around);
        around = around->getParentOp())
     if (!isa<scf::ForOp>(around))
       return refuse(op, "waits where not all threads of the block may come, "
                         "which has no form here: put it behind the branch");
-  OpBuilder b(op);
+  OpBuilder b(op->getContext());
+  b.setInsertionPointAfter(op);
   gpu::BarrierOp::create(b, op->getLoc());
-  done.push_back(op);
+  if (!ir::isInstruction(op))
+    done.push_back(op);
   return success();
 }
 
@@ -121,6 +125,41 @@ FailureOr<Box> BulkExpander::boxOf(Operation *op, Value descriptor) {
   return box;
 }
 
+/// A tensor map has its name in the kernel: that of the tensor.
+void BulkExpander::nameMap(Operation *op, Value descriptor, const Box &box) {
+  OpBuilder b(op);
+  Value name = UnrealizedConversionCastOp::create(
+                   b, op->getLoc(), descriptor.getType(), box.tensor)
+                   .getResult(0);
+  op->replaceUsesOfWith(descriptor, name);
+}
+
+/// The memory that a box is copied to or from has no gaps, whatever strides the
+/// memref has that says where it begins.
+static Value withoutGaps(OpBuilder &b, Value memory) {
+  auto type = cast<MemRefType>(memory.getType());
+  SmallVector<int64_t> strides, wanted(type.getRank(), 1);
+  int64_t offset = 0, step = 1;
+  for (int64_t dim = type.getRank(); dim-- > 0; step *= type.getDimSize(dim))
+    wanted[dim] = step;
+  if (failed(type.getStridesAndOffset(strides, offset)) || strides == wanted)
+    return memory;
+  Location loc = memory.getLoc();
+  auto parts = memref::ExtractStridedMetadataOp::create(b, loc, memory);
+  auto index = [&](int64_t value) -> OpFoldResult {
+    return b.getIndexAttr(value);
+  };
+  auto layout =
+      StridedLayoutAttr::get(b.getContext(), ShapedType::kDynamic, wanted);
+  return memref::ReinterpretCastOp::create(
+      b, loc,
+      MemRefType::get(type.getShape(), type.getElementType(), layout,
+                      type.getMemorySpace()),
+      memory, OpFoldResult(parts.getOffset()),
+      llvm::map_to_vector(type.getShape(), index),
+      llvm::map_to_vector(wanted, index));
+}
+
 /// By the thread that asks for it, element by element. Coordinates have the
 /// last dimension first.
 LogicalResult BulkExpander::copy(Operation *op, Value descriptor,
@@ -129,6 +168,7 @@ LogicalResult BulkExpander::copy(Operation *op, Value descriptor,
   FailureOr<Box> box = boxOf(op, descriptor);
   if (failed(box))
     return failure();
+  nameMap(op, descriptor, *box);
   auto type = cast<MemRefType>(memory.getType());
   const size_t rank = box->sizes.size();
   const int64_t bytes = type.getElementTypeBitWidth() / 8,
@@ -138,17 +178,24 @@ LogicalResult BulkExpander::copy(Operation *op, Value descriptor,
       (span > 0 && box->sizes.back() * bytes != span))
     return refuse(op, "copies a box of another shape than its memory, or with "
                       "rows that are no swizzle's");
-  OpBuilder b(op);
+  OpBuilder b(op->getContext());
+  b.setInsertionPointAfter(op);
   Location loc = op->getLoc();
+  auto mark = [&](Operation *part) {
+    part->setAttr(ir::meaningMark, b.getUnitAttr());
+  };
   if (predicate) {
     auto guard = scf::IfOp::create(b, loc, predicate, /*withElseRegion=*/false);
+    mark(guard);
     b.setInsertionPointToStart(guard.thenBlock());
   }
+  memory = withoutGaps(b, memory);
   Value zero = constantIndex(b, loc, 0), one = constantIndex(b, loc, 1);
   SmallVector<Value> ids;
   for (int64_t size : box->sizes) {
     auto loop =
         scf::ForOp::create(b, loc, zero, constantIndex(b, loc, size), one);
+    mark(loop);
     ids.push_back(loop.getInductionVar());
     b.setInsertionPointToStart(loop.getBody());
   }
@@ -172,6 +219,7 @@ LogicalResult BulkExpander::copy(Operation *op, Value descriptor,
   }
   to.back() = swizzled(b, to.back(), row, bytes, box->map.getSwizzle());
   auto there = scf::IfOp::create(b, loc, inside, /*withElseRegion=*/!isStore);
+  mark(there);
   OpBuilder then = OpBuilder::atBlockBegin(there.thenBlock());
   Value value = memref::LoadOp::create(
       then, loc, isStore ? memory : box->tensor, isStore ? to : from);
@@ -183,7 +231,6 @@ LogicalResult BulkExpander::copy(Operation *op, Value descriptor,
         other, loc, other.getZeroAttr(type.getElementType()));
     memref::StoreOp::create(other, loc, filled, memory, to);
   }
-  done.push_back(op);
   return success();
 }
 
@@ -205,13 +252,22 @@ LogicalResult BulkExpander::expand(Operation *op) {
   OpBuilder b(op);
   Location loc = op->getLoc();
   return llvm::TypeSwitch<Operation *, LogicalResult>(op)
-      .Case<nvgpu::MBarrierCreateOp, nvgpu::MBarrierGetOp,
-            nvgpu::MBarrierInitOp, nvgpu::MBarrierArriveOp,
-            nvgpu::MBarrierArriveNoCompleteOp, nvgpu::MBarrierArriveExpectTxOp,
-            nvgpu::TmaPrefetchOp, nvgpu::TmaFenceOp, NVVM::WgmmaFenceAlignedOp,
-            NVVM::WgmmaGroupSyncAlignedOp>([&](Operation *) {
-        done.push_back(op); // as copies and products are done at once
+      .Case<nvgpu::MBarrierCreateOp, nvgpu::MBarrierInitOp,
+            nvgpu::MBarrierArriveOp, nvgpu::MBarrierArriveNoCompleteOp,
+            nvgpu::MBarrierArriveExpectTxOp>([](Operation *) {
         return success();
+      }) // where copies are done at once
+      .Case<nvgpu::MBarrierGetOp, nvgpu::TmaFenceOp, NVVM::WgmmaFenceAlignedOp,
+            NVVM::WgmmaGroupSyncAlignedOp>([&](Operation *) {
+        done.push_back(op); // as products are, and maps do not change
+        return success();
+      })
+      .Case([&](nvgpu::TmaPrefetchOp prefetch) {
+        Value descriptor = prefetch.getTensorMapDescriptor();
+        FailureOr<Box> box = boxOf(op, descriptor);
+        if (succeeded(box))
+          nameMap(op, descriptor, *box);
+        return LogicalResult(box);
       })
       .Case<nvgpu::MBarrierTryWaitParityOp, NVVM::WgmmaWaitGroupSyncOp>(
           [&](Operation *) { return wait(op); })

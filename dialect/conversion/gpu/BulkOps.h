@@ -20,11 +20,12 @@ void nameMemorySpaces(mlir::Operation *kernel);
 /// without a size begin where dynamic workgroup memory does.
 void placeWorkgroupGlobals(ir::LaunchOp launch);
 
-/// Expands the operations of nvgpu on mbarriers, tensor maps and warpgroups,
-/// and of nvvm those on warpgroups. A copy is done when it is asked for; what
-/// waits for one is a barrier of the block, so it must stand where all threads
-/// come. Fails, after a diagnostic that names it, at an operation that has no
-/// such form.
+/// Writes what the operations of nvgpu on mbarriers, tensor maps and warpgroups
+/// mean, and those of nvvm on warpgroups, behind those that are instructions
+/// (dialect/mgpu/Instructions.h), else in their place. A copy is done when it
+/// is asked for; what waits for one is a barrier of the block, so it must stand
+/// where all threads come. Fails, after a diagnostic that names it, at an
+/// operation that has no such form.
 mlir::LogicalResult expandBulkOps(ir::LaunchOp launch);
 
 /// How many bytes of a row are swizzled together; 0: none.
