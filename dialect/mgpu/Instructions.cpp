@@ -16,7 +16,7 @@ bool isInstruction(Operation *op) {
              nvgpu::MBarrierArriveOp, nvgpu::MBarrierArriveNoCompleteOp,
              nvgpu::MBarrierArriveExpectTxOp, nvgpu::MBarrierTestWaitOp,
              nvgpu::MBarrierTryWaitParityOp, nvgpu::TmaPrefetchOp,
-             nvgpu::TmaAsyncLoadOp, nvgpu::TmaAsyncStoreOp>(op);
+             nvgpu::TmaAsyncLoadOp>(op);
 }
 
 } // namespace mgpu::ir

@@ -11,12 +11,12 @@
 namespace mgpu::ir {
 
 /// Whether an operation is there for GPUs that have it as an instruction alone:
-/// one on an mbarrier, a tensor copy, or the name of a tensor map. Who does not
+/// one on an mbarrier, a tensor load, or the name of a tensor map. Who does not
 /// emit it leaves it out.
 bool isInstruction(mlir::Operation *op);
 
 /// The unit attribute of operations that say what the instruction before them
-/// means: the tensor copy. Who emits that leaves them out.
+/// means: the tensor load. Who emits that leaves them out.
 inline constexpr llvm::StringLiteral meaningMark = "mgpu.meaning";
 
 /// The unit attribute of the loop over a thread's sums that is the product of a

@@ -164,8 +164,7 @@ bool BulkFinder::find() {
     }
     if (ir::isInstruction(op) &&
         !isa<nvgpu::MBarrierCreateOp, nvgpu::MBarrierInitOp,
-             nvgpu::TmaPrefetchOp, nvgpu::TmaAsyncStoreOp,
-             UnrealizedConversionCastOp>(op))
+             nvgpu::TmaPrefetchOp, UnrealizedConversionCastOp>(op))
       uses.push_back(op);
     return fits ? WalkResult::advance() : WalkResult::interrupt();
   });
@@ -190,6 +189,8 @@ std::string bulkHelpers(const BulkForm &form) {
   return "// Barriers in memory and tensor copies are instructions from sm_90 "
          "on, products of\n// warpgroups on sm_90a; else the text does what "
          "they mean.\n"
+         "#ifdef __CUDACC_RTC__ // each form leaves variables of the other\n"
+         "#pragma nv_diag_suppress 177, 550\n#endif\n"
          "#if MGPU_ITEMS == 1 && MGPU_VECTOR == 1 && "
          "(!defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900)\n"
          "#define MGPU_BULK 1\n#else\n#define MGPU_BULK 0\n#endif\n"

@@ -41,9 +41,11 @@ static Result<CUtensorMap> encode(CudaState &state, const TensorMap &map,
   if (begin % tensorMapAlignment != 0)
     return fail(ErrorKind::Invalid,
                 fmt::format("argument {} begins at {:#x}, no multiple of the "
-                            "{} bytes that its kernel's tensor copies take: "
-                            "choose another form with --tensor-cores=mma",
-                            map.argument, begin, tensorMapAlignment));
+                            "{} bytes that its kernel's tensor copies take: {}",
+                            map.argument, begin, tensorMapAlignment,
+                            map.isAdded ? "give the memory a start that is one"
+                                        : "choose another form with "
+                                          "--tensor-cores=mma"));
   MGPU_TRY_ASSIGN(CUtensorMapDataType type, dataTypeOf(map.type));
   const cuuint64_t sizes[] = {map.sizes[0], map.sizes[1], map.sizes[2]};
   const cuuint64_t strides[] = {map.strideBytes[0], map.strideBytes[1]};

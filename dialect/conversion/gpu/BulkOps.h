@@ -36,6 +36,24 @@ int64_t swizzleSpan(mlir::nvgpu::TensorMapSwizzleKind kind);
 mlir::Value swizzled(mlir::OpBuilder &b, mlir::Value column, mlir::Value row,
                      int64_t bytes, mlir::nvgpu::TensorMapSwizzleKind kind);
 
+/// A part of a tensor that is copied at once.
+struct TensorBox {
+  mlir::Value tensor; ///< of the rank of the box
+  llvm::SmallVector<int64_t> sizes;
+  mlir::nvgpu::TensorMapDescriptorType map;
+};
+
+/// What a tensor map describes, for `op`. Fails, after a diagnostic there,
+/// where the text does not show it or it has no form here.
+mlir::FailureOr<TensorBox> tensorBoxOf(mlir::Operation *op,
+                                       mlir::Value descriptor);
+
+/// Copies a box behind `op`, element by element, by the thread that asks for
+/// it. What it means is marked as that of a load, which is an instruction.
+mlir::LogicalResult copyBox(mlir::Operation *op, const TensorBox &box,
+                            mlir::ValueRange coordinates, mlir::Value memory,
+                            mlir::Value predicate, bool isStore);
+
 /// A matrix that a warpgroup multiplies: its memory, and how tensor copies laid
 /// it there.
 struct WarpgroupMatrix {
