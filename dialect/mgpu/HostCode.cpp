@@ -34,9 +34,17 @@ void walkHostCode(ModuleOp module, StringRef entry,
     });
 }
 
+Value viewSourceOf(Value memref) {
+  if (auto view = memref.getDefiningOp<ViewLikeOpInterface>())
+    return view.getViewSource();
+  if (auto transposed = memref.getDefiningOp<memref::TransposeOp>())
+    return transposed.getIn(); // no view as its interface has them
+  return {};
+}
+
 Value rootOf(Value memref) {
-  while (auto view = memref.getDefiningOp<ViewLikeOpInterface>())
-    memref = view.getViewSource();
+  while (Value source = viewSourceOf(memref))
+    memref = source;
   return memref;
 }
 

@@ -17,6 +17,10 @@ namespace mgpu::ir {
 void walkHostCode(mlir::ModuleOp module, llvm::StringRef entry,
                   llvm::function_ref<void(mlir::Operation *)> visit);
 
+/// The memref that an operation makes `memref` of, as a view; null if it is
+/// none.
+mlir::Value viewSourceOf(mlir::Value memref);
+
 /// The memref that `memref` is a view of; `memref` itself if it is not a view.
 mlir::Value rootOf(mlir::Value memref);
 

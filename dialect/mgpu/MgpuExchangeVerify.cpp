@@ -4,6 +4,8 @@
 // device to another.
 #include "dialect/mgpu/MgpuCollectiveRules.h"
 
+#include "mlir/IR/TypeUtilities.h"
+
 #include <set>
 
 using namespace mlir;

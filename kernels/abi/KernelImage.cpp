@@ -28,6 +28,8 @@ void fields(JsonFields &f, TensorMap &map) {
   f("sizes", map.sizes);
   f("stride_bytes", map.strideBytes);
   f("box", map.box);
+  f.added("swizzle_bytes", map.swizzleBytes);
+  f.added("added", map.isAdded);
 }
 
 void fields(JsonFields &f, MatrixProduct::Matrix &matrix) {
@@ -114,6 +116,7 @@ void fields(JsonFields &f, KernelImage &image) {
   f("tensor_maps", image.tensorMaps);
   f.require(image.tensorMaps.size() <= maxParameterBytes / tensorMapBytes,
             "tensor_maps");
+  f.added("has_warpgroups", image.hasWarpgroups);
   f("product", image.product);
   f.added("sparse", image.sparse);
   f("workspace_bytes", image.workspaceBytes);

@@ -47,8 +47,12 @@ struct KernelImage {
   /// for nothing, as does a parameter beyond the last of these.
   std::vector<uint32_t> argumentAlignment;
   /// Parameters of tensorMapBytes each: maps of the arrays whose addresses the
-  /// launch gives as these arguments.
+  /// launch gives as these arguments. Those that are added are zeros on a GPU
+  /// before sm_90, whose code has no use for them.
   std::vector<TensorMap> tensorMaps;
+  /// The text has products of warpgroups where it is compiled for sm_90a, as it
+  /// is for GPUs of sm_90, and what they mean elsewhere.
+  bool hasWarpgroups = false;
   /// What a launch computes, where a library may compute it in its place.
   std::optional<MatrixProduct> product;
   std::optional<SparseProduct> sparse; ///< the same, with a sparse matrix

@@ -10,9 +10,9 @@ namespace mgpu {
 
 /// An array in a device's memory as a GPU's tensor copies (TMA) see it, and
 /// the box that one copy brings to shared memory; what a kernel takes in place
-/// of the array's address (a CUtensorMap). In the box, each 16 bytes of a row
-/// of 128 lie where CU_TENSOR_MAP_SWIZZLE_128B puts them. What is outside of
-/// the array is read as 0.
+/// of the array's address, or behind all arguments (a CUtensorMap). In the box,
+/// each 16 bytes of a row lie where the swizzle of as many bytes puts them
+/// (CU_TENSOR_MAP_SWIZZLE_128B). What is outside of the array is read as 0.
 struct TensorMap {
   uint32_t argument = 0;    ///< the launch's argument that is the address
   uint64_t offsetBytes = 0; ///< from there to the array
@@ -20,6 +20,8 @@ struct TensorMap {
   std::array<uint64_t, 3> sizes{};       ///< elements, the fastest first
   std::array<uint64_t, 2> strideBytes{}; ///< strides of sizes[1] and sizes[2]
   std::array<uint32_t, 3> box{};         ///< elements
+  uint32_t swizzleBytes = 128;           ///< of a row; 0: none
+  bool isAdded = false; ///< a parameter behind those for the arguments
   bool operator==(const TensorMap &) const = default;
 };
 

@@ -46,7 +46,8 @@ std::vector<Job> jobsOf(const std::vector<CudaText> &texts) {
   for (size_t k = 0; k < texts.size(); ++k) {
     // A file of a user's may hold anything, so it is a program of its own; as
     // is what is for another architecture than the rest.
-    if (!texts[k].image.takesPart || !texts[k].image.arch.empty()) {
+    if (!texts[k].image.takesPart || !texts[k].image.arch.empty() ||
+        texts[k].image.hasWarpgroups) {
       jobs.push_back({{k}, texts[k].name});
       open = nullptr;
       continue;

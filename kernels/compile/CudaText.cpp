@@ -60,6 +60,9 @@ std::string archRefusal(const CudaText &kernel, const std::string &arch) {
 }
 
 std::string archOf(const CudaText &kernel, const std::string &arch) {
+  constexpr uint32_t withWarpgroups = 90;
+  if (kernel.image.hasWarpgroups && gpuOf(arch).second == withWarpgroups)
+    return fmt::format("sm_{}a", withWarpgroups);
   return !kernel.image.arch.empty() && archRefusal(kernel, arch).empty()
              ? kernel.image.arch
              : arch;

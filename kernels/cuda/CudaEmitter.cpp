@@ -107,6 +107,11 @@ LogicalResult KernelWriter::writeParameters(KernelContext &context,
     kernel.image.parameterBytes.push_back(
         isPointer ? 8 : std::max(widthOf(mlirType), 8u) / 8);
   }
+  for (size_t k = 0; k < context.bulk.maps.size(); ++k) {
+    kernel.parameters.push_back(
+        {tensorMapName(k), "const __grid_constant__ MgpuTensorMap "});
+    kernel.image.parameterBytes.push_back(tensorMapBytes);
+  }
   return success();
 }
 
@@ -201,6 +206,13 @@ Result<CudaKernel> KernelWriter::run() {
     vectorForm.emplace(entryOp);
   IndexRanges ranges(module);
   KernelContext context(options.block, ranges);
+  context.bulk = bulkFormOf(entryOp, options.alignment, options.block.volume());
+  if (!context.bulk.isEmpty()) {
+    kernel.image.tensorMaps = context.bulk.maps;
+    kernel.image.hasWarpgroups = !context.bulk.products.empty();
+    if (kernel.image.dynamicSharedBytes > 0)
+      kernel.image.dynamicSharedBytes += swizzlePattern;
+  }
   context.stages = std::move(stages);
   for (const StageTile &tile : context.stages.tiles)
     context.helpers.use(tile.isTransposed() ? "stageColumns" : "stageTile");
@@ -223,7 +235,8 @@ Result<CudaKernel> KernelWriter::run() {
     around.hasThread |= StringRef(body.text).contains(field);
   std::string text = around.header();
   std::string helpers = context.helpers.text();
-  text += helpers + (helpers.empty() ? "" : "\n") + functions.text;
+  text += helpers + (helpers.empty() ? "" : "\n") + bulkHelpers(context.bulk) +
+          functions.text;
   if (StringRef(functions.text).contains("#line"))
     text += ownLine.str(); // from here on the text is its own source again
   text += around.entry(body.text);

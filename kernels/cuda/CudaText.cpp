@@ -100,7 +100,11 @@ static const llvm::StringSet<> &reservedNames() {
       "log10 log10f log1p log1pf log2 log2f pow powf rint rintf round roundf "
       "rsqrt rsqrtf sin sinf sinh sinhf sqrt sqrtf tan tanf tanh tanhf trunc "
       "truncf atomicAdd atomicSub atomicExch atomicMin atomicMax atomicAnd "
-      "atomicOr atomicXor atomicCAS";
+      "atomicOr atomicXor atomicCAS "
+      "sharedAddress makeBarrier publishBarriers arriveAt arriveForToken "
+      "arriveExpecting awaitPhase awaitToken loadBox loadTensor prefetchMap "
+      "fenceCopies beginProducts closeProducts awaitProducts holdSum "
+      "forgetIndex multiplyF16 multiplyBf16 tileDescriptor tileAddress";
   static const llvm::StringSet<> names = [] {
     llvm::StringSet<> found = helperNames();
     for (StringRef word : llvm::split(words, ' '))

@@ -125,8 +125,10 @@ LogicalResult FunctionEmitter::emit(gpu::DynamicSharedMemoryOp op) {
   out.line("extern __shared__ __align__(128) unsigned char "
            "mgpu_dynamic_shared[];");
   std::string name = freshName(op.getResult(), "shared");
-  out.line("signed char *const " + name +
-           " = (signed char *)mgpu_dynamic_shared;");
+  std::string start = "mgpu_dynamic_shared";
+  if (!kernel.bulk.isEmpty()) // there is room for it
+    start = "afterPadding(" + start + ")";
+  out.line("signed char *const " + name + " = (signed char *)" + start + ";");
   Pointer pointer;
   pointer.base = pointer.root = name;
   pointer.fromRoot = Extent(0);

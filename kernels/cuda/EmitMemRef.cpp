@@ -194,7 +194,9 @@ LogicalResult FunctionEmitter::emit(memref::AllocaOp op) {
                                      : sourceName(op.getLoc()));
   // The alignment of the widest access, of 16 bytes, that is emitted.
   std::string align = isShared ? "__align__(16) " : "";
-  if (op.getAlignment().value_or(0) > 16)
+  if (isShared && !kernel.bulk.isEmpty()) // tensor copies begin there
+    align = "__align__(" + std::to_string(swizzlePattern) + ") ";
+  else if (op.getAlignment().value_or(0) > 16)
     align = "__align__(" + std::to_string(*op.getAlignment()) + ") ";
   std::string line =
       (isShared ? "static __shared__ " : "") + align +

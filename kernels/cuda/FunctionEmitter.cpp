@@ -308,8 +308,7 @@ LogicalResult FunctionEmitter::operation(Operation *op) {
 
 LogicalResult FunctionEmitter::statements(Block &block) {
   for (Operation &op : block.without_terminator())
-    if (failed(vectorForm && !inPart ? vectorFormOperation(&op)
-                                     : operation(&op)))
+    if (failed(statement(&op)))
       return failure();
   return success();
 }

@@ -5,6 +5,7 @@
 // Writes one function of a kernel as C++, an operation a statement. Each
 // Emit*.cpp has the operations of one dialect, which it looks up by their type.
 
+#include "kernels/cuda/BulkForm.h"
 #include "kernels/cuda/CudaHelpers.h"
 #include "kernels/cuda/CudaText.h"
 #include "kernels/cuda/IndexRanges.h"
@@ -63,6 +64,7 @@ struct KernelContext {
   /// The C++ names of device functions.
   llvm::DenseMap<mlir::Operation *, std::string> functions;
   StagePlan stages;       ///< of the entry
+  BulkForm bulk;          ///< of the entry
   bool hasUnroll = false; ///< a loop asks MGPU_UNROLL
   bool needsSm80 = false; ///< which is said
   /// Functions that, or whose callees, ask for the thread's ids.
@@ -140,6 +142,8 @@ private:
   mlir::LogicalResult operation(Operation *op);
   /// The block's operations but its terminator.
   mlir::LogicalResult statements(mlir::Block &block);
+  /// An operation, in each form that it has.
+  mlir::LogicalResult statement(Operation *op);
   mlir::LogicalResult terminator(Operation *op);
 
   /// An operation of the dialect, or of several that go together; it is
@@ -297,6 +301,14 @@ private:
   mlir::LogicalResult emit(mlir::gpu::PrintfOp op);
   mlir::LogicalResult emit(mlir::nvgpu::DeviceAsyncCopyOp op);
   mlir::LogicalResult emit(mlir::nvgpu::LdMatrixOp op);
+  void instruction(Operation *op);
+  void makeBarrier(mlir::nvgpu::MBarrierInitOp op);
+  void arrive(mlir::nvgpu::MBarrierArriveOp op);
+  void loadTensor(mlir::nvgpu::TmaAsyncLoadOp op);
+  void multiplyWarpgroup(const WarpgroupProduct &product);
+  void onlyBulk(llvm::ArrayRef<std::string> lines);
+  std::string barrierAt(Value group, Value index);
+  std::string startOf(Value memref);
   /// Between memory and the elements, `name`, that this lane has of a matrix.
   mlir::LogicalResult moveMatrix(Value memory, mlir::ValueRange indices,
                                  int64_t leading, bool isTransposed,
@@ -330,6 +342,11 @@ private:
   /// What a return gives to: names of reference parameters, if several.
   llvm::SmallVector<std::string> returned;
 };
+
+/// The parameter that is a tensor map; no name of the source begins so.
+inline std::string tensorMapName(size_t map) {
+  return "mgpuMap" + std::to_string(map);
+}
 
 /// Whether a store, an atomic or a use we do not follow reaches the memref.
 bool mayBeWritten(mlir::Value memref, unsigned depth = 0);

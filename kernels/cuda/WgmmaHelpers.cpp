@@ -3,12 +3,15 @@
 
 namespace mgpu::kernels::cuda {
 
-static constexpr const char *barrierText =
+static constexpr const char *mapText =
     R"(struct __align__(64) MgpuTensorMap { // a CUtensorMap, which the driver makes
   unsigned long long words[16];
 };
 
-#ifndef MGPU_WGMMA
+)";
+
+static constexpr const char *barrierText =
+    R"(#ifndef MGPU_WGMMA
 __device__ __forceinline__ unsigned sharedAddress(const void *at) {
   unsigned address;
   asm("{ .reg .u64 whole; cvta.to.shared.u64 whole, %1; cvt.u32.u64 %0, whole; }" : "=r"(address) : "l"(at));
@@ -54,8 +57,7 @@ __device__ __forceinline__ void forgetIndex(int &index) { asm volatile("" : "+r"
 )";
 
 static constexpr const char *descriptorText =
-    R"(#endif
-
+    R"(
 // A tile in shared memory, in rows of 128 bytes whose 16-byte parts are swizzled: the PTX ISA's
 // matrix descriptor. `stride` bytes lie between 8 rows and the next 8; of a tile whose rows are
 // steps of k, `leading` bytes between 64 columns and the next 64.
@@ -64,6 +66,13 @@ __device__ __forceinline__ unsigned long long tileDescriptor(unsigned address, u
          (unsigned long long)(stride >> 4) << 32 | 1ull << 62;
 }
 )";
+
+/// Eight sums as operands of a product.
+static constexpr const char *sumsMacro =
+    "#define MGPU_SUMS(k) \"+f\"(d[k]), \"+f\"(d[k + 1]), \"+f\"(d[k + 2]), "
+    "\"+f\"(d[k + 3]), \\\n"
+    "                     \"+f\"(d[k + 4]), \"+f\"(d[k + 5]), \"+f\"(d[k + "
+    "6]), \"+f\"(d[k + 7])\n";
 
 /// "{%0, %1, ..., %31}", in lines.
 static std::string registerList(unsigned count) {
@@ -104,21 +113,75 @@ static std::string productText(const std::string &type, bool byRows,
 }
 
 std::string wgmmaHelpers(const std::string &type, bool byRows) {
-  std::string text = barrierText;
+  std::string text = std::string(mapText) + barrierText;
   text += "// d += a * b, of 64 rows of a by columns of b whose " +
           std::string(byRows ? "columns" : "rows") + " are steps of k; " +
           type +
           ", 16 steps. The\n"
-          "// registers of a thread are those of the PTX ISA's fragment D.\n"
-          "#define MGPU_SUMS(k) \"+f\"(d[k]), \"+f\"(d[k + 1]), \"+f\"(d[k + "
-          "2]), \"+f\"(d[k + 3]), \\\n"
-          "                     \"+f\"(d[k + 4]), \"+f\"(d[k + 5]), \"+f\"(d[k "
-          "+ 6]), \"+f\"(d[k + 7])\n"
-          "#if MGPU_TILE_X == 2\n" +
-          productText(type, byRows, 64) + "#elif MGPU_TILE_X == 4\n" +
-          productText(type, byRows, 128) + "#else\n" +
-          productText(type, byRows, 256) + "#endif\n";
-  return text + descriptorText;
+          "// registers of a thread are those of the PTX ISA's fragment "
+          "D.\n" +
+          sumsMacro + "#if MGPU_TILE_X == 2\n" + productText(type, byRows, 64) +
+          "#elif MGPU_TILE_X == 4\n" + productText(type, byRows, 128) +
+          "#else\n" + productText(type, byRows, 256) + "#endif\n";
+  return text + "#endif\n" + descriptorText;
+}
+
+static constexpr const char *tokenText =
+    R"(__device__ __forceinline__ unsigned long long arriveForToken(unsigned long long *barrier) {
+  unsigned long long token;
+  asm volatile("mbarrier.arrive.shared::cta.b64 %0, [%1];" : "=l"(token) : "r"(sharedAddress(barrier)) : "memory");
+  return token;
+}
+__device__ __forceinline__ void awaitToken(unsigned long long *barrier, unsigned long long token) {
+  unsigned isOver;
+  do
+    asm volatile("{ .reg .pred over; mbarrier.try_wait.shared::cta.b64 over, [%1], %2; selp.b32 %0, 1, 0, over; }"
+        : "=r"(isOver) : "r"(sharedAddress(barrier)), "l"(token) : "memory");
+  while (isOver == 0);
+}
+// What threads did to shared memory comes before the copies and products that follow.
+__device__ __forceinline__ void fenceCopies() { asm volatile("fence.proxy.async.shared::cta;" : : : "memory"); }
+__device__ __forceinline__ void prefetchMap(const MgpuTensorMap *map) {
+  asm volatile("prefetch.tensormap [%0];" : : "l"(map) : "memory");
+}
+)";
+
+static constexpr const char *loadText =
+    R"(// Rows are swizzled by their address, and as the source counts them: both begin at one place.
+template <int Swizzle> __device__ __forceinline__ void loadTensor(void *to, const MgpuTensorMap *from, int x, int y, int z, unsigned long long *barrier) {
+  if (sharedAddress(to) % (Swizzle ? 8 * Swizzle : 128) != 0)
+    __trap();
+  fenceCopies();
+  loadBox(to, from, x, y, z, barrier);
+}
+// Dynamic memory from where such patterns begin.
+__device__ __forceinline__ unsigned char *afterPadding(unsigned char *memory) {
+  return memory + (1024 - sharedAddress(memory) % 1024) % 1024;
+}
+)";
+
+static constexpr const char *tileText =
+    R"(__device__ __forceinline__ unsigned tileAddress(const void *tile) {
+  const unsigned address = sharedAddress(tile);
+  if (address % 1024 != 0)
+    __trap();
+  fenceCopies();
+  return address;
+}
+)";
+
+std::string
+barrierHelpers(const std::set<std::pair<std::string, unsigned>> &products) {
+  std::string text = std::string(mapText) + "#if MGPU_BULK\n" + barrierText +
+                     tokenText + "#endif\n" + loadText;
+  if (!products.empty()) {
+    text +=
+        std::string("#if MGPU_WARPGROUPS\n#ifndef MGPU_WGMMA\n") + sumsMacro;
+    for (const auto &[type, columns] : products)
+      text += productText(type, /*byRows=*/false, columns);
+    text += std::string("#endif\n") + descriptorText + tileText + "#endif\n";
+  }
+  return text + "#else\n#define afterPadding(memory) (memory)\n#endif\n";
 }
 
 } // namespace mgpu::kernels::cuda

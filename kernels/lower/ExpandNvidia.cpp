@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "kernels/lower/ExpandNvidia.h"
 
+#include "dialect/mgpu/Instructions.h"
 #include "kernels/lower/ExpandProducts.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -235,14 +236,19 @@ bool keepsCopies(ArrayRef<Operation *> tokens) {
 } // namespace
 
 void expandNvidia(ModuleOp module, NvidiaOps ops) {
-  SmallVector<Operation *> found, tokens;
+  SmallVector<Operation *> found, tokens, instructions;
   module.walk([&](Operation *op) {
-    if (isa<nvgpu::DeviceAsyncCopyOp, nvgpu::DeviceAsyncCreateGroupOp,
-            nvgpu::DeviceAsyncWaitOp>(op))
+    if (ir::isInstruction(op))
+      instructions.push_back(op);
+    else if (isa<nvgpu::DeviceAsyncCopyOp, nvgpu::DeviceAsyncCreateGroupOp,
+                 nvgpu::DeviceAsyncWaitOp>(op))
       tokens.push_back(op);
     else if (isa<NVVM::NVVMDialect, nvgpu::NVGPUDialect>(op->getDialect()))
       found.push_back(op);
   });
+  if (ops == NvidiaOps::Expanded) // what they mean stands behind them
+    for (Operation *op : llvm::reverse(instructions))
+      op->erase();
   if (ops == NvidiaOps::Kept && keepsCopies(tokens))
     tokens.clear();
   for (Operation *op : tokens)

@@ -6,7 +6,8 @@
 
 namespace mgpu::kernels {
 
-/// What becomes of asynchronous copies and ldmatrix.
+/// What becomes of asynchronous copies, ldmatrix and the instructions of
+/// dialect/mgpu/Instructions.h.
 enum class NvidiaOps {
   Expanded,
   Kept, ///< where they are instructions of NVIDIA's GPUs

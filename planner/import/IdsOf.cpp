@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/import/IdsOf.h"
 
+#include "dialect/mgpu/Instructions.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -100,6 +102,8 @@ bool mayOrderBlocks(Region &body) {
     return isa<scf::WhileOp, scf::ExecuteRegionOp>(op);
   });
   return hasAny(body, [&](Operation *op) {
+    if (ir::isInstruction(op))
+      return false;
     const StringRef dialect = op->getName().getDialectNamespace();
     return isa<CallOpInterface>(op) || dialect == "nvvm" ||
            dialect == "nvgpu" || dialect == "llvm" ||

@@ -6,6 +6,8 @@
 #include "planner/import/LaunchRaces.h"
 #include "planner/import/TimesRun.h"
 
+#include "dialect/mgpu/Instructions.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -154,6 +156,8 @@ bool Summariser::isGuarded(Operation *op) {
 }
 
 void Summariser::visit(Operation *op) {
+  if (ir::isInstruction(op))
+    return; // what it means stands behind it
   if (double each = flopsOf(op); each > 0) {
     Region *region = op->getParentRegion();
     auto [times, isNew] = timesOfRegions.try_emplace(region, 0);

@@ -62,15 +62,17 @@ NVGPU = {
     "device_async_create_group device_async_wait": "`cp.async` groups; on the host copies are done when they are asked for",
     "ldmatrix": "`ldmatrix`; on the host loads, at places that lanes exchange",
     "mma.sync mma.sp.sync": "products of a subgroup",
-    "mbarrier.create mbarrier.get mbarrier.init mbarrier.arrive mbarrier.arrive.nocomplete mbarrier.arrive.expect_tx":
-        "nothing",
-    "mbarrier.test.wait mbarrier.try_wait.parity": "a barrier of the block",
+    "mbarrier.create mbarrier.init mbarrier.arrive mbarrier.arrive.expect_tx": "`mbarrier`; on the host nothing",
+    "mbarrier.get mbarrier.arrive.nocomplete": "nothing",
+    "mbarrier.test.wait mbarrier.try_wait.parity": "`mbarrier.try_wait` and a barrier of the block; on the host that",
     "rcp": "1 / x",
     "tma.create.descriptor": "the memory and its box",
-    "tma.fence.descriptor tma.prefetch.descriptor": "nothing",
-    "tma.async.load tma.async.store": "loops over the box, by the thread that asks",
+    "tma.fence.descriptor": "nothing",
+    "tma.prefetch.descriptor": "`prefetch.tensormap`; on the host nothing",
+    "tma.async.load": "`cp.async.bulk.tensor`; on the host loops over the box, by the thread that asks",
+    "tma.async.store": "loops over the box, by the thread that asks",
     "warpgroup.generate.descriptor warpgroup.mma.init.accumulator": "values",
-    "warpgroup.mma": "sums in the order of k",
+    "warpgroup.mma": "`wgmma.mma_async`; on the host sums in the order of k",
     "warpgroup.mma.store": "stores",
 }
 # What a cell says in place of what the tests show.

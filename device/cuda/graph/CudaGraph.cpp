@@ -87,15 +87,17 @@ Result<void> CudaGraph::checkParameters(const KernelNodeParams &params,
                                         const LoadedKernel &kernel) const {
   const std::vector<size_t> &sizes = kernel.parameterSizes;
   const bool takesPart = kernel.launch.takesPart;
-  bool fits = sizes.size() == params.arguments.size() + takesPart &&
+  const size_t numAdded = size_t(
+      std::ranges::count_if(kernel.launch.tensorMaps, &TensorMap::isAdded));
+  bool fits = sizes.size() == params.arguments.size() + numAdded + takesPart &&
               (!takesPart || sizes.back() == sizeof(Launch) ||
                sizes.back() == wholeGridsOnly);
   std::vector<bool> isMap(params.arguments.size());
   for (const TensorMap &map : kernel.launch.tensorMaps)
-    if (map.argument < isMap.size())
-      isMap[map.argument] = true;
-    else
+    if (map.argument >= isMap.size())
       fits = false;
+    else if (!map.isAdded)
+      isMap[map.argument] = true;
   if (kernel.launch.product)
     for (const MatrixProduct::Matrix &matrix : kernel.launch.product->matrices)
       fits &= matrix.argument < isMap.size();
@@ -106,6 +108,8 @@ Result<void> CudaGraph::checkParameters(const KernelNodeParams &params,
       fits &= operand->argument < isMap.size();
   for (size_t k = 0; fits && k < isMap.size(); ++k)
     fits = isMap[k] ? sizes[k] == tensorMapBytes : sizes[k] <= sizeof(uint64_t);
+  for (size_t k = 0; fits && k < numAdded; ++k)
+    fits = sizes[isMap.size() + k] == tensorMapBytes;
   if (fits)
     return {};
   return fail(ErrorKind::Invalid,

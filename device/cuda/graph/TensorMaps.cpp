@@ -13,10 +13,25 @@ static Result<CUtensorMapDataType> dataTypeOf(ElementType type) {
     return CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
   case ElementType::BF16:
     return CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
+  case ElementType::F32:
+    return CU_TENSOR_MAP_DATA_TYPE_FLOAT32;
   default:
     return fail(
         ErrorKind::Unsupported,
         fmt::format("tensor maps of {} are not supported", toString(type)));
+  }
+}
+
+static CUtensorMapSwizzle swizzleOf(const TensorMap &map) {
+  switch (map.swizzleBytes) {
+  case 0:
+    return CU_TENSOR_MAP_SWIZZLE_NONE;
+  case 32:
+    return CU_TENSOR_MAP_SWIZZLE_32B;
+  case 64:
+    return CU_TENSOR_MAP_SWIZZLE_64B;
+  default:
+    return CU_TENSOR_MAP_SWIZZLE_128B;
   }
 }
 
@@ -26,24 +41,26 @@ static Result<CUtensorMap> encode(CudaState &state, const TensorMap &map,
   if (begin % tensorMapAlignment != 0)
     return fail(ErrorKind::Invalid,
                 fmt::format("argument {} begins at {:#x}, no multiple of the "
-                            "{} bytes that its kernel's tensor copies take: "
-                            "choose another form with --tensor-cores=mma",
-                            map.argument, begin, tensorMapAlignment));
+                            "{} bytes that its kernel's tensor copies take: {}",
+                            map.argument, begin, tensorMapAlignment,
+                            map.isAdded ? "give the memory a start that is one"
+                                        : "choose another form with "
+                                          "--tensor-cores=mma"));
   MGPU_TRY_ASSIGN(CUtensorMapDataType type, dataTypeOf(map.type));
   const cuuint64_t sizes[] = {map.sizes[0], map.sizes[1], map.sizes[2]};
   const cuuint64_t strides[] = {map.strideBytes[0], map.strideBytes[1]};
   const cuuint32_t box[] = {map.box[0], map.box[1], map.box[2]};
   const cuuint32_t steps[] = {1, 1, 1};
   CUtensorMap encoded{}; // aligned as CUDA asks
-  MGPU_TRY(state.check(
-      state.api->cuTensorMapEncodeTiled(
-          &encoded, type, 3, reinterpret_cast<void *>(uintptr_t(begin)), sizes,
-          strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
-          CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
-          CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE),
-      "cuTensorMapEncodeTiled",
-      fmt::format("for argument {} of '{}' {}", map.argument, name,
-                  state.where())));
+  MGPU_TRY(state.check(state.api->cuTensorMapEncodeTiled(
+                           &encoded, type, 3,
+                           reinterpret_cast<void *>(uintptr_t(begin)), sizes,
+                           strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
+                           swizzleOf(map), CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
+                           CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE),
+                       "cuTensorMapEncodeTiled",
+                       fmt::format("for argument {} of '{}' {}", map.argument,
+                                   name, state.where())));
   return encoded;
 }
 
@@ -56,11 +73,19 @@ kernelArguments(CudaState &state, const LoadedKernel &kernel,
     return out;
   CudaState::Current current(state);
   MGPU_TRY(current.entered);
+  constexpr int firstWithMaps = 9; // of compute capability
   for (const TensorMap &map : kernel.launch.tensorMaps) {
+    if (map.isAdded && state.major < firstWithMaps) {
+      out.push_back(CUtensorMap{});
+      continue;
+    }
     auto made = encode(state, map, params.arguments[map.argument], params.name);
     if (!made)
       return failIn(fmt::format("node '{}': ", params.name), made.error());
-    out[map.argument] = *made;
+    if (map.isAdded)
+      out.push_back(*made);
+    else
+      out[map.argument] = *made;
   }
   return out;
 }

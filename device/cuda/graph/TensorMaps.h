@@ -12,8 +12,9 @@ namespace mgpu::device {
 /// array at the address it is.
 using KernelArgument = std::variant<uint64_t, CUtensorMap>;
 
-/// Those of a node, whose arguments are as many as the kernel takes. Invalid,
-/// with what to do, where an array is not where a map can be made of it.
+/// Those of a node, whose arguments are as many as the kernel takes, and behind
+/// them the maps that are added. Invalid, with what to do, where an array is
+/// not where a map can be made of it.
 Result<std::vector<KernelArgument>>
 kernelArguments(CudaState &state, const LoadedKernel &kernel,
                 const KernelNodeParams &params);

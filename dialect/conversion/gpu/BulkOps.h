@@ -20,11 +20,12 @@ void nameMemorySpaces(mlir::Operation *kernel);
 /// without a size begin where dynamic workgroup memory does.
 void placeWorkgroupGlobals(ir::LaunchOp launch);
 
-/// Expands the operations of nvgpu on mbarriers, tensor maps and warpgroups,
-/// and of nvvm those on warpgroups. A copy is done when it is asked for; what
-/// waits for one is a barrier of the block, so it must stand where all threads
-/// come. Fails, after a diagnostic that names it, at an operation that has no
-/// such form.
+/// Writes what the operations of nvgpu on mbarriers, tensor maps and warpgroups
+/// mean, and those of nvvm on warpgroups, behind those that are instructions
+/// (dialect/mgpu/Instructions.h), else in their place. A copy is done when it
+/// is asked for; what waits for one is a barrier of the block, so it must stand
+/// where all threads come. Fails, after a diagnostic that names it, at an
+/// operation that has no such form.
 mlir::LogicalResult expandBulkOps(ir::LaunchOp launch);
 
 /// How many bytes of a row are swizzled together; 0: none.
@@ -34,6 +35,24 @@ int64_t swizzleSpan(mlir::nvgpu::TensorMapSwizzleKind kind);
 /// many bytes; rows are as long as the swizzle's span, if there is one.
 mlir::Value swizzled(mlir::OpBuilder &b, mlir::Value column, mlir::Value row,
                      int64_t bytes, mlir::nvgpu::TensorMapSwizzleKind kind);
+
+/// A part of a tensor that is copied at once.
+struct TensorBox {
+  mlir::Value tensor; ///< of the rank of the box
+  llvm::SmallVector<int64_t> sizes;
+  mlir::nvgpu::TensorMapDescriptorType map;
+};
+
+/// What a tensor map describes, for `op`. Fails, after a diagnostic there,
+/// where the text does not show it or it has no form here.
+mlir::FailureOr<TensorBox> tensorBoxOf(mlir::Operation *op,
+                                       mlir::Value descriptor);
+
+/// Copies a box behind `op`, element by element, by the thread that asks for
+/// it. What it means is marked as that of a load, which is an instruction.
+mlir::LogicalResult copyBox(mlir::Operation *op, const TensorBox &box,
+                            mlir::ValueRange coordinates, mlir::Value memory,
+                            mlir::Value predicate, bool isStore);
 
 /// A matrix that a warpgroup multiplies: its memory, and how tensor copies laid
 /// it there.

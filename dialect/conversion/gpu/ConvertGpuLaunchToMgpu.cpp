@@ -5,6 +5,7 @@
 #include "dialect/mgpu/HostCode.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -150,6 +151,21 @@ LogicalResult retypeTokens(func::FuncOp function) {
   return success();
 }
 
+/// Constants of the llvm dialect, which MLIR's own passes make, are others'.
+void takeConstants(ModuleOp module) {
+  SmallVector<LLVM::ConstantOp> found;
+  module.walk([&](LLVM::ConstantOp constant) { found.push_back(constant); });
+  for (LLVM::ConstantOp constant : found) {
+    auto value = dyn_cast<TypedAttr>(constant.getValue());
+    if (!value || value.getType() != constant.getType())
+      continue;
+    OpBuilder b(constant);
+    constant.replaceAllUsesWith(
+        arith::ConstantOp::create(b, constant.getLoc(), value).getResult());
+    constant.erase();
+  }
+}
+
 bool isOfGpuHost(Operation *op) {
   return isa<gpu::LaunchFuncOp, gpu::LaunchOp, gpu::SetDefaultDeviceOp>(op) ||
          isMemoryOp(op) || isPrint(op) || isClock(op);
@@ -170,6 +186,7 @@ struct ConvertGpuLaunchToMgpu
     });
     if (!any)
       return markAllAnalysesPreserved();
+    takeConstants(getOperation());
     copyOut(getOperation());
     for (Operation *op : functions) {
       auto function = cast<func::FuncOp>(op);
@@ -178,7 +195,8 @@ struct ConvertGpuLaunchToMgpu
       DefaultDevice now;
       now.isUnclear = choosesAnywhere && (function.getName() != entry ||
                                           !function.getBody().hasOneBlock());
-      if (failed(retypeTokens(function)) ||
+      if (failed(checkWaitingLaunches(function)) ||
+          failed(retypeTokens(function)) ||
           failed(Converter().visit(function.getBody(), now)))
         return signalPassFailure();
       // Launches have what these describe.

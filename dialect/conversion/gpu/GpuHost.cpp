@@ -108,7 +108,7 @@ Operation *useBehind(Operation *op, Value memref) {
   SmallVector<Value> todo{ir::rootOf(memref)};
   while (!todo.empty())
     for (Operation *user : todo.pop_back_val().getUsers()) {
-      if (isa<ViewLikeOpInterface>(user)) {
+      if (user->getNumResults() == 1 && ir::viewSourceOf(user->getResult(0))) {
         todo.append(user->result_begin(), user->result_end());
         continue;
       }

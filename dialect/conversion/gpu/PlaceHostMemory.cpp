@@ -270,15 +270,13 @@ void Placement::follow() {
 static Value viewOfTwin(OpBuilder &b, Value memref, Value root, Value twin) {
   if (memref == root)
     return twin;
-  auto view = memref.getDefiningOp<ViewLikeOpInterface>();
-  if (!view)
-    return {};
-  Value source = viewOfTwin(b, view.getViewSource(), root, twin);
+  Value of = ir::viewSourceOf(memref);
+  Value source = of ? viewOfTwin(b, of, root, twin) : Value();
   if (!source)
     return {};
   IRMapping map;
-  map.map(view.getViewSource(), source);
-  return b.clone(*view, map)
+  map.map(of, source);
+  return b.clone(*memref.getDefiningOp(), map)
       ->getResult(cast<OpResult>(memref).getResultNumber());
 }
 

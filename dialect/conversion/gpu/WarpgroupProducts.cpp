@@ -2,6 +2,7 @@
 //
 // Products of warpgroups, which are four subgroups of 32 threads.
 #include "dialect/conversion/gpu/BulkOps.h"
+#include "dialect/mgpu/Instructions.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -127,6 +128,7 @@ Value warpgroupProduct(OpBuilder &b, nvgpu::WarpgroupMmaOp op,
   constexpr int64_t bytes = 2;
   Value memory = memoryOf(b, loc, sums);
   auto outer = loopTo(b, loc, type.getNumElements());
+  outer->setAttr(ir::warpgroupMark, b.getUnitAttr());
   OpBuilder in = OpBuilder::atBlockBegin(outer.getBody());
   Value k = outer.getInductionVar();
   auto [row, column] = placeOf(in, loc, k, columns);

@@ -58,7 +58,8 @@ func.func @main() {
     %b = nvgpu.mbarrier.create -> !barrier
     %elected = nvvm.elect.sync -> i1
     nvgpu.mbarrier.init %b[%c0], %c1, predicate = %elected : !barrier
-    nvgpu.mbarrier.arrive.expect_tx %b[%c0], %c32, predicate = %elected : !barrier
+    %bytes = arith.constant 1280 : index
+    nvgpu.mbarrier.arrive.expect_tx %b[%c0], %bytes, predicate = %elected : !barrier
     nvgpu.tma.async.load %ms[%c0, %c0], %b[%c0] to %tile, predicate = %elected : !swizzled, !barrier -> memref<8x32xf32, 3>
     nvgpu.tma.async.load %mp[%c32, %c2], %b[%c0] to %corner, predicate = %elected : !plain, !barrier -> memref<4x16xf32, 3>
     nvgpu.mbarrier.try_wait.parity %b[%c0], %false, %ticks : !barrier

@@ -21,16 +21,17 @@ CUresult encodeTiled(CUtensorMap *map, CUtensorMapDataType type,
   MGPU_FAKE_ENTER("cuTensorMapEncodeTiled");
   const bool is16 = type == CU_TENSOR_MAP_DATA_TYPE_FLOAT16 ||
                     type == CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
-  // What is encoded here: three dimensions of 16-bit elements, zeros outside.
+  const bool is32 = type == CU_TENSOR_MAP_DATA_TYPE_FLOAT32;
+  // What is encoded here: three dimensions of floats, zeros outside.
   // 23242: GPUs of compute capability 9.0 and later have them.
-  if (fake.major < 9 || !map || !is16 || rank != 3 ||
+  if (fake.major < 9 || !map || !(is16 || is32) || rank != 3 ||
       interleave != CU_TENSOR_MAP_INTERLEAVE_NONE ||
       fill != CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE)
     return fake.refuse(CUDA_ERROR_INVALID_VALUE);
   // 23248: the map is aligned to 64 bytes; 23278: the array to 16.
   if (uintptr_t(map) % 64 != 0 || uintptr_t(address) % 16 != 0)
     return fake.refuse(CUDA_ERROR_INVALID_VALUE);
-  constexpr uint64_t elementBytes = 2;
+  const uint64_t elementBytes = is32 ? 4 : 2;
   uint64_t least = sizes[0] * elementBytes;
   for (unsigned d = 0; d < rank; ++d) {
     // 23282: up to 2^32 elements; 23300: boxes of up to 256; 23305: steps of 1
@@ -50,9 +51,12 @@ CUresult encodeTiled(CUtensorMap *map, CUtensorMapDataType type,
   // 23302: rows of a box are multiples of 16 bytes; 23326: and at most what the
   // swizzle spans.
   uint64_t row = box[0] * elementBytes;
-  if (row % 16 != 0 || (swizzle == CU_TENSOR_MAP_SWIZZLE_128B && row > 128) ||
-      (swizzle != CU_TENSOR_MAP_SWIZZLE_128B &&
-       swizzle != CU_TENSOR_MAP_SWIZZLE_NONE))
+  const uint32_t span = swizzle == CU_TENSOR_MAP_SWIZZLE_NONE  ? 0
+                        : swizzle == CU_TENSOR_MAP_SWIZZLE_32B ? 32
+                        : swizzle == CU_TENSOR_MAP_SWIZZLE_64B ? 64
+                                                               : 128;
+  if (row % 16 != 0 || (span != 0 && row > span) ||
+      swizzle > CU_TENSOR_MAP_SWIZZLE_128B)
     return fake.refuse(CUDA_ERROR_INVALID_VALUE);
   // Not an error of the call, but of the copies.
   if (!fake.isDeviceRange(uint64_t(uintptr_t(address)), least))
@@ -63,8 +67,8 @@ CUresult encodeTiled(CUtensorMap *map, CUtensorMapDataType type,
   std::copy(sizes, sizes + 3, made.sizes);
   std::copy(strides, strides + 2, made.strideBytes);
   std::copy(box, box + 3, made.box);
-  made.elementBytes = elementBytes;
-  made.swizzleBytes = swizzle == CU_TENSOR_MAP_SWIZZLE_128B ? 128 : 0;
+  made.elementBytes = uint32_t(elementBytes);
+  made.swizzleBytes = span;
   std::memcpy(map, &made, sizeof made);
   return CUDA_SUCCESS;
 }

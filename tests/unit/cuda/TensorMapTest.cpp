@@ -119,6 +119,73 @@ TEST_F(TensorMaps, WhatCannotBeEncodedIsAnError) {
   EXPECT_TRUE(after) << after.error().message;
 }
 
+TEST_F(TensorMaps, AnAddedMapIsAParameterOfItsOwn) {
+  uint64_t second = 0;
+  FakeKernel kernel;
+  kernel.parameterSizes = {8, 8, 128, 48};
+  kernel.run = [&](void **parameters, const unsigned *, const unsigned *) {
+    std::memcpy(&plain, parameters[0], sizeof plain);
+    std::memcpy(&second, parameters[1], sizeof second);
+    std::memcpy(&map, parameters[2], sizeof map);
+  };
+  TensorMap added = theMap;
+  added.isAdded = true;
+  EXPECT_FALSE(add(*driver->createGraph(), added, memory)); // others' sizes
+  fake->kernels["multiply"] = kernel;
+  for (uint32_t swizzle : {0u, 32u, 64u, 128u}) {
+    added.swizzleBytes = swizzle;
+    added.box = {swizzle ? swizzle / 2 : 8, 4, 1};
+    auto graph = driver->createGraph();
+    auto node = add(*graph, added, memory + 256);
+    ASSERT_TRUE(node) << node.error().message;
+    auto exec = graph->instantiate();
+    ASSERT_TRUE(exec) << exec.error().message;
+    ASSERT_TRUE((*exec)->launch());
+    EXPECT_EQ(plain, 7u);
+    EXPECT_EQ(second, uintptr_t(memory) + 256);
+    EXPECT_EQ(map.magic, FakeTensorMap::theMagic);
+    EXPECT_EQ(map.address, uintptr_t(memory) + 256 + 32);
+    EXPECT_EQ(map.swizzleBytes, swizzle);
+  }
+  added.type = ElementType::F32;
+  added.sizes[0] = 24;
+  added.box = {32, 4, 1};
+  auto graph = driver->createGraph();
+  auto node = add(*graph, added, memory);
+  ASSERT_TRUE(node) << node.error().message;
+  auto wrong = add(*graph, added, memory + 8);
+  ASSERT_FALSE(wrong);
+  EXPECT_NE(wrong.error().message.find("its kernel's tensor copies take: give "
+                                       "the memory a start that is one"),
+            std::string::npos)
+      << wrong.error().message;
+}
+
+TEST_F(TensorMaps, AGpuWithoutThemGetsNone) {
+  FakeKernel kernel;
+  kernel.parameterSizes = {8, 8, 128, 48};
+  map.magic = 1;
+  kernel.run = [&](void **parameters, const unsigned *, const unsigned *) {
+    std::memcpy(&map, parameters[2], sizeof map);
+  };
+  fake->kernels["multiply"] = kernel;
+  driver.reset();
+  fake->major = 8;
+  auto opened = openFake(fakeOptions(1));
+  ASSERT_TRUE(opened) << opened.error().message;
+  driver = std::move(*opened);
+  memory = *driver->allocate({0}, 4096);
+  TensorMap added = theMap;
+  added.isAdded = true;
+  auto graph = driver->createGraph();
+  auto node = add(*graph, added, memory);
+  ASSERT_TRUE(node) << node.error().message;
+  auto exec = graph->instantiate();
+  ASSERT_TRUE(exec) << exec.error().message;
+  ASSERT_TRUE((*exec)->launch());
+  EXPECT_EQ(map.magic, 0u);
+}
+
 TEST(TensorMapObject, MapsAreKept) {
   KernelImage object;
   object.entry = "multiply";
@@ -126,12 +193,16 @@ TEST(TensorMapObject, MapsAreKept) {
   TensorMap other = theMap;
   other.argument = 2;
   other.type = ElementType::F16;
+  other.swizzleBytes = 32;
+  other.isAdded = true;
+  object.hasWarpgroups = true;
   object.tensorMaps = {theMap, other};
   object.setBytes(fakeCubin({"multiply"}));
   std::vector<std::byte> bytes = encodeImage(object);
   auto back = decodeImage("k", bytes);
   ASSERT_TRUE(back) << back.error().message;
   EXPECT_EQ(back->tensorMaps, object.tensorMaps);
+  EXPECT_TRUE(back->hasWarpgroups);
   EXPECT_EQ(back->blob, object.blob);
   for (size_t size = 0; size + object.blob.size() <= bytes.size(); ++size)
     EXPECT_FALSE(decodeImage("k", std::span(bytes).first(size))) << size;

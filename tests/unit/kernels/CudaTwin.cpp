@@ -168,7 +168,7 @@ static FakeTensorMap fakeMapOf(const TensorMap &map, uint64_t address) {
   std::copy(map.strideBytes.begin(), map.strideBytes.end(), fake.strideBytes);
   std::copy(map.box.begin(), map.box.end(), fake.box);
   fake.elementBytes = sizeBytes(map.type);
-  fake.swizzleBytes = 128;
+  fake.swizzleBytes = map.swizzleBytes;
   return fake;
 }
 

@@ -16,7 +16,7 @@ struct FakeTensorMap {
   uint64_t strideBytes[2]; ///< of sizes[1] and sizes[2]
   uint32_t box[3];
   uint32_t elementBytes;
-  uint32_t swizzleBytes; ///< 128, or 0: none
+  uint32_t swizzleBytes; ///< 32, 64, 128, or 0: none
   uint8_t unused[128 - 8 * 7 - 4 * 5];
 };
 static_assert(sizeof(FakeTensorMap) == 128, "as a CUtensorMap");
