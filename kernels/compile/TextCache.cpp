@@ -128,6 +128,9 @@ std::string TextCache::keyOf(std::span<const planner::KernelSpec> kernels,
     number(facts[k].unwritten.size());
     for (bool each : facts[k].unwritten)
       number(each);
+    number(facts[k].steadyBytes.size());
+    for (uint64_t each : facts[k].steadyBytes)
+      number(each);
     if (const planner::CudaFile *file = kernels[k].cudaFile()) {
       hash.addField(JsonFields::text(*file)).addField(file->text);
       continue;

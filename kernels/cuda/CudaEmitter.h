@@ -26,9 +26,11 @@ struct CudaEmitOptions {
   Dim3 maxGrid{2147483647, 65535, 65535};
   /// What holds for the arguments of every launch
   /// (planner/dag/LaunchFacts.h): the bytes that each buffer's address is a
-  /// multiple of, and the buffers of which no launch writes what it reads.
+  /// multiple of, the buffers of which no launch writes what it reads, and how
+  /// much of each nothing writes in a replay.
   uint32_t alignment = 1;
   std::vector<bool> unwritten{};
+  std::vector<uint64_t> steadyBytes{};
 };
 
 struct CudaParameter {

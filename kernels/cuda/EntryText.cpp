@@ -350,6 +350,19 @@ std::string EntryText::ids(const std::string &indent, const std::string &body,
   return text;
 }
 
+/// What is fetched before the wait, or "".
+std::string EntryText::fetchCalls() const {
+  std::string calls;
+  for (size_t k = 0; k < kernel.parameters.size(); ++k)
+    if (k < options.steadyBytes.size() && options.steadyBytes[k] > 0 &&
+        StringRef(kernel.parameters[k].type).contains('*'))
+      calls += "  mgpuFetchAhead(" + kernel.parameters[k].name + ", " +
+               std::to_string(options.steadyBytes[k]) + ");\n";
+  return calls.empty() ? ""
+                       : "#if MGPU_PDL && !defined MGPU_AWAIT_GRIDS\n" + calls +
+                             "#endif\n";
+}
+
 std::string EntryText::entry(const std::string &body) const {
   std::string parameters;
   for (const CudaParameter &each : kernel.parameters)
@@ -363,12 +376,14 @@ std::string EntryText::entry(const std::string &body) const {
                            std::to_string(kernel.cluster->z) + ")\n"
                      : "#if MGPU_CLUSTER_X > 1\n"
                        "__cluster_dims__(MGPU_CLUSTER_X, 1, 1)\n";
+  const std::string ahead = fetchCalls();
   const std::string head =
-      std::string(awaitFunction) + "extern \"C\" __global__ void\n" + clusters +
+      std::string(awaitFunction) + (ahead.empty() ? "" : fetchFunction) +
+      "extern \"C\" __global__ void\n" + clusters +
       "#endif\n"
       "__launch_bounds__(MGPU_BLOCK_X * MGPU_BLOCK_Y * MGPU_BLOCK_Z, "
       "MGPU_MIN_BLOCKS)\n" +
-      kernel.name + "(" + parameters + "const MgpuLaunch launch) {\n" +
+      kernel.name + "(" + parameters + "const MgpuLaunch launch) {\n" + ahead +
       awaitCall;
   return head + (kernel.reshapable ? anyBlocks(body) : fixedBlocks(body)) +
          "}\n";

@@ -46,6 +46,7 @@ struct EntryText {
   std::string header() const;
   /// The __global__ function around `body`, the statements of one thread.
   std::string entry(const std::string &body) const;
+  std::string fetchCalls() const;
 
   const CudaKernel &kernel;
   const CudaEmitOptions &options;

@@ -44,7 +44,8 @@ constexpr const char *tileHead = R"(// $NAME$$AT$.
 // that with --fmad=false the bits are those of the source under all macros (-D):
 //   MGPU_BLOCK_X, _Y   threads of a block along columns and rows
 //   MGPU_TILE_X, _Y    elements of one thread along them
-//   MGPU_DEPTH         steps of k in shared memory at a time
+//   MGPU_DEPTH         steps of k in one stage of shared memory
+//   MGPU_STAGES        stages: 2, or 1, for which threads wait once more
 //   MGPU_MIN_BLOCKS    blocks that must fit one multiprocessor
 //   MGPU_PDL           1: may be launched to begin before the kernel it follows
 //                      has ended, for which it waits; from sm_90 on
@@ -60,42 +61,79 @@ struct MgpuLaunch { // the grid of the source, and where this launch begins
   unsigned baseX, baseY, baseZ, endX, endY, endZ; // of the part that runs
 };
 
+static_assert(MGPU_BLOCK_X * MGPU_BLOCK_Y % MGPU_DEPTH == 0, "a copy of each thread is of one step of k");
+// The place of element (i, j) of a thread within the block.
+#define MGPU_ROW(i) ((i) / packA * MGPU_BLOCK_Y * packA + (int)threadIdx.y * packA + (i) % packA)
+#define MGPU_COLUMN(j) ((j) / packB * MGPU_BLOCK_X * packB + (int)threadIdx.x * packB + (j) % packB)
+
 $HELPERS$$AWAITER$extern "C" __global__ void
 __launch_bounds__(MGPU_BLOCK_X * MGPU_BLOCK_Y, MGPU_MIN_BLOCKS)
 $NAME$($PARAMETERS$const MgpuLaunch launch) {
 $AWAIT$  const int rows = MGPU_BLOCK_Y * MGPU_TILE_Y, columns = MGPU_BLOCK_X * MGPU_TILE_X;
   const int threads = MGPU_BLOCK_X * MGPU_BLOCK_Y;
-  static __shared__ $TYPE$ tileA[MGPU_DEPTH][MGPU_BLOCK_Y * MGPU_TILE_Y + 1]; // + 1: a column is in all banks
-  static __shared__ $TYPE$ tileB[MGPU_DEPTH][MGPU_BLOCK_X * MGPU_TILE_X];
+  // Elements of a thread that lie together, 16 bytes at most: one access of a tile loads them.
+  const int most = 16 / (int)sizeof($TYPE$);
+  const int packA = MGPU_TILE_Y < most ? MGPU_TILE_Y : most, packB = MGPU_TILE_X < most ? MGPU_TILE_X : most;
+  static __shared__ __align__(16) $TYPE$ tileA[MGPU_STAGES][MGPU_DEPTH][MGPU_BLOCK_Y * MGPU_TILE_Y + 16 / sizeof($TYPE$)]; // so a column is in more banks
+  static __shared__ __align__(16) $TYPE$ tileB[MGPU_STAGES][MGPU_DEPTH][MGPU_BLOCK_X * MGPU_TILE_X];
   const int thread = (int)(threadIdx.y * MGPU_BLOCK_X + threadIdx.x);
   const int firstRow = (int)launch.baseY * $Y$ + (int)(blockIdx.y + launch.firstY) * rows;
   const int firstColumn = (int)launch.baseX * $X$ + (int)(blockIdx.x + launch.firstX) * columns;
   const int endRow = launch.endY * $Y$u < $M$u ? (int)launch.endY * $Y$ : $M$;
   const int endColumn = launch.endX * $X$u < $N$u ? (int)launch.endX * $X$ : $N$;
-$BATCH$  $TYPE$ sums[MGPU_TILE_Y][MGPU_TILE_X];
+$BATCH$  // Copy p of a thread is of this row and step of A, and of this step and column of B.
+#define MGPU_ROW_A(p) (thread / MGPU_DEPTH + (p) * (threads / MGPU_DEPTH))
+#define MGPU_STEP_B(p) (thread / across + (p) / (columns / across) * (threads / across))
+#define MGPU_COLUMN_B(p) (thread % across + (p) % (columns / across) * across)
+  const int across = columns < threads ? columns : threads, stepA = thread % MGPU_DEPTH;
+  const int copiesA = (rows * MGPU_DEPTH + threads - 1) / threads, copiesB = (columns * MGPU_DEPTH + threads - 1) / threads;
+  $TYPE$ sums[MGPU_TILE_Y][MGPU_TILE_X], nextA[copiesA], nextB[copiesB];
 $EACH$      sums[i][j] = row < endRow && column < endColumn ? $FIRST$ : 0;
     }
-  for (int k = 0; k < $K$; k += MGPU_DEPTH) {
-    for (int at = thread; at < rows * MGPU_DEPTH; at += threads) {
-      const int row = at / MGPU_DEPTH, step = at % MGPU_DEPTH;
-      tileA[step][row] = firstRow + row < endRow && k + step < $K$ ? $AAT$ : 0;
-    }
-    for (int at = thread; at < columns * MGPU_DEPTH; at += threads) {
-      const int step = at / columns, column = at % columns;
-      tileB[step][column] = firstColumn + column < endColumn && k + step < $K$ ? $BAT$ : 0;
-    }
-    __syncthreads();
+  const $TYPE$ *fromA = &$AAT$, *fromB = &$BAT$;
+  // While a tile is multiplied the next one comes to registers, and then to shared memory.
+  for (int k = -MGPU_DEPTH, stage = MGPU_STAGES - 1; k < $K$; k += MGPU_DEPTH) {
+    const int left = $K$ - MGPU_DEPTH - k; // steps of the next tiles
 #pragma unroll
-    for (int step = 0; step < MGPU_DEPTH; ++step) {
-      if ($K$ % MGPU_DEPTH != 0 && k + step >= $K$) // no zeros are added: they would change -0
-        break;
+    for (int p = 0; p < copiesA; ++p)
+      nextA[p] = MGPU_ROW_A(p) < rows && firstRow + MGPU_ROW_A(p) < endRow && stepA < left ? fromA[p * (threads / MGPU_DEPTH) * $AROWS$LL] : 0;
 #pragma unroll
-      for (int i = 0; i < MGPU_TILE_Y; ++i)
+    for (int p = 0; p < copiesB; ++p)
+      nextB[p] = MGPU_STEP_B(p) < MGPU_DEPTH && firstColumn + MGPU_COLUMN_B(p) < endColumn && MGPU_STEP_B(p) < left
+                     ? fromB[p / (columns / across) * (threads / across) * $BROWS$LL + p % (columns / across) * across * $BCOLUMNS$LL] : 0;
+    fromA += MGPU_DEPTH * $ACOLUMNS$LL;
+    fromB += MGPU_DEPTH * $BROWS$LL;
+    if (k >= 0) {
+#pragma unroll
+      for (int step = 0; step < MGPU_DEPTH; ++step) {
+        if ($K$ % MGPU_DEPTH != 0 && k + step >= $K$) // no zeros are added: they would change -0
+          break;
+        $TYPE$ partA[MGPU_TILE_Y], partB[MGPU_TILE_X];
+#pragma unroll
+        for (int i = 0; i < MGPU_TILE_Y; ++i)
+          partA[i] = tileA[stage][step][MGPU_ROW(i)];
 #pragma unroll
         for (int j = 0; j < MGPU_TILE_X; ++j)
-          sums[i][j] += tileA[step][i * MGPU_BLOCK_Y + threadIdx.y] * tileB[step][j * MGPU_BLOCK_X + threadIdx.x];
+          partB[j] = tileB[stage][step][MGPU_COLUMN(j)];
+#pragma unroll
+        for (int i = 0; i < MGPU_TILE_Y; ++i)
+#pragma unroll
+          for (int j = 0; j < MGPU_TILE_X; ++j)
+            sums[i][j] += partA[i] * partB[j];
+      }
     }
-    __syncthreads(); // before the tiles are filled again
+    if (MGPU_STAGES == 1)
+      __syncthreads(); // before the tiles are filled again
+    stage = (stage + 1) % MGPU_STAGES;
+#pragma unroll
+    for (int p = 0; p < copiesA; ++p)
+      if (MGPU_ROW_A(p) < rows)
+        tileA[stage][stepA][MGPU_ROW_A(p)] = nextA[p];
+#pragma unroll
+    for (int p = 0; p < copiesB; ++p)
+      if (MGPU_STEP_B(p) < MGPU_DEPTH)
+        tileB[stage][MGPU_STEP_B(p)][MGPU_COLUMN_B(p)] = nextB[p];
+    __syncthreads();
   }
 $EACH$      if (row < endRow && column < endColumn)
         $STORE$sums[i][j]$END$;
@@ -108,8 +146,7 @@ constexpr const char *eachSum = R"(#pragma unroll
   for (int i = 0; i < MGPU_TILE_Y; ++i)
 #pragma unroll
     for (int j = 0; j < MGPU_TILE_X; ++j) {
-      const int row = firstRow + i * MGPU_BLOCK_Y + (int)threadIdx.y;
-      const int column = firstColumn + j * MGPU_BLOCK_X + (int)threadIdx.x;
+      const int row = firstRow + MGPU_ROW(i), column = firstColumn + MGPU_COLUMN(j);
 )";
 
 } // namespace
@@ -122,19 +159,21 @@ planner::KernelSpace matmulSpace(ModuleOp kernel, Dim3 block, Dim3 maxGrid) {
   defaults[P::BlockX] = defaults[P::BlockY] = defaultThreads;
   defaults[P::TileX] = tileOf(product.n());
   defaults[P::TileY] = tileOf(product.m());
-  planner::KernelSpace space =
-      cuda::tileSpace(defaults, block, maxGrid,
-                      "is a matrix product, in tiles of shared memory",
-                      {{depthName, {defaultDepth, 8, 32}}});
+  planner::KernelSpace space = cuda::tileSpace(
+      defaults, block, maxGrid,
+      "is a matrix product, in tiles of shared memory",
+      {{depthName, {defaultDepth, 8, 32}}, {"MGPU_STAGES", {2, 1}}});
   space.offer(P::BlockX, {8, 16, 32});
   space.offer(P::BlockY, {4, 8, 16});
   space.offer(P::TileX, {1, 2, 4, 8});
   space.offer(P::TileY, {1, 2, 4, 8});
   space.offer(P::MinBlocks, {1, 2, 3, 4});
-  // One element more puts a column of A's tile in all banks.
-  space.sharedBytes = planner::Formula(cuda::widthOf(product.a.element) / 8) *
-                      (space.covers[0] + space.covers[1] + 1) *
-                      planner::Formula::tunable(0);
+  // 16 bytes more put a column of A's tile in more banks.
+  const uint32_t width = cuda::widthOf(product.a.element) / 8;
+  space.sharedBytes = planner::Formula(width) *
+                      (space.covers[0] + space.covers[1] + 16 / width) *
+                      planner::Formula::tunable(0) *
+                      planner::Formula::tunable(1);
   space.requireLaunch();
   space.requireStaticShared();
   return space;
@@ -146,7 +185,8 @@ Result<CudaKernel> emitMatmul(ModuleOp module, const CudaEmitOptions &options) {
   cuda::ProductText text(
       module, options, space,
       "firstRow firstColumn sums tileA tileB launch thread threads rows "
-      "columns endRow endColumn k step i j at");
+      "columns endRow endColumn k step i j p most packA packB across stepA "
+      "copiesA copiesB nextA nextB fromA fromB partA partB stage left");
   if (failed(text.prepare()))
     return fail(ErrorKind::Unsupported, "");
   const cuda::MatmulShape &product = text.product;
@@ -155,8 +195,13 @@ Result<CudaKernel> emitMatmul(ModuleOp module, const CudaEmitOptions &options) {
                             ? "  const int batch = (int)(launch.baseZ + "
                               "blockIdx.z + launch.firstZ);\n"
                             : "";
-  text.words["AAT"] = product.a.at(text.a, "firstRow + row", "k + step");
-  text.words["BAT"] = product.b.at(text.b, "k + step", "firstColumn + column");
+  text.words["AAT"] = product.a.at(text.a, "firstRow + MGPU_ROW_A(0)", "stepA");
+  text.words["BAT"] =
+      product.b.at(text.b, "MGPU_STEP_B(0)", "firstColumn + MGPU_COLUMN_B(0)");
+  text.words["AROWS"] = std::to_string(product.a.rowStride);
+  text.words["ACOLUMNS"] = std::to_string(product.a.columnStride);
+  text.words["BROWS"] = std::to_string(product.b.rowStride);
+  text.words["BCOLUMNS"] = std::to_string(product.b.columnStride);
   return text.write(tileHead, tileBody);
 }
 

@@ -110,10 +110,7 @@ $BATCH$  const int warpRow = warp / warpsX * warpRows, warpColumn = warp % warps
       stage<IsAligned>(toA + place<MGPU_DEPTH / chunk>(row, step), inside > 0 ? &$AAT$ : $A$, inside);
     }
     for (int at = thread; at < stageB / chunk; at += threads) {
-      const int step = at / (blockColumns / chunk), column = at % (blockColumns / chunk);
-      const int inside = k + step < $K$ ? endColumn - (firstColumn + column * chunk) : 0;
-      stage<IsAligned>(toB + place<blockColumns / chunk>(step, column), inside > 0 ? &$BAT$ : $B$, inside);
-    }
+$BRING$    }
   };
   const int tiles = ($K$ + MGPU_DEPTH - 1) / MGPU_DEPTH;
   for (int tile = 0; tile < MGPU_STAGES - 1; ++tile) {
@@ -137,7 +134,7 @@ $BATCH$  const int warpRow = warp / warpsX * warpRows, warpColumn = warp % warps
 #pragma unroll
       for (int j = 0; j < warpColumns / 8; j += 2) { // steps 0 to 7 and 8 to 15, then the same of the next 8 columns
         unsigned both[4];
-        loadTilesTurned(both, fromB + place<blockColumns / chunk>(step + lane % 16, (warpColumn + j * 8) / chunk + lane / 16));
+        $LOAD$;
         right[j][0] = both[0];
         right[j][1] = both[1];
         right[j + 1][0] = both[2];
@@ -170,6 +167,26 @@ $AWAIT$  static __shared__ __align__(128) $TYPE$ tileA[MGPU_STAGES * stageA];
 $CALL$}
 )";
 
+/// How a chunk of B comes to shared memory, and the address of a lane's row of
+/// it: B lies there as in memory, by steps of k, or by columns where it is
+/// turned.
+constexpr const char *bringRows =
+    R"(      const int step = at / (blockColumns / chunk), column = at % (blockColumns / chunk);
+      const int inside = k + step < $K$ ? endColumn - (firstColumn + column * chunk) : 0;
+      stage<IsAligned>(toB + place<blockColumns / chunk>(step, column), inside > 0 ? &$BAT$ : $B$, inside);
+)";
+constexpr const char *loadRows =
+    "loadTilesTurned(both, fromB + place<blockColumns / chunk>(step + lane % "
+    "16, (warpColumn + j * 8) / chunk + lane / 16))";
+constexpr const char *bringColumns =
+    R"(      const int column = at / (MGPU_DEPTH / chunk), step = at % (MGPU_DEPTH / chunk);
+      const int inside = firstColumn + column < endColumn ? $K$ - (k + step * chunk) : 0;
+      stage<IsAligned>(toB + place<MGPU_DEPTH / chunk>(column, step), inside > 0 ? &$BAT$ : $B$, inside);
+)";
+constexpr const char *loadColumns =
+    "loadTiles(both, fromB + place<MGPU_DEPTH / chunk>(warpColumn + j * 8 + "
+    "lane / 16 * 8 + lane % 8, step / chunk + lane / 8 % 2))";
+
 /// Whether rows begin at multiples of 16 bytes, if the matrix does.
 bool hasAlignedRows(const cuda::MatmulOperand &matrix) {
   return matrix.rowStride % 8 == 0 && matrix.offset % 8 == 0 &&
@@ -178,7 +195,7 @@ bool hasAlignedRows(const cuda::MatmulOperand &matrix) {
 
 } // namespace
 
-std::string cuda::tensorRefusal(ModuleOp kernel, bool takesTurned) {
+std::string tensorMatmulRefusal(ModuleOp kernel) {
   auto product = cuda::matmulShapeOf(kernel);
   if (!product)
     return "-";
@@ -188,13 +205,9 @@ std::string cuda::tensorRefusal(ModuleOp kernel, bool takesTurned) {
   if (!sum.isF32() && sum != element)
     return "sums are of f32 or of the factors' type";
   if (product->a.columnStride != 1 ||
-      (product->b.columnStride != 1 && !(takesTurned && product->isTurned())))
+      (product->b.columnStride != 1 && !product->isTurned()))
     return "a row of A or B is not contiguous";
   return "";
-}
-
-std::string tensorMatmulRefusal(ModuleOp kernel) {
-  return cuda::tensorRefusal(kernel, /*takesTurned=*/false);
 }
 
 planner::KernelSpace tensorMatmulSpace(ModuleOp kernel, Dim3 block,
@@ -266,7 +279,7 @@ Result<CudaKernel> emitTensorMatmul(ModuleOp module,
   std::string arguments =
       "tileA, tileB, " + a + ", " + b + ", " + text.words["PASSED"] + "launch";
   std::string call = "  " + name + "_block<false>(" + arguments + ");\n";
-  if (hasAlignedRows(product.a) && hasAlignedRows(product.b))
+  if (hasAlignedRows(product.a) && hasAlignedRows(product.storedB()))
     call =
         "  const bool isAligned = ((unsigned long long)" + a +
         " | (unsigned long long)" + b + ") % 16 == 0" +
@@ -283,8 +296,14 @@ Result<CudaKernel> emitTensorMatmul(ModuleOp module,
   text.words["MMA"] = isHalf ? "mmaF16" : "mmaBf16";
   text.words["CALL"] = call;
   text.words["AAT"] = product.a.at(a, "firstRow + row", "k + step * chunk");
-  text.words["BAT"] =
-      product.b.at(b, "k + step", "firstColumn + column * chunk");
+  const bool byRows = product.isTurned();
+  const std::string column = "firstColumn + column", step = "k + step";
+  text.words["BAT"] = byRows
+                          ? product.storedB().at(b, column, step + " * chunk")
+                          : product.b.at(b, step, column + " * chunk");
+  text.words["BRING"] =
+      cuda::fill(byRows ? bringColumns : bringRows, text.words);
+  text.words["LOAD"] = byRows ? loadColumns : loadRows;
   return text.write(headText, bodyText);
 }
 

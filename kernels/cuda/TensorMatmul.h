@@ -14,12 +14,6 @@
 
 namespace mgpu::kernels {
 
-namespace cuda {
-/// As tensorMatmulRefusal; `takesTurned`: a text that takes a B that is stored
-/// as its transpose.
-std::string tensorRefusal(mlir::ModuleOp kernel, bool takesTurned);
-} // namespace cuda
-
 /// Why there is no such text for the kernel; empty where there is one. "-" for
 /// a kernel that is not a matrix product of two f16 or bf16 matrices.
 std::string tensorMatmulRefusal(mlir::ModuleOp kernel);

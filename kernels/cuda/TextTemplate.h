@@ -31,6 +31,24 @@ __device__ __forceinline__ void mgpuAwaitGrids() {
 }
 #endif
 )";
+/// With MGPU_PDL: what nothing writes in a replay comes to the second cache
+/// while the kernel before still runs. That changes no result, whatever is
+/// fetched, as all of a GPU sees its memory through that cache. PTX ISA,
+/// "cp.async.bulk.prefetch".
+inline constexpr const char *fetchFunction =
+    R"(#if MGPU_PDL && !defined MGPU_AWAIT_GRIDS
+// To the second cache, by each block a share, in parts of 16 bytes.
+__device__ __forceinline__ void mgpuFetchAhead(const void *from, unsigned long long bytes) {
+  if (threadIdx.x != 0 || threadIdx.y != 0 || threadIdx.z != 0)
+    return;
+  const unsigned long long begin = ((unsigned long long)from + 15) / 16, end = ((unsigned long long)from + bytes) / 16;
+  const unsigned blocks = gridDim.x * gridDim.y * gridDim.z, share = ((unsigned)(end - begin) + blocks - 1) / blocks;
+  const unsigned long long first = begin + (unsigned long long)share * (blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z));
+  if (first < end)
+    asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" : : "l"(first * 16), "r"((share < end - first ? share : (unsigned)(end - first)) * 16));
+}
+#endif
+)";
 inline constexpr const char *awaitCall = "#if MGPU_PDL\n"
                                          "  mgpuAwaitGrids();\n"
                                          "#endif\n";

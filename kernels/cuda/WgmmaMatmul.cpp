@@ -194,7 +194,7 @@ TensorMap mapOf(const cuda::MatmulOperand &matrix) {
 } // namespace
 
 std::string wgmmaMatmulRefusal(ModuleOp kernel) {
-  std::string refusal = cuda::tensorRefusal(kernel, /*takesTurned=*/true);
+  std::string refusal = tensorMatmulRefusal(kernel);
   if (!refusal.empty())
     return refusal;
   cuda::MatmulShape product = *cuda::matmulShapeOf(kernel);

@@ -226,7 +226,8 @@ Result<kernels::CudaText> TextEmitter::emit(const planner::KernelSpec &spec,
                                    spec.block,
                                    grid,
                                    facts.alignment,
-                                   facts.unwritten};
+                                   facts.unwritten,
+                                   facts.steadyBytes};
   const LibraryProduct library = libraryProductOf(*module);
   const std::optional<SparseProduct> sparse = kernels::librarySparse(*module);
   std::vector<kernels::CudaText> candidates =

@@ -19,6 +19,10 @@ static constexpr double memoryShare = 0.85, flopsShare = 0.6;
 // Assumed: the share of a link's data-sheet rate that a copy engine reaches,
 // and how long it takes to start.
 static constexpr double copyShare = 0.8, copyLatencyUs = 2.5;
+// Assumed: how long a load of device memory takes while memory is busy; the
+// threads that a multiprocessor holds; what it gets from the second cache.
+static constexpr double loadUs = 0.8, residentThreads = 2048,
+                        sectorBytesPerClock = 32;
 
 TopologyEstimator::TopologyEstimator(
     device::Topology topology, std::shared_ptr<const CollectiveTable> table,
@@ -117,6 +121,14 @@ std::vector<Coefficient> TopologyEstimator::coefficients() const {
        "copy engines, of the link's data sheet"},
       {"copy.latency", "us", copyLatencyUs, Origin::Assumed, "start of a copy"},
   };
+  for (auto [name, unit, value, source] :
+       {std::tuple{"kernel.load", "us", loadUs,
+                   "a load of device memory while memory is busy"},
+        std::tuple{"kernel.resident", "threads", residentThreads,
+                   "what a multiprocessor holds"},
+        std::tuple{"kernel.sectors", "bytes/clock", sectorBytesPerClock,
+                   "from the second cache to a multiprocessor"}})
+    list.push_back({name, unit, value, Origin::Assumed, source});
   if (const auto &measured = t.calibration) {
     list.push_back({"kernel.launch", "us", measured->launchUs, Origin::Measured,
                     measured->source});
@@ -278,7 +290,34 @@ static std::optional<MatmulSize> shapeOf(double flops, double in, double out) {
   return MatmulSize{1, m, n, k, 2};
 }
 
-Estimate TopologyEstimator::kernel(const DagNode &node) const {
+/// Additions or products of f32 that a multiprocessor does in a clock.
+static double lanesOf(const device::Topology::Device &device) {
+  return device.architecture == 80 ? 64 : 128;
+}
+
+/// What a launch takes on all multiprocessors for its instructions, of which
+/// each of four schedulers starts one for a subgroup in a clock; for its lines,
+/// one in a clock; and for what its blocks get from the second cache.
+static double askedUs(const device::Topology::Device &device,
+                      const LaunchWork &asks, double flopsShare,
+                      double memoryShare) {
+  constexpr double issuedLanes = 128;
+  const double clocksPerUs = device.flopsPerSecond / 2 / lanesOf(device) / 1e6;
+  return std::max({asks.instructions / issuedLanes / flopsShare,
+                   asks.lines / memoryShare,
+                   asks.movedBytes / sectorBytesPerClock / memoryShare}) /
+         clocksPerUs;
+}
+
+/// What threads wait for their loads: what is asked for and not there yet is
+/// the rate times what a load takes (Little's law).
+static double awaitedUs(const device::Topology::Device &device, double threads,
+                        const LaunchWork &asks, double bytesRead) {
+  const double held = std::min(threads, residentThreads * device.smCount);
+  return bytesRead / std::max(held * asks.flightBytes / loadUs, 1.0);
+}
+
+Estimate TopologyEstimator::kernel(const Dag &dag, const DagNode &node) const {
   const device::Topology::Device &device = topology.device;
   double in = double(node.bytesRead), out = double(node.bytesWritten);
   const Shares share = shares();
@@ -304,17 +343,24 @@ Estimate TopologyEstimator::kernel(const DagNode &node) const {
     }
   double rate =
       node.isMatmul ? device.bf16FlopsPerSecond : device.flopsPerSecond;
-  double busy = 1;
+  double busy = 1, asked = 0, awaited = 0;
   if (auto *call = std::get_if<KernelCall>(&node.work)) {
     uint64_t blocks =
         call->part ? call->part->count.volume() : call->grid.volume();
     if (blocks > 0 && blocks < device.smCount)
       busy = double(blocks) / device.smCount;
+    if (node.asks) {
+      const double threads =
+          double(blocks) *
+          double(dag.kernels[call->kernel.value].block.volume());
+      asked = askedUs(device, *node.asks, share.flops, share.memory);
+      awaited = awaitedUs(device, threads, *node.asks, in);
+    }
   }
-  return {share.launchUs + std::max(node.flops / (rate / 1e6 * share.flops),
-                                    (in + out) / (device.memoryBytesPerSecond /
-                                                  1e6 * share.memory)) /
-                               busy,
+  const double full = std::max(
+      {node.flops / (rate / 1e6 * share.flops), asked,
+       (in + out) / (device.memoryBytesPerSecond / 1e6 * share.memory)});
+  return {share.launchUs + std::max(full / busy, awaited),
           topology.calibration ? Origin::Measured : Origin::Assumed,
           topology.calibration ? "roofline of measured rates" : "roofline"};
 }
@@ -334,7 +380,7 @@ Estimate TopologyEstimator::unscaled(const Dag &dag,
     return copy(dag, *call);
   std::optional<Asked> call = asked(dag, node);
   if (!call)
-    return kernel(node);
+    return kernel(dag, node);
   if (auto *written = std::get_if<CollectiveCall>(&node.work);
       written && written->kind == CollectiveKind::SendRecv &&
       written->members.size() == 2)

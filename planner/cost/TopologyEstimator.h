@@ -40,8 +40,10 @@ struct Estimate {
 ///   carries them over to other link rates.
 /// - matrix products of bf16 (DagNode::isMatmul): the model shipped for the
 ///   architecture, else that of sm_90 as a share of the roofline.
-/// - other kernels: a roofline of FP32 and memory, with a launch; a share of it
-///   where a launch has fewer blocks than the device has multiprocessors.
+/// - other kernels: a roofline of FP32 and memory, with a launch, and of what
+///   its text asks for (DagNode::asks) of instructions, lines and sectors; a
+///   share of it where a launch has fewer blocks than the device has
+///   multiprocessors, or threads with fewer loads than keep memory busy.
 /// - copies: the slower link between the two ends.
 class TopologyEstimator final : public LatencyEstimator {
 public:
@@ -85,7 +87,7 @@ private:
   struct Shares;
   Shares shares() const;
   Estimate unscaled(const Dag &dag, const DagNode &node) const;
-  Estimate kernel(const DagNode &node) const;
+  Estimate kernel(const Dag &dag, const DagNode &node) const;
   /// By the calibration's pairs; nothing where it has not these.
   std::optional<Estimate> sendBetween(DeviceId from, DeviceId to,
                                       double bytes) const;

@@ -245,6 +245,13 @@ private:
       return bad(fmt::format("{} has {} floating-point operations; the count "
                              "must be finite and not negative",
                              label(i), node.flops));
+    if (node.asks)
+      for (double count : {node.asks->instructions, node.asks->lines,
+                           node.asks->movedBytes})
+        if (!(count >= 0 && count < 1e300))
+          return bad(fmt::format("{} asks for {} instructions, lines or bytes; "
+                                 "the count must be finite and not negative",
+                                 label(i), count));
     if (node.durationUs && !(*node.durationUs >= 0 && *node.durationUs < 1e300))
       return bad(fmt::format("{} has duration {} us; it must be finite and "
                              "not negative",

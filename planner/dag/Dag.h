@@ -156,6 +156,20 @@ struct PipelinePart {
 };
 std::string_view toString(PipelinePart::Kind kind);
 
+/// What a launch asks of a GPU by the text of its body, before any tunable
+/// changes how it does so.
+struct LaunchWork {
+  double instructions = 0;  ///< of threads
+  double lines = 0;         ///< of 128 bytes, for each access of each subgroup
+  double movedBytes = 0;    ///< in sectors of 32 bytes, each once for a block
+  uint32_t flightBytes = 0; ///< that a thread may await at once
+  LaunchWork &operator*=(double share) {
+    instructions *= share, lines *= share, movedBytes *= share;
+    return *this;
+  }
+  bool operator==(const LaunchWork &) const = default;
+};
+
 struct DagNode {
   std::string name;
   std::string location; ///< "file:line:column" in the source, or empty
@@ -167,8 +181,9 @@ struct DagNode {
   std::vector<BufferUse> uses;
   double flops = 0;
   uint64_t bytesRead = 0, bytesWritten = 0;
-  uint64_t outBytes = 0;            ///< mgpu-dag/2 memory model
-  bool isMatmul = false;            ///< a product on tensor cores
+  uint64_t outBytes = 0;                         ///< mgpu-dag/2 memory model
+  std::optional<LaunchWork> asks = std::nullopt; ///< none where not known
+  bool isMatmul = false;                         ///< a product on tensor cores
   std::optional<double> durationUs; ///< frozen: the cost model is not asked
   double timeFactor = 1; ///< a what-if: times what the cost model says
   bool operator==(const DagNode &) const = default;

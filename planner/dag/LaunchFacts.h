@@ -18,6 +18,9 @@ struct LaunchFacts {
   /// of that buffer. An access through another argument cannot change what is
   /// read through this one.
   std::vector<bool> unwritten = {};
+  /// By argument: so many bytes from its address on are read by each launch,
+  /// and no node of a replay writes them. 0 where few are, or none.
+  std::vector<uint64_t> steadyBytes = {};
   bool operator==(const LaunchFacts &) const = default;
 
   /// Whether what relies on `other` may rely on these facts too, grids aside.

@@ -52,12 +52,15 @@ public:
 private:
   /// The first version whose readers know all that the program has.
   int version() const {
+    if (std::ranges::any_of(dag.nodes, hasWork))
+      return 6;
     if (std::ranges::any_of(dag.buffers, isOnDevice) ||
         std::ranges::any_of(dag.kernels, hasRules) ||
         std::ranges::any_of(dag.nodes, isInPipeline))
       return 5;
     return std::ranges::any_of(dag.kernels, isOfBuilder) ? 4 : 3;
   }
+  static bool hasWork(const DagNode &node) { return bool(node.asks); }
   static bool isInPipeline(const DagNode &node) { return bool(node.part); }
   static bool isOnDevice(const Buffer &buffer) {
     return buffer.role == BufferRole::Argument && !buffer.device.isHost();
@@ -143,6 +146,10 @@ private:
     add(" at {} cost {} {} {} {}", quoteText(node.location),
         numberText(node.flops), node.bytesRead, node.bytesWritten,
         node.outBytes);
+    if (const auto &asks = node.asks)
+      add(" asks {} {} {} {}", numberText(asks->instructions),
+          numberText(asks->lines), numberText(asks->movedBytes),
+          asks->flightBytes);
     if (node.part)
       add(" in {} {} {}", toString(node.part->kind), node.part->microbatch,
           node.part->stage);

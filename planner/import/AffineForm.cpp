@@ -75,6 +75,26 @@ AffineEvaluator::range(const AffineForm &form) const {
   return {low, high};
 }
 
+int64_t AffineEvaluator::valueAt(const AffineForm &form, Dim3 thread) const {
+  auto counterAt = [&](uint32_t counter) -> int64_t {
+    if (counter < firstBlockCounter)
+      return counter == 0 ? thread.x : counter == 1 ? thread.y : thread.z;
+    const AffineForm *tie = tieOf(counter);
+    if (!tie)
+      return 0;
+    // divide() puts -divisor * quotient and then -remainder behind the rest.
+    AffineForm rest = *tie;
+    const uint32_t remainder = rest.terms.pop_back_val().first;
+    const int64_t divisor = -rest.terms.pop_back_val().second;
+    const int64_t value = valueAt(rest, thread);
+    return counter == remainder ? value % divisor : value / divisor;
+  };
+  int64_t sum = form.constant;
+  for (auto [counter, coefficient] : form.terms)
+    sum += coefficient * counterAt(counter);
+  return sum;
+}
+
 /// Whether every value of factor * form, and so each of its parts, is of
 /// `width` bits.
 static bool fitsBits(const AffineForm &form, int64_t factor, unsigned width,

@@ -46,6 +46,8 @@ public:
   const AffineForm *tieOf(uint32_t counter) const;
   /// Whether all counters of the form may have any value together.
   bool isFree(const AffineForm &form) const;
+  /// The value in one thread, where block ids and loop counters are 0.
+  int64_t valueAt(const AffineForm &form, Dim3 thread) const;
   /// Adds factor * form to `sum`. False, and `sum` is then of no use, where a
   /// value could pass 2^58: the byte addresses made of it must fit int64_t.
   bool addScaled(AffineForm &sum, const AffineForm &form, int64_t factor) const;

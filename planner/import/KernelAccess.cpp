@@ -5,6 +5,7 @@
 #include "planner/import/KernelView.h"
 #include "planner/import/LaunchRaces.h"
 #include "planner/import/TimesRun.h"
+#include "planner/import/WorkOf.h"
 
 #include "dialect/mgpu/Instructions.h"
 
@@ -36,7 +37,7 @@ class Summariser {
 public:
   Summariser(Region &body, Dim3 grid, Dim3 block,
              llvm::function_ref<HostValue(Value)> valueOf, KnownMeetings &known)
-      : body(body), known(known),
+      : body(body), known(known), grid(grid), block(block),
         threads(double(grid.volume()) * double(block.volume())),
         affine(body, grid, block, valueOf), valueOf(valueOf),
         views(body, affine, valueOf) {}
@@ -48,6 +49,7 @@ public:
             .wasInterrupted())
       for (KernelAccess &access : summary.accesses)
         access.blockSteps = {};
+    summary.asks = workOf(body, grid, block, views, affine);
     summary.races = findLaunchRaces(body, views, affine, known);
     return std::move(summary);
   }
@@ -92,6 +94,7 @@ private:
 
   Region &body;
   KnownMeetings &known;
+  Dim3 grid, block;
   double threads;
   AffineEvaluator affine;
   llvm::function_ref<HostValue(Value)> valueOf;

@@ -72,6 +72,7 @@ Result<Dim3> Commands::dimsOf(ir::LaunchOp op, OperandRange sizes,
 Result<void> Commands::addUses(ir::LaunchOp op, KernelSummary summary,
                                LaunchSpec &launch) {
   launch.flops = summary.flops;
+  launch.asks = summary.asks;
   for (KernelAccess &access : summary.accesses) {
     MGPU_TRY_ASSIGN(auto view, host.memrefOf(op, access.root));
     launch.uses.push_back({{view.buffer, access.box, access.reads,

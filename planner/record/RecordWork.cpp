@@ -166,6 +166,7 @@ Result<void> Recorder::launch(LaunchSpec launch, CallSite site) {
                   dag().nodes.size());
   node.devices = {launch.device};
   node.flops = launch.flops;
+  node.asks = launch.asks;
   node.durationUs = launch.durationUs;
   for (const LaunchRaceSpec &race : launch.races)
     nodes.reportWithin(race.buffer, race.first, race.second, race.text);

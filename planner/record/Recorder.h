@@ -84,6 +84,7 @@ struct LaunchSpec {
   std::vector<KernelArgument> arguments = {};
   std::vector<LaunchUse> uses = {};
   double flops = 0;
+  std::optional<LaunchWork> asks = std::nullopt;
   std::vector<LaunchRaceSpec> races = {};
   std::string name = {}; ///< begins the node's name; empty: the kernel's
   std::optional<double> durationUs = std::nullopt; ///< DagNode::durationUs

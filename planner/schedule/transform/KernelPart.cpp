@@ -149,8 +149,11 @@ DagNode kernelPart(const DagNode &node, unsigned axis, uint32_t index,
     return partOfFile(node, grid, piece);
   DagNode part = node;
   std::get<KernelCall>(part.work).part = piece;
-  part.flops *= double(piece.count.volume()) /
-                double(std::max<uint64_t>(grid.volume(), 1));
+  const double share = double(piece.count.volume()) /
+                       double(std::max<uint64_t>(grid.volume(), 1));
+  part.flops *= share;
+  if (part.asks)
+    *part.asks *= share;
   part.bytesRead = part.bytesWritten = 0;
   for (BufferUse &use : part.uses) {
     use.box = boxOfPart(use, grid, piece);

@@ -364,9 +364,9 @@ TEST_F(BundleErrors, NewerVersion) {
 }
 
 TEST_F(BundleErrors, NewerProgram) {
-  change(record.program.text, "mgpu-program 3", "mgpu-program 6");
+  change(record.program.text, "mgpu-program 3", "mgpu-program 7");
   write();
-  expect(ErrorKind::Unsupported, "the program has version 6");
+  expect(ErrorKind::Unsupported, "the program has version 7");
 }
 
 TEST_F(BundleErrors, TablesThatAreNotOurs) {

@@ -28,6 +28,9 @@ constexpr ProductCase tensorCases[] = {
     {"fused", 1, 70, 40, 24, "bf16", "f32", 0, 0, true},
     {"fused_batch", 3, 33, 37, 24, "f16", "f16", 0, 0, true},
     {"fused_view", 1, 20, 24, 40, "bf16", "bf16", 3, 5, true},
+    {"turned", 1, 70, 136, 40, "bf16", "f32", 0, 0, false, true},
+    {"turned_ragged", 1, 70, 37, 13, "f16", "f32", 0, 0, false, true},
+    {"turned_batch", 3, 33, 72, 88, "f16", "f16", 0, 0, true, true},
 };
 
 class TensorMatmul : public testing::Test {

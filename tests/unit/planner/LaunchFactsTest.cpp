@@ -58,7 +58,7 @@ TEST(LaunchFacts, TheLeastAlignmentOfAllCallsHolds) {
                 .add({{0, 0, true, false}})
                 .add({{0, 36, true, false}}, {5, 1, 1})
                 .facts(),
-            (LaunchFacts{{5, 1, 1}, 4, {true, false}}));
+            (LaunchFacts{{5, 1, 1}, 4, {true, false}, {0, 0}}));
   // Nothing is known of the host's memory.
   EXPECT_EQ(Calls().add({{2, 0, true, false}}).facts().alignment, 1u);
 }
@@ -91,6 +91,39 @@ TEST(LaunchFacts, ImplyThoseThatSayLess) {
   EXPECT_FALSE((LaunchFacts{{1, 1, 1}, 8, {true, true}}).implies(all));
   EXPECT_FALSE((LaunchFacts{{1, 1, 1}, 16, {true, false}}).implies(all));
   EXPECT_FALSE((LaunchFacts{{1, 1, 1}, 16, {true}}).implies(all));
+}
+
+TEST(LaunchFacts, SteadyIsWhatNothingWritesInAReplay) {
+  constexpr int64_t many = 1 << 17;
+  auto steady = [](Calls calls) { return calls.facts().steadyBytes; };
+  using Sizes = std::vector<uint64_t>;
+  EXPECT_EQ(steady(Calls().add({{0, 0, true, false, many}})), (Sizes{many, 0}));
+  // Few bytes; memory of the host; another place than the argument's.
+  EXPECT_EQ(steady(Calls().add({{0, 0, true, false, 64}})), (Sizes{0, 0}));
+  EXPECT_EQ(steady(Calls().add({{2, 0, true, false, many}})), (Sizes{0, 0}));
+  // The least of all calls.
+  EXPECT_EQ(steady(Calls()
+                       .add({{0, 0, true, false, many}})
+                       .add({{1, 16, true, false, many / 2}})),
+            (Sizes{many / 2, 0}));
+  // Another launch writes it, or a copy before the replays.
+  Calls written;
+  written.add({{0, 0, true, false, many}}).add({{0, 0, false, true}});
+  EXPECT_EQ(steady(written), (Sizes{0, 0}));
+  Calls loaded;
+  loaded.add({{0, 0, true, false, many}});
+  DagNode copy;
+  copy.phase = Phase::Load;
+  copy.work = CopyCall{};
+  copy.uses = {{BufferId{0}, Box::flat(0, many), false, true}};
+  loaded.dag.nodes.push_back(copy);
+  EXPECT_EQ(steady(loaded), (Sizes{many, 0}));
+  // Texts that fetch need memory that is there.
+  LaunchFacts facts = loaded.facts(), none;
+  none.alignment = facts.alignment;
+  none.unwritten = facts.unwritten;
+  EXPECT_TRUE(facts.implies(none));
+  EXPECT_FALSE(none.implies(facts));
 }
 
 } // namespace

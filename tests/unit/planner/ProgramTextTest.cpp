@@ -184,8 +184,8 @@ TEST_F(ProgramTextErrors, NameTheFault) {
   EXPECT_EQ(message("end\n", "# a comment\n\n end \r\n"), "accepted");
   for (const char *older : {"mgpu-program 1", "mgpu-program 2"})
     EXPECT_EQ(message("mgpu-program 3", older), "accepted");
-  EXPECT_EQ(message("mgpu-program 3", "mgpu-program 6"),
-            "the program has version 6; this mgpu reads versions 1 to 5: use "
+  EXPECT_EQ(message("mgpu-program 3", "mgpu-program 7"),
+            "the program has version 7; this mgpu reads versions 1 to 6: use "
             "the mgpu that made it, or newer");
   EXPECT_EQ(message("devices 2", "devices 4000000000"),
             "program line 2: 4000000000 devices are more than 65536");

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What launches are said to ask of a GPU, and what is predicted of it: bad
+// forms are predicted to take longer.
+#include "MachineCode.h"
+
+#include "planner/cost/TopologyEstimator.h"
+#include "tests/unit/import/ImportText.h"
+
+namespace mgpu::kernels {
+namespace {
+
+using namespace mgpu::planner;
+
+/// The share of an H200's memory rate at which a program reads and writes
+/// `bytes`, which it must, as it is predicted.
+double shareOf(const std::string &program, double bytes) {
+  auto topology = device::openTopology("sim:dgx-h200");
+  Imported imported = importText(program);
+  if (!topology || !imported.program) {
+    ADD_FAILURE() << imported.text() << program;
+    return 0;
+  }
+  const TopologyEstimator model(*topology);
+  double us = 0;
+  for (size_t k = 0; k < imported.dag().nodes.size(); ++k)
+    if (std::holds_alternative<KernelCall>(imported.dag().nodes[k].work))
+      us += model.durationUs(imported.dag(), NodeId{uint32_t(k)});
+  return bytes / (topology->device.memoryBytesPerSecond / 1e6) / us;
+}
+
+std::string elementwise(const std::string &element) {
+  const std::string type = "16384x4096x" + element;
+  return programOn({type, type, type},
+                   "  linalg.mul ins(%b0, %b1 : memref<" + type + ">, memref<" +
+                       type + ">) outs(%b2 : memref<" + type + ">)\n");
+}
+
+std::string transposition() {
+  return programOn({"8192x8192xf32", "8192x8192xf32"},
+                   "  linalg.transpose ins(%b0 : memref<8192x8192xf32>) "
+                   "outs(%b1 : memref<8192x8192xf32>) permutation = [1, 0]\n");
+}
+
+std::string rowSoftmax() {
+  return programOn(
+      {"8192x4096xf32", "8192x4096xf32"},
+      "  linalg.softmax dimension(1) ins(%b0 : "
+      "memref<8192x4096xf32>) outs(%b1 : memref<8192x4096xf32>)\n");
+}
+
+/// A vector by a matrix [k][n], as the linalg product that it is, or as a
+/// launch of one thread for each column.
+std::string decode(bool isProduct) {
+  const std::string types[] = {"1x2048xbf16", "2048x8192xbf16", "1x8192xf32"};
+  if (isProduct)
+    return programOn(
+        {types[0], types[1], types[2]},
+        "  linalg.matmul ins(%b0, %b1 : memref<1x2048xbf16>, "
+        "memref<2048x8192xbf16>) outs(%b2 : memref<1x8192xf32>)\n");
+  return programOn(
+      {types[0], types[1], types[2]},
+      "  %grid = arith.constant 256 : index\n"
+      "  %block = arith.constant 32 : index\n"
+      "  %c1 = arith.constant 1 : index\n"
+      "  %c2048 = arith.constant 2048 : index\n"
+      "  mgpu.launch %d grid(%grid) block(%block) {\n"
+      "    %j = gpu.global_id x\n"
+      "    %zero = arith.constant 0.0 : f32\n"
+      "    %sum = scf.for %k = %c0 to %c2048 step %c1 iter_args(%s = %zero) -> "
+      "(f32) {\n"
+      "      %x = memref.load %b0[%c0, %k] : memref<1x2048xbf16>\n"
+      "      %w = memref.load %b1[%k, %j] : memref<2048x8192xbf16>\n"
+      "      %xf = arith.extf %x : bf16 to f32\n"
+      "      %wf = arith.extf %w : bf16 to f32\n"
+      "      %p = arith.mulf %xf, %wf : f32\n"
+      "      %t = arith.addf %s, %p : f32\n"
+      "      scf.yield %t : f32\n"
+      "    }\n"
+      "    memref.store %sum, %b2[%c0, %j] : memref<1x8192xf32>\n"
+      "  }\n");
+}
+
+TEST(Work, BadFormsArePredictedToTakeLonger) {
+  const double mega = 1 << 20;
+  const double f32 = shareOf(elementwise("f32"), 3 * 256 * mega),
+               bf16 = shareOf(elementwise("bf16"), 3 * 128 * mega),
+               rows = shareOf(rowSoftmax(), 2 * 128 * mega),
+               turned = shareOf(transposition(), 2 * 256 * mega),
+               vector = shareOf(decode(true), 32 * mega),
+               columns = shareOf(decode(false), 32 * mega);
+  // One element of each thread at a time is enough of f32, not of bf16.
+  EXPECT_GT(f32, 0.7);
+  EXPECT_LT(f32, 0.92);
+  EXPECT_GT(f32, rows);
+  EXPECT_GT(rows, 1.2 * bf16);
+  // Lanes that load from rows of their own; threads for a tenth of the GPU.
+  EXPECT_GT(bf16, 1.1 * turned);
+  EXPECT_GT(turned, 4 * columns);
+  EXPECT_GT(vector, 4 * columns);
+  EXPECT_LT(columns, 0.1);
+}
+
+} // namespace
+} // namespace mgpu::kernels
