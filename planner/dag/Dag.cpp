@@ -246,8 +246,8 @@ private:
                              "must be finite and not negative",
                              label(i), node.flops));
     if (node.asks)
-      for (double count : {node.asks->instructions, node.asks->lines,
-                           node.asks->movedBytes})
+      for (double count :
+           {node.asks->instructions, node.asks->lines, node.asks->movedBytes})
         if (!(count >= 0 && count < 1e300))
           return bad(fmt::format("{} asks for {} instructions, lines or bytes; "
                                  "the count must be finite and not negative",

@@ -47,7 +47,7 @@ static std::vector<bool> writtenInReplays(const Dag &dag) {
   return written;
 }
 
-/// Of bytes that are mostly read, from the argument's address to the last.
+/// From the argument's address to the last byte read, where most are read.
 static uint64_t readBytes(const DagNode &node, BufferId buffer,
                           uint64_t first) {
   uint64_t bytes = 0;

@@ -49,7 +49,8 @@ public:
             .wasInterrupted())
       for (KernelAccess &access : summary.accesses)
         access.blockSteps = {};
-    summary.asks = workOf(body, grid, block, views, affine);
+    if (!body.getParentOp()->hasAttr("mgpu.matmul"))
+      summary.asks = workOf(body, grid, block, views, affine);
     summary.races = findLaunchRaces(body, views, affine, known);
     return std::move(summary);
   }
