@@ -13,7 +13,7 @@ class RemoteGpu final : public Runner {
 public:
   RemoteGpu(const planner::Dag &dag, const planner::Plan &plan)
       : dag(dag), plan(plan) {}
-  /// Where it did not end in order, the others may not be there any more: what
+  /// After an end out of order the others may not be there any more, so what
   /// NCCL has is not waited for.
   ~RemoteGpu() override {
     if (!driver)

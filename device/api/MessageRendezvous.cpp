@@ -35,9 +35,8 @@ Result<void> MessageRendezvous::tellNode(const std::string &name) {
 std::vector<uint32_t> MessageRendezvous::ranksByNode() const {
   std::vector<uint32_t> ranks(count());
   std::iota(ranks.begin(), ranks.end(), 0);
-  std::ranges::sort(ranks, {}, [&](uint32_t rank) {
-    return std::pair(nodes[rank], rank);
-  });
+  std::ranges::sort(
+      ranks, {}, [&](uint32_t rank) { return std::pair(nodes[rank], rank); });
   return ranks;
 }
 
