@@ -182,7 +182,7 @@ RandomEinsum EinsumWriter::write() {
   grid = grids[random.below(grids.size())];
   element = random.below(8) ? "i32" : "f32"; // mostly one, as kernels repeat
   Tensor value = argument({newIndex(), newIndex()});
-  for (size_t step = 0, steps = 1 + random.below(2); step < steps; ++step) {
+  for (size_t step = 0, steps = random.below(3) ? 1 : 2; step < steps; ++step) {
     Indices indices;
     for (size_t index : value.indices)
       if (random.below(2))
