@@ -229,8 +229,9 @@ TEST(Calibration, NothingIsTakenOffMeasuredRates) {
                                           "kernel.resident", "kernel.sectors",
                                           "nic"};
   for (const Coefficient &each : model.coefficients())
-    if (!notMeasured.contains(each.name))
+    if (!notMeasured.contains(each.name)) {
       EXPECT_EQ(each.origin, Origin::Measured) << each.name;
+    }
 }
 
 TEST(Calibration, ContentionIsThatMeasured) {

@@ -36,6 +36,19 @@ TEST(ProgramText, ReadsBackEqual) {
 }
 
 // Not a field may be left out: each is changed in turn, and the text with it.
+TEST(ProgramText, SaysWhatALaunchAsksFor) {
+  Blobs blobs;
+  Program program = randomProgram(1);
+  for (DagNode &node : program.dag.nodes)
+    node.asks = LaunchWork{1e9, 0.5, 3 * 32, 16};
+  const std::string text = toText(program, blobs);
+  EXPECT_TRUE(text.starts_with("mgpu-program 6\n"));
+  EXPECT_NE(text.find(" asks "), std::string::npos) << text;
+  Result<Program> back = readProgram(text, readerOf(blobs));
+  ASSERT_TRUE(back) << back.error().message << "\n" << text;
+  EXPECT_TRUE(*back == program) << text;
+}
+
 TEST(ProgramText, SaysEverything) {
   Program base = randomProgram(3);
   DagNode *call = nullptr, *copy = nullptr, *collective = nullptr;
@@ -109,6 +122,8 @@ TEST(ProgramText, SaysEverything) {
       CHANGE(k.bytesRead += 1),
       CHANGE(k.bytesWritten += 1),
       CHANGE(k.outBytes += 1),
+      CHANGE((k.asks = LaunchWork{1, 2, 3, 4})),
+      CHANGE((k.asks = LaunchWork{1, 2, 3, 5})),
       CHANGE(k.durationUs = k.durationUs.value_or(0) + 0.1),
       CHANGE(std::get<KernelCall>(k.work).kernel.value += 1),
       CHANGE(std::get<KernelCall>(k.work).grid.y += 1),
