@@ -5,6 +5,8 @@
 #include "capture/ranks/Rank.h"
 #include "support/Clock.h"
 
+#include <deque>
+
 namespace mgpu::capture {
 
 namespace {
