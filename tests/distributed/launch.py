@@ -359,7 +359,7 @@ def gpus(launcher, ranks, tune, source, libraries):
                 fail(f"not '{words}': {done}")
         if launcher == "tcp":
             forget_world()
-            processes = start(launcher, ranks, [*ops, "--distributed", "--target", "cuda", "--deadline", "4", "--repeat", "5000000"])
+            processes = start(launcher, ranks, [*ops, "--distributed", "--target", "cuda", "--deadline", "10", "--repeat", "5000000"])
             time.sleep(3)
             os.kill(processes[2].pid, signal.SIGSTOP)
             done = finish([process for process in processes if process is not processes[2]])
