@@ -57,10 +57,10 @@ struct RankGpu {
   int gpu = 0; ///< as CUDA numbers those of this machine
   capture::RemotePart part;
 };
-/// `target` is "cuda" or "cuda:K,L": the GPUs of each machine, in the order of
-/// the ranks there. Errors: Unsupported for another number of ranks than
-/// devices, or for devices that share a GPU; Absent for more ranks on a machine
-/// than GPUs.
+/// Finds it in `target`, "cuda" or "cuda:K,L": the GPUs of each machine, in the
+/// order of the ranks there. Errors: Unsupported for another number of ranks
+/// than devices, or for devices that share a GPU; Absent for more ranks on a
+/// machine than GPUs.
 Result<RankGpu> gpuOfRank(const std::string &target, uint32_t numDevices,
                           device::MessageRendezvous &others);
 /// Like shareDevices(), of GPUs, each with a process of its own. All are of one

@@ -204,7 +204,7 @@ tl::unexpected<Error> MessageRendezvous::lose(ErrorKind kind, std::string text,
   for (uint32_t other = 0; other < count(); ++other)
     if (!heard[other])
       silent += fmt::format("{}rank {}", silent.empty() ? "" : ", ", other);
-  if (kind == ErrorKind::Absent && !silent.empty())
+  if (kind != ErrorKind::Internal && !silent.empty())
     text += fmt::format("; nothing was heard of {}", silent);
   for (uint32_t other = 0; other < count(); ++other)
     if (gone[other] && text.find(fmt::format("rank {} ", other)) == text.npos)
@@ -222,6 +222,13 @@ void MessageRendezvous::abort(const std::string &reason) {
   if (!hasTold)
     tellAll({Notice::Kind::Abort, rank(), reason});
   hasTold = true;
+}
+
+Error MessageRendezvous::giveUp(Error error) {
+  std::lock_guard<std::mutex> lock(mutex);
+  if (lost || isOver)
+    return error;
+  return lose(error.kind, std::move(error.message), error.cause).value();
 }
 
 void MessageRendezvous::leave() {

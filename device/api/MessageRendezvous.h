@@ -40,6 +40,10 @@ public:
   Result<double> largest(double mine) override;
   Result<std::vector<Bytes>> exchange(std::span<const std::byte> mine) override;
   void abort(const std::string &reason) override;
+  /// Tells the others of an error of this rank's, and waits for their words as
+  /// meet() does when a rank is late. Gives the error, with the ranks that say
+  /// nothing; as it is where a rank has failed before.
+  Error giveUp(Error error);
 
   /// Sends and receives all of them at once; returns when all are done. `what`
   /// is for errors: what the ranks wait for each other in. From any thread.

@@ -88,13 +88,20 @@ RemoteCollective::create(const CollectiveNodeParams &params,
   for (CollectiveMemberParams &member : here.members)
     member.isHere = part.here.holds(member.device);
   // The packed bytes of what a member sends, which each of its messages is a
-  // part of: of one's own to send, of others' as they come.
+  // part of: of one's own to send, of others' as they come. What lies without
+  // gaps is sent from where it is, and received to where a receiver wants it.
   auto packed = [&](uint32_t i) -> Result<std::byte *> {
     std::unique_ptr<std::byte[]> &memory = out->staging[i];
     CollectiveMemberParams &member = here.members[i];
     if (memory)
       return memory.get();
     MGPU_TRY(checkBox(member.sendBox));
+    if (member.isHere && member.sendBox.isContiguous())
+      return const_cast<std::byte *>(member.send) + member.sendBox.offset;
+    if (!member.isHere && params.kind == CollectiveKind::SendRecv)
+      if (const CollectiveMemberParams &to = here.members[1];
+          to.recvBox.isContiguous())
+        return to.recv + to.recvBox.offset;
     const Box flat = packedBox(member.sendBox);
     memory.reset(new (std::nothrow) std::byte[bytesOf(member.sendBox)]);
     if (!memory)
@@ -141,7 +148,7 @@ Result<void> RemoteCollective::addUnpack(const CollectiveNodeParams &params) {
     return fail(ErrorKind::Invalid, fmt::format("{} bytes are sent and {} "
                                                 "received",
                                                 sent, bytesOf(to.recvBox)));
-  if (!to.isHere || sent == 0)
+  if (!to.isHere || !staging[0]) // there already
     return {};
   MGPU_TRY_ASSIGN(unpack,
                   StridedCopy::create(to.recv, to.recvBox, staging[0].get(),

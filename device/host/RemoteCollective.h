@@ -32,8 +32,9 @@ private:
 
   const HostPart &part;
   std::string name;
-  std::vector<std::unique_ptr<std::byte[]>> staging; ///< by member, or null
-  std::vector<StridedCopy> packs;                    ///< before sending
+  /// By member; null where the bytes go straight from or to the member's own.
+  std::vector<std::unique_ptr<std::byte[]>> staging;
+  std::vector<StridedCopy> packs; ///< before sending
   std::vector<Outgoing> sends;
   std::vector<Incoming> recvs;
   // Once all has come:

@@ -320,13 +320,16 @@ def gpus(launcher, ranks, tune, source, libraries):
         ops = [tune, "run", f"{source}/examples/ops/ops.mlir", "--no-tuned", "--arg", "a=iota", "--arg", "b=random:3"]
         names = ["gathered", "maximum", "product", "chained", "uneven"]
 
+        def forget_world():
+            if os.path.exists(f"{folder}/world"):
+                os.remove(f"{folder}/world")
+
         def outs(place):
             os.mkdir(f"{folder}/{place}")
             return [word for name in names for word in ("--out", f"{name}={folder}/{place}/{name}.npy")]
 
         def said(line, count=ranks):
-            if os.path.exists(f"{folder}/world"):
-                os.remove(f"{folder}/world")
+            forget_world()
             return finish(start(launcher, count, line))
 
         subprocess.run([*ops, "--target", "host:4", *outs("host")], check=True, stdout=subprocess.DEVNULL)
@@ -354,6 +357,15 @@ def gpus(launcher, ranks, tune, source, libraries):
             done = said([*line, "--distributed", "--deadline", "10"], count)
             if any(code == 0 for code, _, _ in done) or words not in "".join(err for _, _, err in done):
                 fail(f"not '{words}': {done}")
+        if launcher == "tcp":
+            forget_world()
+            processes = start(launcher, ranks, [*ops, "--distributed", "--target", "cuda", "--deadline", "10", "--repeat", "5000000"])
+            time.sleep(3)
+            os.kill(processes[2].pid, signal.SIGSTOP)
+            done = finish([process for process in processes if process is not processes[2]])
+            processes[2].kill()
+            if any(code == 0 or "rank 2" not in err for code, _, err in done):
+                fail(f"rank 2 stands still, and this is said: {done}")
         print(f"GPUs that are not there give the bits of the host to {ranks} processes by {launcher}")
 
 
