@@ -99,8 +99,15 @@ size_t OverlapSearch::fullestDevice(const std::vector<uint64_t> &bytes) const {
 std::optional<double> OverlapSearch::tryRung(const std::vector<uint32_t> &base,
                                              const std::vector<uint64_t> &rung,
                                              const rcpsp::Budget &budget) {
-  sequence = base;
-  if (!memory.start(sequence, rung, budget))
+  std::vector<uint32_t> sequence = base;
+  const bool isLowered = memory.start(sequence, rung, budget);
+  const std::vector<uint64_t> peaks = sequencePeakBytes(problem, sequence);
+  const uint64_t peak = *std::max_element(peaks.begin(), peaks.end());
+  if (peak < lowestPeak) {
+    lowestPeak = peak;
+    lowest = std::move(sequence);
+  }
+  if (!isLowered)
     return std::nullopt;
   isTight = true;
   return offerWorking();
@@ -181,7 +188,7 @@ void OverlapSearch::climb(const rcpsp::Budget &budget) {
     return;
   ladder->lower(std::exchange(passes, {}), budget);
   ladder->lower(lowMemoryOrder(problem), budget);
-  sequence = ladder->lowestSequence();
+  lowest = ladder->lowestSequence();
 }
 
 /// What is tried here depends on the budget and not on the limits.

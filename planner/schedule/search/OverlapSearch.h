@@ -47,7 +47,7 @@ public:
   double provenUs() const { return proven; }
 
   /// The sequence of the lowest peak that was found where first() was false.
-  const std::vector<uint32_t> &lowestSequence() const { return sequence; }
+  const std::vector<uint32_t> &lowestSequence() const { return lowest; }
 
 private:
   const Schedule &working() const {
@@ -85,7 +85,8 @@ private:
   std::optional<DisjunctiveSearch> exact;
   std::optional<MemoryLadder> ladder; ///< of small problems
   std::vector<uint32_t> passes;       ///< for the ladder: what it starts from
-  std::vector<uint32_t> sequence;
+  std::vector<uint32_t> lowest;       ///< the sequence of the lowest peak
+  uint64_t lowestPeak = UINT64_MAX;
 };
 
 } // namespace mgpu::planner::search
