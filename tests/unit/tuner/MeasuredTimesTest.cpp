@@ -145,7 +145,8 @@ TEST(MeasuredTimes, OtherWorkHasNone) {
 TEST(MeasuredTimes, WhatATransformLeavesIsFound) {
   MeasuredSetting setting;
   setting.store();
-  auto changed = transformed(setting.dag, {planner::TransformKind::Bucket});
+  auto changed =
+      tuner::transformed(setting.dag, {planner::TransformKind::Bucket});
   ASSERT_TRUE(changed);
   const NodeTimes times =
       setting.read(setting.keysOf(*changed), setting.config);

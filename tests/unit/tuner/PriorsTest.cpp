@@ -51,11 +51,11 @@ TEST(Priors, WhatWasTimedIsKnownAndTheRestScaled) {
   EXPECT_EQ(of(dag, "reduce1"), 18); // the same work
   EXPECT_EQ(of(dag, "up_x0_0"), 4);  // no copy was timed
 
-  auto bucketed = transformed(dag, {K::Bucket});
+  auto bucketed = tuner::transformed(dag, {K::Bucket});
   ASSERT_TRUE(bucketed);
   EXPECT_EQ(of(*bucketed, "axpy0_0"), 20);
   EXPECT_EQ(of(*bucketed, "reduce0.bucket2"), 18); // 18 is a collective's
-  auto chunked = transformed(dag, {K::Chunk2});
+  auto chunked = tuner::transformed(dag, {K::Chunk2});
   ASSERT_TRUE(chunked);
   EXPECT_EQ(of(*chunked, "axpy0_0.chunk0"), 20); // no part was timed
 }
@@ -71,7 +71,7 @@ TEST(Priors, APredictionIsTheHostsReplay) {
   // 4 kernels, 10 copies and 2 collectives, one after the other.
   const double work = 4 * 10 + 10 * 4 + 2 * 6;
   EXPECT_NEAR(*us, work + 16 * planner::hostNodeUs, 1e-9);
-  auto bucketed = transformed(dag, {K::Bucket});
+  auto bucketed = tuner::transformed(dag, {K::Bucket});
   ASSERT_TRUE(bucketed);
   auto fewer = predictedUs(*bucketed, config, model);
   ASSERT_TRUE(fewer);

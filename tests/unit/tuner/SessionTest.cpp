@@ -165,7 +165,8 @@ TEST(Session, ATransformThatGainsIsChosenStoredAndFoundAgain) {
   auto found = findDecision(keys, reductions.spaces, {}, *store);
   ASSERT_TRUE(found && *found);
   EXPECT_EQ((*found)->config, result->config);
-  auto changed = transformed(reductions.dag, (*found)->config.transforms);
+  auto changed =
+      tuner::transformed(reductions.dag, (*found)->config.transforms);
   ASSERT_TRUE(changed);
   auto plan = makePlan(*changed, (*found)->config);
   ASSERT_TRUE(plan) << plan.error().message;

@@ -46,14 +46,14 @@ TEST(TransformSpace, EveryTransformOfAListHasWorkWhereItStands) {
   }
   std::set<std::string> programs;
   for (const TransformList &list : *lists) {
-    auto changed = transformed(dag, list);
+    auto changed = tuner::transformed(dag, list);
     ASSERT_TRUE(changed) << changed.error().message;
     EXPECT_TRUE(changed->check());
     programs.insert(planner::contentHash(*changed));
   }
   EXPECT_EQ(programs.size(), lists->size());
 
-  auto refused = transformed(dag, {K::Bucket, K::Chunk2});
+  auto refused = tuner::transformed(dag, {K::Bucket, K::Chunk2});
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().kind, ErrorKind::Invalid);
 }
@@ -127,7 +127,7 @@ TEST(TransformSpace, OfManyGroupsSomeShareANumber) {
   EXPECT_LE(lists->size(), 4 * 64u); // bucket and split, on and off
   size_t all = 0, one = 0;
   for (const TransformList &list : *lists) {
-    ASSERT_TRUE(transformed(dag, list)) << toText(list);
+    ASSERT_TRUE(tuner::transformed(dag, list)) << toText(list);
     for (const planner::Transform &transform : list) {
       if (transform.kind != K::Chunk)
         continue;
