@@ -10,10 +10,14 @@
 
 namespace mgpu::ir {
 
-/// Whether an operation is there for GPUs that have it as an instruction alone:
-/// one on an mbarrier, a tensor load, or the name of a tensor map. Who does not
-/// emit it leaves it out.
-bool isInstruction(mlir::Operation *op);
+/// The unit attribute of operations that are there for GPUs that have them as
+/// instructions: those on an mbarrier, tensor loads, and the names of tensor
+/// maps. Who does not emit them leaves them out.
+inline constexpr llvm::StringLiteral instructionMark = "mgpu.instruction";
+
+inline bool isInstruction(mlir::Operation *op) {
+  return op->hasAttr(instructionMark);
+}
 
 /// The unit attribute of operations that say what the instruction before them
 /// means: the tensor load. Who emits that leaves them out.

@@ -118,7 +118,10 @@ bool BulkFinder::addProduct(scf::ForOp loop) {
     else
       (product.left ? product.right : product.left) = load.getMemRef();
   });
-  if (!product.sums || !product.left || !product.right ||
+  auto isMatrix = [](Value memref) {
+    return memref && cast<MemRefType>(memref.getType()).getRank() == 2;
+  };
+  if (!product.sums || !isMatrix(product.left) || !isMatrix(product.right) ||
       threads % warpgroup != 0)
     return false;
   for (Operation *around = loop->getParentOp(); around != entry;
@@ -153,7 +156,7 @@ bool BulkFinder::find() {
       if (!form.lastMaking || form.lastMaking->isBeforeInBlock(there))
         form.lastMaking = there;
     } else if (auto name = dyn_cast<UnrealizedConversionCastOp>(op)) {
-      fits = addMap(name);
+      fits = ir::isInstruction(op) && addMap(name);
     } else if (isa<nvgpu::MBarrierArriveNoCompleteOp>(op)) {
       fits = false;
     } else if (auto wait = dyn_cast<nvgpu::MBarrierTestWaitOp>(op)) {
@@ -162,6 +165,9 @@ bool BulkFinder::find() {
                loop && loop->hasAttr(ir::warpgroupMark)) {
       (void)addProduct(loop); // else it is what it means
     }
+    for (Value operand : op->getOperands()) // no loop hands a barrier on
+      if (isa<nvgpu::MBarrierGroupType>(operand.getType()))
+        fits &= bool(operand.getDefiningOp<nvgpu::MBarrierCreateOp>());
     if (ir::isInstruction(op) &&
         !isa<nvgpu::MBarrierCreateOp, nvgpu::MBarrierInitOp,
              nvgpu::TmaPrefetchOp, UnrealizedConversionCastOp>(op))

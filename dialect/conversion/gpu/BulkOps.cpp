@@ -27,6 +27,9 @@ private:
                      Value memory, Value predicate, bool isStore);
   void nameMap(Operation *op, Value descriptor, const TensorBox &box);
   LogicalResult multiply(nvgpu::WarpgroupMmaOp op);
+  void keep(Operation *op) {
+    op->setAttr(ir::instructionMark, UnitAttr::get(op->getContext()));
+  }
   LogicalResult refuse(Operation *op, const Twine &why) {
     return ir::emitUnsupported(op) << why.str();
   }
@@ -46,7 +49,9 @@ LogicalResult BulkExpander::wait(Operation *op) {
   OpBuilder b(op->getContext());
   b.setInsertionPointAfter(op);
   gpu::BarrierOp::create(b, op->getLoc());
-  if (!ir::isInstruction(op))
+  if (isa<nvgpu::NVGPUDialect>(op->getDialect()))
+    keep(op);
+  else
     done.push_back(op);
   return success();
 }
@@ -55,10 +60,11 @@ LogicalResult BulkExpander::wait(Operation *op) {
 void BulkExpander::nameMap(Operation *op, Value descriptor,
                            const TensorBox &box) {
   OpBuilder b(op);
-  Value name = UnrealizedConversionCastOp::create(
-                   b, op->getLoc(), descriptor.getType(), box.tensor)
-                   .getResult(0);
-  op->replaceUsesOfWith(descriptor, name);
+  auto name = UnrealizedConversionCastOp::create(
+      b, op->getLoc(), descriptor.getType(), box.tensor);
+  keep(name);
+  keep(op);
+  op->replaceUsesOfWith(descriptor, name.getResult(0));
 }
 
 LogicalResult BulkExpander::copy(Operation *op, Value descriptor,
@@ -95,7 +101,8 @@ LogicalResult BulkExpander::expand(Operation *op) {
   return llvm::TypeSwitch<Operation *, LogicalResult>(op)
       .Case<nvgpu::MBarrierCreateOp, nvgpu::MBarrierInitOp,
             nvgpu::MBarrierArriveOp, nvgpu::MBarrierArriveNoCompleteOp,
-            nvgpu::MBarrierArriveExpectTxOp>([](Operation *) {
+            nvgpu::MBarrierArriveExpectTxOp>([&](Operation *) {
+        keep(op);
         return success();
       }) // where copies are done at once
       .Case<nvgpu::MBarrierGetOp, nvgpu::TmaFenceOp, NVVM::WgmmaFenceAlignedOp,
