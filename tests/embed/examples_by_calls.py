@@ -236,6 +236,8 @@ class Calls:
     def node(self, lines):
         head, work, rest = lines[0], lines[1], lines[2:]
         after = head[head.index("cost") + 5:]
+        if after[:1] == ["asks"]:
+            after = after[5:]
         part = (_PARTS[after[1]], int(after[2]), int(after[3])) if after[:1] == ["in"] else (-1, 0, 0)
         self.call("mgt_builder_part", *part)
         name = re.sub(r"_\d+$", "", head[1]).encode()
@@ -324,6 +326,7 @@ def plain(text):
         if line.startswith("kernel "):
             line = re.sub(r" hash .*", "", line)
         line = re.sub(r' at "[^"]*"', "", line)
+        line = re.sub(r" asks( [\d.e+]+){4}", "", line)  # a kernel's code says it, which calls do not show
         line = re.sub(r" by -?\d+ -?\d+ -?\d+", "", line).replace(" matmul", "")
         line = re.sub(r'^buffer "[^"]*" on host result', "buffer on host result", line)  # it has the result's name
         if line.startswith("buffer "):

@@ -189,7 +189,7 @@ void addDistributed(CLI::App *command, RankOptions &options) {
   takeWord(command->add_flag(
                "--distributed{auto}", options.distributed,
                "This is one of several processes that run the program "
-               "together, each some of its host devices: as mpirun, srun or "
+               "together, each some of its devices: as mpirun, srun or "
                "torchrun's variables say (docs/distributed.md)"),
            {"auto", "openmpi", "mpich", "tcp"});
 }
