@@ -29,3 +29,26 @@ func.func @main(%x: tensor<8xf32>, %w: tensor<8x8xf32>) -> (tensor<2x4xf32>, ten
   %n = tensor.expand_shape %m [[0, 1], [2]] output_shape [2, 4, 8] : tensor<8x8xf32> into tensor<2x4x8xf32>
   return %c, %n : tensor<2x4xf32>, tensor<2x4x8xf32>
 }
+
+// What adds to the values it is given is not taken into a sum, which would add
+// once more at each of its steps.
+// CHECK-LABEL: func.func @reads_its_outs
+func.func @reads_its_outs(%x: tensor<4x8xf32>, %y: tensor<4x8xf32>, %z: tensor<4xf32>) -> tensor<4xf32> {
+  // CHECK: %[[SUM:.*]] = linalg.generic {{.*}}iterator_types = ["parallel", "parallel"]
+  %0 = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>],
+                       iterator_types = ["parallel", "parallel"]}
+      ins(%x : tensor<4x8xf32>) outs(%y : tensor<4x8xf32>) {
+    ^bb0(%a: f32, %b: f32):
+      %s = arith.addf %b, %a : f32
+      linalg.yield %s : f32
+  } -> tensor<4x8xf32>
+  // CHECK: linalg.generic {{.*}}iterator_types = ["parallel", "reduction"]} ins(%[[SUM]]
+  %1 = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>],
+                       iterator_types = ["parallel", "reduction"]}
+      ins(%0 : tensor<4x8xf32>) outs(%z : tensor<4xf32>) {
+    ^bb0(%a: f32, %b: f32):
+      %s = arith.addf %b, %a : f32
+      linalg.yield %s : f32
+  } -> tensor<4xf32>
+  return %1 : tensor<4xf32>
+}
