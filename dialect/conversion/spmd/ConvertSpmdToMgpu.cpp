@@ -3,7 +3,9 @@
 #include "dialect/conversion/spmd/Spread.h"
 #include "dialect/mgpu/Diagnostics.h"
 
+#include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Verifier.h"
 
@@ -129,6 +131,22 @@ void numberFragments(func::FuncOp function) {
   });
 }
 
+/// The size of a view that splits a dimension is among what it was made of,
+/// which upstream's canonicalization leaves to be read from the view.
+void resolveSizes(func::FuncOp function) {
+  function.walk([](memref::DimOp dim) {
+    auto view = dim.getSource().getDefiningOp<memref::ExpandShapeOp>();
+    std::optional<int64_t> index = dim.getConstantIndex();
+    if (!view || !index || *index < 0 ||
+        *index >= view.getResultType().getRank())
+      return;
+    OpBuilder b(dim);
+    dim.getResult().replaceAllUsesWith(getValueOrCreateConstantIndexOp(
+        b, dim.getLoc(), view.getMixedOutputShape()[*index]));
+    dim.erase();
+  });
+}
+
 struct ConvertSpmdToMgpu : impl::ConvertSpmdToMgpuBase<ConvertSpmdToMgpu> {
   using ConvertSpmdToMgpuBase::ConvertSpmdToMgpuBase;
 
@@ -136,6 +154,7 @@ struct ConvertSpmdToMgpu : impl::ConvertSpmdToMgpuBase<ConvertSpmdToMgpu> {
     auto function = getOperation().lookupSymbol<func::FuncOp>(entry);
     if (!function || function.isExternal())
       return;
+    resolveSizes(function);
     int64_t devices = 1;
     for (auto config : getOperation().getOps<ir::DeviceConfigOp>())
       devices = config.getConfig().getNumDevices();

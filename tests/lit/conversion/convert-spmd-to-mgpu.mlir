@@ -124,3 +124,30 @@ func.func @main() {
       ins(%a : memref<4xf32>) outs(%c : memref<8xf32>)
   return
 }
+
+// -----
+
+// The size of a part that a view splits is among what the view was made of, so
+// that each device knows it.
+mgpu.device_config @config #mgpu.device_config<numDevices = 2>
+
+// CHECK-LABEL: func.func @main
+func.func @main() {
+  // CHECK-DAG: mgpu.alloc %dev0 : !mgpu.device -> memref<2x3xf32>
+  // CHECK-DAG: mgpu.alloc %dev1 : !mgpu.device -> memref<2x4xf32>
+  %c1 = arith.constant 1 : index
+  %c3 = arith.constant 3 : index
+  %device = spmd.device_index : index
+  %columns = arith.addi %device, %c3 : index
+  %a = memref.alloc(%columns) : memref<2x?xf32>
+  %view = memref.expand_shape %a [[0, 1], [2]] output_shape [1, 2, %columns] : memref<2x?xf32> into memref<1x2x?xf32>
+  %c2 = arith.constant 2 : index
+  %size = memref.dim %view, %c2 : memref<1x2x?xf32>
+  // CHECK-DAG: mgpu.alloc %dev0 : !mgpu.device -> memref<3xf32>
+  // CHECK-DAG: mgpu.alloc %dev1 : !mgpu.device -> memref<4xf32>
+  %b = memref.alloc(%size) : memref<?xf32>
+  %zero = arith.constant 0.0 : f32
+  linalg.fill ins(%zero : f32) outs(%b : memref<?xf32>)
+  linalg.fill ins(%zero : f32) outs(%view : memref<1x2x?xf32>)
+  return
+}
