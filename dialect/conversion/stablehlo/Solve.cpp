@@ -33,6 +33,26 @@ Value loop(ImplicitLocOpBuilder &b, Value end, Value init,
   return made.getResult(0);
 }
 
+/// All of the dimensions `whole`, and one index of each other one: threads are
+/// numbered along those, the last one fastest.
+ThreadPart partOfThread(Lowering &low, RankedTensorType type,
+                        ArrayRef<int64_t> whole, Value thread) {
+  ImplicitLocOpBuilder &b = low.b;
+  ThreadPart part;
+  part.offsets.assign(type.getRank(), b.getIndexAttr(0));
+  part.sizes.assign(type.getRank(), b.getIndexAttr(1));
+  for (int64_t k = type.getRank() - 1; k >= 0; --k) {
+    if (llvm::is_contained(whole, k)) {
+      part.sizes[k] = b.getIndexAttr(type.getDimSize(k));
+      continue;
+    }
+    Value size = low.index(type.getDimSize(k));
+    part.offsets[k] = arith::RemUIOp::create(b, thread, size).getResult();
+    thread = arith::DivUIOp::create(b, thread, size);
+  }
+  return part;
+}
+
 class Substitution {
 public:
   Substitution(Lowering &low, TriangularSolveOp op)
@@ -76,21 +96,9 @@ private:
 };
 
 ThreadPart Substitution::partOf(Value thread) {
-  ImplicitLocOpBuilder &b = low.b;
-  ThreadPart part;
-  part.offsets.assign(rank, b.getIndexAttr(0));
-  part.sizes.assign(rank, b.getIndexAttr(1));
-  part.sizes[along] = b.getIndexAttr(type.getDimSize(along));
-  SmallVector<Value> at(rank);
-  for (int64_t k = rank - 1; k >= 0; --k) {
-    if (k == along)
-      continue;
-    Value size = low.index(type.getDimSize(k));
-    at[k] = arith::RemUIOp::create(b, thread, size);
-    thread = arith::DivUIOp::create(b, thread, size);
-    part.offsets[k] = at[k];
-  }
-  batch.assign(at.begin(), at.begin() + rank - 2);
+  ThreadPart part = partOfThread(low, type, along, thread);
+  batch = llvm::map_to_vector(ArrayRef(part.offsets).take_front(rank - 2),
+                              [](OpFoldResult at) { return cast<Value>(at); });
   return part;
 }
 
@@ -135,7 +143,10 @@ public:
       : low(low), b(low.b), isLower(op.getLower()),
         type(signlessTensor(op.getA())) {}
 
-  ThreadPart partOf(Value thread);
+  ThreadPart partOf(Value thread) {
+    return partOfThread(low, type, {type.getRank() - 2, type.getRank() - 1},
+                        thread);
+  }
   Value make(Value matrix);
 
 private:
@@ -155,20 +166,6 @@ private:
   bool isLower;
   RankedTensorType type;
 };
-
-ThreadPart Factor::partOf(Value thread) {
-  ThreadPart part;
-  part.offsets.assign(type.getRank(), b.getIndexAttr(0));
-  part.sizes.assign(type.getRank(), b.getIndexAttr(1));
-  for (int64_t k : {type.getRank() - 2, type.getRank() - 1})
-    part.sizes[k] = b.getIndexAttr(type.getDimSize(k));
-  for (int64_t k = type.getRank() - 3; k >= 0; --k) {
-    Value size = low.index(type.getDimSize(k));
-    part.offsets[k] = arith::RemUIOp::create(b, thread, size).getResult();
-    thread = arith::DivUIOp::create(b, thread, size);
-  }
-  return part;
-}
 
 Value Factor::element(Value matrix, Value row, Value column) {
   Value rest =
