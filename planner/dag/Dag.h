@@ -9,6 +9,7 @@
 #include "planner/dag/KernelSpec.h"
 #include "support/Collective.h"
 #include "support/Result.h"
+#include "support/SharedItems.h"
 
 #include <array>
 #include <optional>
@@ -234,7 +235,8 @@ struct Dag {
   Loop loop;
   std::vector<Buffer> buffers;
   std::vector<KernelSpec> kernels;
-  std::vector<DagNode> nodes;
+  /// Copies of a DAG share the nodes that are alike.
+  SharedItems<DagNode> nodes;
   std::vector<DepEdge> edges; ///< sorted by (to, from), one per pair
   bool operator==(const Dag &) const = default;
 

@@ -55,11 +55,21 @@ void DependencyTracker::retireCovered(const BufferUse &use) {
   }
 }
 
-NodeId DependencyTracker::append(DagNode newNode,
-                                 std::span<const NodeId> after) {
-  NodeId id{uint32_t(dag.nodes.size())};
-  dag.nodes.push_back(std::move(newNode));
-  const DagNode &node = dag.nodes.back();
+NodeId DependencyTracker::append(DagNode node, std::span<const NodeId> after) {
+  dag.nodes.push_back(std::move(node));
+  return connectLast(after);
+}
+
+NodeId DependencyTracker::share(const Dag &other, NodeId id,
+                                std::span<const NodeId> after) {
+  dag.nodes.share(other.nodes, id.value);
+  return connectLast(after);
+}
+
+/// Finds what the last node must follow.
+NodeId DependencyTracker::connectLast(std::span<const NodeId> after) {
+  const NodeId id{uint32_t(dag.nodes.size() - 1)};
+  const DagNode &node = dag.node(id);
   if (buffers.size() < dag.buffers.size())
     buffers.resize(dag.buffers.size());
 

@@ -31,6 +31,8 @@ public:
 
   /// Appends `node`; `after` names further nodes it must follow (Data edges).
   NodeId append(DagNode node, std::span<const NodeId> after = {});
+  /// Appends node `id` of another DAG, as it is, and shares it.
+  NodeId share(const Dag &other, NodeId id, std::span<const NodeId> after = {});
 
 private:
   /// A use still in view: position in its node's `uses`.
@@ -47,6 +49,7 @@ private:
   const BufferUse &useOf(const LiveUse &live) const {
     return dag.node(live.node).uses[live.use];
   }
+  NodeId connectLast(std::span<const NodeId> after);
   void findConflicts(NodeId id, const BufferUse &use);
   void retireCovered(const BufferUse &use);
 

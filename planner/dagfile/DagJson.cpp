@@ -304,6 +304,7 @@ private:
 
   static std::vector<NodeId> depsOf(const Json &object) {
     std::vector<NodeId> after;
+    after.reserve(object["deps"].size());
     for (const Json &dep : object["deps"])
       after.push_back(NodeId{uint32_t(dep.get<uint64_t>())});
     return after;

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/plan/ArenaLayout.h"
 
+#include "planner/dag/Rows.h"
 #include "planner/plan/StreamClocks.h"
 #include "support/Assert.h"
 
 #include <algorithm>
+#include <array>
 #include <tuple>
 
 namespace mgpu::planner {
@@ -72,6 +74,35 @@ private:
   std::vector<uint32_t> floors;
 };
 
+/// What a plan does with each buffer.
+struct Lifetimes {
+  StreamClocks clocks;
+  Floors floors;
+  Rows<uint32_t> stepsOf;      ///< per buffer, ascending; once for each use
+  std::vector<bool> exclusive; ///< shares its bytes with no other
+
+  Lifetimes(const Plan &plan, const Dag &dag)
+      : clocks(StreamClocks::of(plan, dag)), floors(clocks, plan.steps.size()),
+        exclusive(dag.buffers.size()) {
+    for (uint32_t id = 0; id < dag.buffers.size(); ++id)
+      exclusive[id] = dag.buffers[id].role != BufferRole::Temporary;
+    std::vector<Rows<uint32_t>::Entry> entries;
+    for (uint32_t s = 0; s < plan.steps.size(); ++s) {
+      const DagNode &node = dag.node(plan.steps[s].node);
+      for (const BufferUse &use : node.uses) {
+        entries.emplace_back(use.buffer.value, s);
+        if (node.phase != Phase::Replay)
+          exclusive[use.buffer.value] = true;
+      }
+    }
+    stepsOf = Rows<uint32_t>(uint32_t(dag.buffers.size()), entries);
+    // A buffer nothing uses has no lifetime to reason about.
+    for (uint32_t id = 0; id < dag.buffers.size(); ++id)
+      if (stepsOf[id].empty())
+        exclusive[id] = true;
+  }
+};
+
 struct DeviceArena {
   /// By offset, disjoint. A vector, as each take() looks at all of them.
   std::vector<FreeRange> freeRanges;
@@ -89,13 +120,15 @@ class Layouter {
   using LastUses = std::vector<LastUse>;
 
 public:
-  Layouter(const Plan &plan, const Dag &dag, Fit fit)
-      : plan(plan), dag(dag), fit(fit), clocks(StreamClocks::of(plan, dag)),
-        floors(clocks, plan.steps.size()), offsets(dag.buffers.size(), 0),
-        arenas(dag.numDevices), lastUsesOf(dag.buffers.size()) {}
+  Layouter(const Plan &plan, const Dag &dag, const Lifetimes &lifetimes,
+           Fit fit)
+      : plan(plan), dag(dag), fit(fit), clocks(lifetimes.clocks),
+        floors(lifetimes.floors), stepsOf(lifetimes.stepsOf),
+        exclusive(lifetimes.exclusive), offsets(dag.buffers.size(), 0),
+        arenas(dag.numDevices), done(clocks.streamCount()),
+        lastUsesOf(dag.buffers.size()) {}
 
   ArenaLayout run() {
-    collectUses();
     placeExclusive();
     placeShared();
     ArenaLayout layout;
@@ -120,27 +153,6 @@ public:
 private:
   DeviceArena &arenaOf(uint32_t buffer) {
     return arenas[size_t(dag.buffers[buffer].device.value)];
-  }
-
-  void collectUses() {
-    exclusive.resize(dag.buffers.size());
-    stepsOf.resize(dag.buffers.size());
-    for (uint32_t id = 0; id < dag.buffers.size(); ++id)
-      exclusive[id] = dag.buffers[id].role != BufferRole::Temporary;
-    for (uint32_t s = 0; s < plan.steps.size(); ++s) {
-      const DagNode &node = dag.node(plan.steps[s].node);
-      for (const BufferUse &use : node.uses) {
-        std::vector<uint32_t> &steps = stepsOf[use.buffer.value];
-        if (steps.empty() || steps.back() != s)
-          steps.push_back(s);
-        if (node.phase != Phase::Replay)
-          exclusive[use.buffer.value] = true;
-      }
-    }
-    // A buffer nothing uses has no lifetime to reason about.
-    for (uint32_t id = 0; id < dag.buffers.size(); ++id)
-      if (stepsOf[id].empty())
-        exclusive[id] = true;
   }
 
   void placeExclusive() {
@@ -192,9 +204,10 @@ private:
     arena.live -= size;
   }
 
-  /// For each stream, how many of its steps are before every use of the buffer.
-  std::vector<uint32_t> doneBefore(uint32_t id) const {
-    std::vector<uint32_t> done(clocks.streamCount(), UINT32_MAX);
+  /// Sets `done`: for each stream, how many of its steps are before every use
+  /// of the buffer.
+  void findDoneBefore(uint32_t id) {
+    std::ranges::fill(done, UINT32_MAX);
     for (uint32_t step : stepsOf[id]) {
       std::span<const uint32_t> clock = clocks.of(step);
       for (size_t stream = 0; stream < done.size(); ++stream) {
@@ -203,7 +216,6 @@ private:
         done[stream] = std::min(done[stream], count);
       }
     }
-    return done;
   }
 
   /// Per stream in use, the last of the buffer's steps.
@@ -255,7 +267,7 @@ private:
   void take(uint32_t id) {
     DeviceArena &arena = arenaOf(id);
     uint64_t size = aligned(dag.buffers[id].sizeBytes);
-    std::vector<uint32_t> done = doneBefore(id);
+    findDoneBefore(id);
     arena.live += size;
     arena.peak = std::max(arena.peak, arena.live);
     settle(arena, stepsOf[id].front());
@@ -312,19 +324,21 @@ private:
     if (first != ranges.begin() && std::prev(first)->end() > begin)
       --first; // it starts in the middle of a range
     auto last = first;
-    std::vector<FreeRange> left; // at most what is before and what is behind
+    std::array<FreeRange, 2> left; // at most what is before and what is behind
+    size_t lefts = 0;
     for (; last != ranges.end() && last->begin < end; ++last) {
       auto keep = [&](uint64_t from, uint64_t to) {
-        left.push_back(*last);
-        left.back().begin = from;
-        left.back().size = to - from;
+        left[lefts] = *last;
+        left[lefts].begin = from;
+        left[lefts++].size = to - from;
       };
       if (last->begin < begin)
         keep(last->begin, begin);
       if (last->end() > end)
         keep(end, last->end());
     }
-    ranges.insert(ranges.erase(first, last), left.begin(), left.end());
+    ranges.insert(ranges.erase(first, last), left.begin(),
+                  left.begin() + lefts);
   }
 
   /// Whether a buffer is live for few of the plan's steps.
@@ -335,26 +349,28 @@ private:
   const Plan &plan;
   const Dag &dag;
   const Fit fit;
-  StreamClocks clocks;
-  Floors floors;
+  const StreamClocks &clocks;
+  const Floors &floors;
+  const Rows<uint32_t> &stepsOf;
+  const std::vector<bool> &exclusive;
   std::vector<uint64_t> offsets;
   std::vector<DeviceArena> arenas;
-  std::vector<std::vector<uint32_t>> stepsOf; ///< per buffer, ascending
-  std::vector<bool> exclusive;
+  std::vector<uint32_t> done; ///< by stream, of the buffer that take() places
   std::vector<LastUses> lastUsesOf; ///< last uses of released buffers
 };
 
 } // namespace
 
 ArenaLayout layoutArena(const Plan &plan, const Dag &dag, uint64_t enough) {
-  ArenaLayout layout = Layouter(plan, dag, Fit::Smallest).run();
+  const Lifetimes lifetimes(plan, dag);
+  ArenaLayout layout = Layouter(plan, dag, lifetimes, Fit::Smallest).run();
   bool isEnough = true;
   for (size_t d = 0; d < layout.arenaBytes.size(); ++d)
     isEnough = isEnough && layout.arenaBytes[d] <=
                                std::max(enough, layout.lowerBoundBytes[d]);
   if (isEnough)
     return layout;
-  const ArenaLayout other = Layouter(plan, dag, Fit::Ends).run();
+  const ArenaLayout other = Layouter(plan, dag, lifetimes, Fit::Ends).run();
   // Each device has the smaller of its two arenas.
   std::vector<bool> takesOther;
   for (size_t d = 0; d < layout.arenaBytes.size(); ++d) {

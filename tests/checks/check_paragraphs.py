@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Checks how long the paragraphs of README.md and docs/*.md are. A paragraph or an item of a list may
-have LIMIT words. A file in LONGER has as many longer ones as its number, which may only fall; a file
-without a row has none. Tables, headings and blocks of code do not count."""
+have LIMIT words. Tables, headings and blocks of code do not count."""
 
 import glob
 import os
@@ -10,13 +9,6 @@ import re
 import sys
 
 LIMIT = 80
-# How many paragraphs of a file are longer. Lower a number when the check says so; never raise one.
-LONGER = {
-    "docs/benchmarks.md": 2,
-    "docs/decisions.md": 2,
-    "docs/limits.md": 2,
-    "docs/shard-programs.md": 1,
-}
 
 FENCE = re.compile(r"\s*(`{3,}|~{3,})")
 ITEM = re.compile(r"\s*(?:[-*+]|\d+[.)])\s+")
@@ -46,23 +38,10 @@ def paragraphs(text):
     return [tuple(row) for row in found]
 
 
-def verdict(found, longer):
-    """What is wrong with these paragraphs, a list of (line, words) for each file, as sentences."""
-    here = os.path.basename(__file__)
-    faults = [f"{path}: there is no such file: take it out of LONGER in {here}" for path in sorted(set(longer) - set(found))]
-    for path in sorted(found):
-        long = [row for row in found[path] if row[1] > LIMIT]
-        allowed = longer.get(path, 0)
-        if len(long) > allowed:
-            faults += [f"{path}:{line}: a paragraph of {words} words" for line, words in long]
-            faults.append(f"{path}: {len(long)} paragraphs have more than {LIMIT} words, and {allowed} may: "
-                          "say each in short sentences, and divide it by headings or a list")
-        elif len(long) < allowed:
-            faults.append(f"{path}: {len(long)} paragraphs have more than {LIMIT} words, and {allowed} may: "
-                          f"lower its number in LONGER of {here}" + ("" if long else ", that is, take it out"))
-        elif path in longer and not allowed:
-            faults.append(f"{path}: none of its paragraphs may have more than {LIMIT} words: take it out of LONGER in {here}")
-    return faults
+def verdict(found):
+    """The paragraphs that are too long, of a list of (line, words) for each file, as sentences."""
+    return [f"{path}:{line}: a paragraph of {words} words; say it in at most {LIMIT}, or divide it by headings or a list"
+            for path in sorted(found) for line, words in found[path] if words > LIMIT]
 
 
 def self_test():
@@ -84,12 +63,8 @@ def self_test():
         assert [count for _, count in paragraphs(text)] == words, (text, paragraphs(text))
     assert paragraphs("\na\n\nb\n") == [(2, 1), (4, 1)]
     good, long = (1, LIMIT), (1, LIMIT + 1)
-    for found, longer in [({"a": [good, good]}, {}), ({"a": [long, good, long]}, {"a": 2})]:
-        assert not verdict(found, longer), (found, longer)
-    for found, longer in [({"a": [good, long]}, {}), ({"a": [long, long]}, {"a": 1}), ({"a": [long, good]}, {"a": 2}),
-                          ({"a": [good]}, {"a": 1}), ({"a": [good]}, {"a": 0}), ({"a": [good]}, {"b": 1}),
-                          ({"a": [long], "b": [good]}, {"b": 1})]:
-        assert verdict(found, longer), (found, longer)
+    assert not verdict({"a": [good, good], "b": []})
+    assert len(verdict({"a": [good, long], "b": [long, good, long]})) == 3
 
 
 def main():
@@ -102,14 +77,10 @@ def main():
     for name in names:
         with open(name, encoding="utf-8") as file:
             found[name] = paragraphs(file.read())
-    if "--list" in sys.argv[1:]:  # the long ones, the longest first
-        rows = [(words, name, line) for name in names for line, words in found[name] if words > LIMIT]
-        for words, name, line in sorted(rows, reverse=True):
-            print(f"{words:5} {name}:{line}")
-    faults = verdict(found, LONGER)
+    faults = verdict(found)
     total = sum(len(rows) for rows in found.values())
     print("\n".join(faults) if faults else
-          f"{total} paragraphs in {len(names)} files, {sum(LONGER.values())} of them of more than {LIMIT} words")
+          f"{total} paragraphs in {len(names)} files, none of them of more than {LIMIT} words")
     sys.exit(1 if faults else 0)
 
 

@@ -8,7 +8,7 @@
 // run at a time; buffers say what memory that takes. The latest end is to be
 // least.
 
-#include "planner/schedule/problem/Rows.h"
+#include "planner/dag/Rows.h"
 #include "support/Result.h"
 
 #include <string>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/schedule/transform/Rewrite.h"
 
-#include "planner/schedule/problem/Rows.h"
+#include "planner/dag/Rows.h"
 #include "support/Types.h"
 
 #include <algorithm>

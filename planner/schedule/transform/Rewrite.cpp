@@ -62,7 +62,7 @@ static void shrink(Buffer &buffer) {
 /// Shrinks what was of use before and is not now.
 static void dropUnused(Dag &dag) {
   std::vector<bool> isUsed(dag.buffers.size(), false);
-  for (const DagNode &node : dag.nodes)
+  for (const DagNode &node : std::as_const(dag.nodes))
     for (const BufferUse &use : node.uses)
       isUsed[use.buffer.value] = true;
   for (size_t b = 0; b < isUsed.size(); ++b)
@@ -98,6 +98,23 @@ static void moveBuffers(DagNode &node, const NewPlaces &moved) {
   }
 }
 
+/// Shares an old node that nothing changes.
+static NodeId appendTo(DependencyTracker &tracker, const Dag &dag,
+                       NewNode &next, const NewPlaces &moved,
+                       std::span<const NodeId> follows) {
+  const NodeId same{next.madeOf.front()};
+  const bool isNew = next.node != nullptr;
+  if (!isNew && !moved)
+    return tracker.share(dag, same, follows);
+  DagNode node = isNew ? std::move(*next.node) : dag.node(same);
+  next.node.reset();
+  if (moved)
+    moveBuffers(node, moved);
+  if (!isNew && node == dag.node(same))
+    return tracker.share(dag, same, follows);
+  return tracker.append(std::move(node), follows);
+}
+
 Dag replaceNodes(const Dag &dag, const NewBuffers &buffers,
                  std::vector<NewNode> nodes, const NewPlaces &moved) {
   const size_t old = dag.nodes.size();
@@ -126,12 +143,7 @@ Dag replaceNodes(const Dag &dag, const NewBuffers &buffers,
         const std::vector<NodeId> &from = made[given[k].from.value];
         follows.insert(follows.end(), from.begin(), from.end());
       }
-    DagNode node =
-        next.node ? std::move(*next.node) : dag.nodes[next.madeOf.front()];
-    next.node.reset();
-    if (moved)
-      moveBuffers(node, moved);
-    const NodeId id = tracker.append(std::move(node), follows);
+    const NodeId id = appendTo(tracker, dag, next, moved, follows);
     for (uint32_t of : next.madeOf)
       made[of].push_back(id);
   }

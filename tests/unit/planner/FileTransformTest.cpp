@@ -75,6 +75,8 @@ TEST(FileTransform, AnAllReduceOfWhichEachRankTakesItsPartIsScattered) {
   Dag source = read(sliced());
   Outcome made = apply(source, TransformKind::Scatter);
   EXPECT_EQ(made.changes, 1u) << made.left;
+  EXPECT_EQ(&made.dag.node(NodeId{0}), &source.node(NodeId{0}))
+      << "what stays is not copied";
   ASSERT_EQ(made.dag.nodes.size(), 4u) << "the slice goes";
   EXPECT_EQ(callOf(made.dag, 2).kind, CollectiveKind::ReduceScatter);
   EXPECT_EQ(made.dag.nodes[2].outBytes, 8388608u);

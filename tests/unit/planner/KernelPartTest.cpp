@@ -265,7 +265,7 @@ TEST(KernelPart, OnlyWhatCanBeCutIsCut) {
 Dag twoChains(bool linked) {
   Dag dag = Chain().dag, second = dag;
   uint32_t buffers = uint32_t(dag.buffers.size());
-  std::vector<DagNode> nodes = dag.nodes;
+  auto nodes = dag.nodes;
   for (Buffer &buffer : second.buffers) {
     buffer.name += "'";
     dag.buffers.push_back(buffer);
@@ -365,7 +365,7 @@ TEST(KernelPart, ACollectiveIsCutWhereTheKernelsAre) {
   auto made = [](int64_t elements, Dim3 grid) {
     Dag dag = Chain(64, 64, grid).dag;
     Box all{0, {elements}, {4}, 4};
-    std::vector<DagNode> nodes = std::move(dag.nodes);
+    auto nodes = std::move(dag.nodes);
     dag.nodes.clear();
     dag.edges.clear();
     DependencyTracker tracker(dag);
@@ -448,7 +448,7 @@ TEST(KernelPart, AnExchangeIsCutWithinEachSlice) {
         if (node.name == "consume")
           node.uses[0].buffer.value += 1; // what was received
       }
-    std::vector<DagNode> nodes = std::move(dag.nodes);
+    auto nodes = std::move(dag.nodes);
     dag.nodes.clear();
     dag.edges.clear();
     DependencyTracker tracker(dag);
@@ -499,7 +499,7 @@ TEST(KernelPart, AGatherOfColumnsIsCutByRows) {
       node.uses[0].blockSteps = {consumes ? 32 : 16, 0, 0};
       node.uses[0].buffer.value += consumes;
     }
-  std::vector<DagNode> nodes = std::move(dag.nodes);
+  auto nodes = std::move(dag.nodes);
   dag.nodes.clear();
   dag.edges.clear();
   DependencyTracker tracker(dag);

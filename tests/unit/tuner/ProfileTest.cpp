@@ -196,8 +196,9 @@ TEST(ProfileFacts, AreStoredAndTheNewestRead) {
   addMeasured(*facts.program, measured.dag, measured.subjects[1], samples);
   double kernelUs = 0;
   size_t steps = 0;
-  for (const planner::DagNode &node : measured.dag.nodes) {
-    const auto &ofNode = samples.nodeUs[size_t(&node - &measured.dag.nodes[0])];
+  for (size_t k = 0; k < measured.dag.nodes.size(); ++k) {
+    const planner::DagNode &node = measured.dag.nodes[k];
+    const auto &ofNode = samples.nodeUs[k];
     steps += !ofNode.empty();
     if (std::holds_alternative<planner::KernelCall>(node.work))
       kernelUs += bench::median(ofNode);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef MGPU_PLANNER_SCHEDULE_PROBLEM_ROWS_H
-#define MGPU_PLANNER_SCHEDULE_PROBLEM_ROWS_H
+#ifndef MGPU_PLANNER_DAG_ROWS_H
+#define MGPU_PLANNER_DAG_ROWS_H
 
 #include <cstdint>
 #include <span>
@@ -40,4 +40,4 @@ private:
 
 } // namespace mgpu::planner
 
-#endif // MGPU_PLANNER_SCHEDULE_PROBLEM_ROWS_H
+#endif // MGPU_PLANNER_DAG_ROWS_H
