@@ -354,7 +354,47 @@ Result<void> Replayer::setInductions(uint64_t trip) {
   return {};
 }
 
+std::optional<std::vector<device::HostValue>>
+Replayer::inductionsOf(uint64_t trip) {
+  std::vector<device::HostValue> values;
+  for (const Induction &induction : loop.inductions) {
+    const std::span<std::byte> bytes = hostBuffer(induction.buffer);
+    if (bytes.size() != 4 && bytes.size() != 8)
+      return std::nullopt;
+    values.push_back({bytes.data(), induction.at(trip), bytes.size()});
+  }
+  return values;
+}
+
+Result<void> Replayer::queueAll(
+    const std::function<Result<void>(
+        device::GraphExec &, std::span<const device::HostValue>)> &add) {
+  auto addPhase =
+      [&](Phase phase,
+          std::span<const device::HostValue> values) -> Result<void> {
+    if (graphs[size_t(phase)].dagNodes.empty())
+      return {};
+    MGPU_TRY_ASSIGN(device::GraphExec * graph, exec(phase));
+    return add(*graph, values);
+  };
+  MGPU_TRY(addPhase(Phase::Prologue, {}));
+  for (uint64_t trip = 0; trip < loop.trips; ++trip)
+    MGPU_TRY(addPhase(Phase::Replay, *inductionsOf(trip)));
+  return addPhase(Phase::Epilogue, {});
+}
+
 Result<void> Replayer::replay() {
+  if (loop.trips > 1 && !part.meet && driver->queuesLaunches() &&
+      inductionsOf(0)) {
+    MGPU_TRY(checkAlive());
+    const Result<void> queued =
+        queueAll([](device::GraphExec &graph,
+                    std::span<const device::HostValue> values) {
+          return graph.launchNext(values);
+        });
+    const Result<void> finished = driver->finish();
+    return queued ? finished : queued;
+  }
   MGPU_TRY(run(Phase::Prologue));
   for (uint64_t trip = 0; trip < loop.trips; ++trip) {
     MGPU_TRY(setInductions(trip));
@@ -368,21 +408,16 @@ Result<void> Replayer::enqueue(void *stream) {
     return fail(ErrorKind::Unsupported,
                 "a program on several GPUs has no single stream: use "
                 "mgt_replay");
-  if (!loop.inductions.empty())
+  if (!inductionsOf(0))
     return fail(ErrorKind::Unsupported,
-                "the host writes the number of each trip of the program's "
-                "rolled loop: use mgt_replay, or unroll it (--roll-from 0)");
+                "the number of each trip of the program's rolled loop has less "
+                "than 32 bits, which cannot be queued: use mgt_replay, or "
+                "unroll it (--roll-from 0)");
   MGPU_TRY(checkAlive());
-  auto add = [&](Phase phase) -> Result<void> {
-    if (graphs[size_t(phase)].dagNodes.empty())
-      return {};
-    MGPU_TRY_ASSIGN(device::GraphExec * graph, exec(phase));
-    return graph->enqueue(stream);
-  };
-  MGPU_TRY(add(Phase::Prologue));
-  for (uint64_t trip = 0; trip < loop.trips; ++trip)
-    MGPU_TRY(add(Phase::Replay));
-  return add(Phase::Epilogue);
+  return queueAll(
+      [&](device::GraphExec &graph, std::span<const device::HostValue> values) {
+        return graph.enqueue(stream, values);
+      });
 }
 
 Result<std::optional<double>> Replayer::replaySpan() {

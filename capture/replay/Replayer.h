@@ -114,7 +114,7 @@ public:
   /// Queues what replay() does into a stream of the caller's on the GPU and
   /// returns (GraphExec::enqueue()); until finish(), enqueue() alone may be
   /// called. Unsupported on the host, on several GPUs, and of a rolled loop
-  /// whose number the host writes before each trip.
+  /// whose number has less than 32 bits.
   Result<void> enqueue(void *stream);
   /// Returns once everything that was enqueued has ended.
   Result<void> finish() { return driver->finish(); }
@@ -152,6 +152,13 @@ private:
     return part.meet ? part.meet(next) : Result<void>();
   }
   Result<void> setInductions(uint64_t trip);
+  /// What a trip's inductions are to be, for a queued launch; nothing where one
+  /// is no word that can be queued.
+  std::optional<std::vector<device::HostValue>> inductionsOf(uint64_t trip);
+  /// Gives each phase and trip of a replay to `add`, in order.
+  Result<void>
+  queueAll(const std::function<Result<void>(
+               device::GraphExec &, std::span<const device::HostValue>)> &add);
 
   /// The graph of a phase with nodes; Invalid once it is lost.
   Result<device::GraphExec *> exec(planner::Phase phase) const;

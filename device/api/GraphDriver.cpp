@@ -17,9 +17,14 @@ Result<void> GraphExec::launchTimed(std::vector<NodeTiming> &timings) {
               "with the vendor's tool instead");
 }
 
-Result<void> GraphExec::enqueue(void *) {
+Result<void> GraphExec::enqueue(void *, std::span<const HostValue>) {
   return fail(ErrorKind::Unsupported,
               "this target has no streams of the caller's: replay and wait");
+}
+
+Result<void> GraphExec::launchNext(std::span<const HostValue>) {
+  return fail(ErrorKind::Unsupported,
+              "this target queues no launches: replay and wait");
 }
 
 Result<void> GraphDriver::instantiateOver(std::unique_ptr<GraphExec> &exec) {

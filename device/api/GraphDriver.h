@@ -89,6 +89,13 @@ struct HostSpan {
   double startUs = 0, endUs = 0;
 };
 
+/// What a queued launch is to find in memory of allocate(host()).
+struct HostValue {
+  std::byte *at;    ///< aligned to its bytes
+  uint64_t value;   ///< of which the low bytes count
+  size_t bytes = 8; ///< 4 or 8
+};
+
 /// An instantiated graph. launch() replays it and returns when it is done.
 /// One launch at a time.
 class GraphExec {
@@ -98,9 +105,14 @@ public:
   /// Queues a replay behind the work of a stream of the caller's, which the
   /// backend knows by `stream`, and returns; what the stream is given later
   /// follows it. It follows what was enqueued before of the same driver, in
-  /// whatever stream. Until Driver::finish(), nothing else may be launched.
-  /// Unsupported unless the backend overrides it.
-  virtual Result<void> enqueue(void *stream);
+  /// whatever stream, and `values` are written in between. Until
+  /// Driver::finish(), nothing else may be launched. Unsupported unless the
+  /// backend overrides it.
+  virtual Result<void> enqueue(void *stream, std::span<const HostValue> values);
+  /// enqueue() in a stream of the driver's own. It returns once the launch
+  /// before the last one has ended, so that one is always queued while another
+  /// runs. Unsupported unless Driver::queuesLaunches().
+  virtual Result<void> launchNext(std::span<const HostValue> values);
   /// Like launch(), slower, and says when each node ran, by node id.
   /// Unsupported unless the backend overrides it.
   virtual Result<void> launchTimed(std::vector<NodeTiming> &timings);
@@ -209,7 +221,10 @@ public:
   virtual uint64_t earlyCopyBytes() const { return 0; }
   virtual std::unique_ptr<GraphDriver> createGraph() = 0;
 
-  /// Returns once everything that GraphExec::enqueue() queued has ended.
+  /// Whether GraphExec::launchNext() is there.
+  virtual bool queuesLaunches() const { return false; }
+  /// Returns once everything that GraphExec::enqueue() and launchNext() queued
+  /// has ended.
   virtual Result<void> finish() { return {}; }
 
   // The calls below are for several drivers, one in each process or thread,

@@ -70,6 +70,7 @@ public:
                         uint64_t bytes) override {
     return state->transfer(to, from, bytes);
   }
+  bool queuesLaunches() const override { return !state->communicators; }
   Result<void> finish() override { return state->finishQueued(); }
   Result<void> checkAlive() const override { return state->checkAlive(); }
   void abandon(const std::string &reason) override { state->giveUp(reason); }

@@ -59,6 +59,7 @@ namespace mgpu::device {
   X(cuStreamQuery, 2000)                                                       \
   X(cuStreamSynchronize, 2000)                                                 \
   X(cuStreamWaitEvent, 3020)                                                   \
+  X(cuStreamWriteValue32, 11070)                                               \
   X(cuStreamBeginCaptureToGraph, 12030)                                        \
   X(cuStreamGetCaptureInfo, 12030)                                             \
   X(cuStreamEndCapture, 10000)                                                 \

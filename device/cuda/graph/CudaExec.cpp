@@ -64,13 +64,24 @@ Result<void> CudaExec::launch() {
   return plain.run(*spec);
 }
 
-Result<void> CudaExec::enqueue(void *stream) {
+Result<void> CudaExec::enqueue(void *stream,
+                               std::span<const HostValue> values) {
   Claim claim(running);
   MGPU_TRY(claim.check());
   MGPU_TRY(state->checkAlive());
   if (spec->nodes.empty())
     return {};
-  return state->queue(static_cast<CUstream>(stream), plain.executable());
+  return state->queue(static_cast<CUstream>(stream), plain.executable(),
+                      values);
+}
+
+Result<void> CudaExec::launchNext(std::span<const HostValue> values) {
+  Claim claim(running);
+  MGPU_TRY(claim.check());
+  MGPU_TRY(state->checkAlive());
+  if (spec->nodes.empty())
+    return {};
+  return state->queueNext(plain.executable(), values);
 }
 
 Result<void> CudaExec::launchTimed(std::vector<NodeTiming> &timings) {

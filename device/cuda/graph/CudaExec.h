@@ -21,7 +21,9 @@ public:
   bool isOf(const CudaState &other) const { return state.get() == &other; }
 
   Result<void> launch() override;
-  Result<void> enqueue(void *stream) override;
+  Result<void> enqueue(void *stream,
+                       std::span<const HostValue> values) override;
+  Result<void> launchNext(std::span<const HostValue> values) override;
   Result<void> launchTimed(std::vector<NodeTiming> &timings) override;
   std::vector<HostSpan> hostSpans() const override;
   Result<std::optional<double>> launchSpan() override;

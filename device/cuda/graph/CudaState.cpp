@@ -98,8 +98,9 @@ CudaState::~CudaState() {
         api->cuMemFreeHost(memory);
       if (queued)
         api->cuEventDestroy(queued);
-      if (stream)
-        api->cuStreamDestroy(stream);
+      for (CUstream each : {stream, turns[0], turns[1]})
+        if (each)
+          api->cuStreamDestroy(each);
     }
   }
   if (!isLost() && context)

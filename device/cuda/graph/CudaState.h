@@ -115,8 +115,15 @@ public:
   Result<void> wait(CUstream stream, std::string_view what);
 
   /// Queues the graph behind the work of `on`, a stream of the caller's in the
-  /// primary context, and behind what was queued before (QueuedWork.cpp).
-  Result<void> queue(CUstream on, CUgraphExec graph);
+  /// primary context, and behind what was queued before; `values` are written
+  /// in between (QueuedWork.cpp).
+  Result<void> queue(CUstream on, CUgraphExec graph,
+                     std::span<const HostValue> values) {
+    return queueIn(on, "in the caller's stream " + where(), graph, values);
+  }
+  /// The same in a stream of ours, once what queueNext() queued the time before
+  /// last is done.
+  Result<void> queueNext(CUgraphExec graph, std::span<const HostValue> values);
   /// Returns once all that was queued is done.
   Result<void> finishQueued();
 
@@ -173,6 +180,10 @@ private:
   CudaState(std::shared_ptr<const CudaApi> api, const CudaOptions &options,
             std::shared_ptr<const NcclApi> nccl, CublasLtOpener openProducts);
   Result<void> openGpu();
+  Result<void> queueIn(CUstream on, const std::string &place, CUgraphExec graph,
+                       std::span<const HostValue> values);
+  Result<void> write(CUstream on, const HostValue &value,
+                     const std::string &place);
   Result<void> fill(CUdeviceptr memory, unsigned char value, uint64_t bytes);
   /// allocate() of the host's memory, and of the GPU's.
   Result<std::byte *> allocatePinned(uint64_t sizeBytes,
@@ -197,9 +208,11 @@ private:
   std::unique_ptr<CudaLog> log;
   CUdevice device = 0;
   std::string gpuName, whereText;
-  CUstream stream = nullptr; ///< for zeroing memory, and to wait in
-  CUevent queued = nullptr;  ///< after the last graph that was queued
-  bool isQueued = false;     ///< and finishQueued() has not been called
+  CUstream stream = nullptr;       ///< for zeroing memory, and to wait in
+  CUevent queued = nullptr;        ///< after the last graph that was queued
+  bool isQueued = false;           ///< and finishQueued() has not been called
+  std::array<CUstream, 2> turns{}; ///< of queueNext(), made when first used
+  size_t turn = 0;                 ///< whose it is
   std::vector<CUdeviceptr> deviceMemory;
   std::vector<std::byte *> windows; ///< memory of NCCL's
   std::vector<std::span<std::byte>> arenas;

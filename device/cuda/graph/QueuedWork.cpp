@@ -1,27 +1,58 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Graphs in streams of the caller's. One event stands for everything that was
-// queued, so that graphs of one program follow each other whatever streams they
-// are in.
+// Graphs that are queued: in streams of the caller's, and trips of a loop in
+// two of ours by turns. One event stands for everything that was queued, so
+// that graphs of one program follow each other whatever streams they are in.
 #include "device/cuda/graph/CudaState.h"
 
 namespace mgpu::device {
 
-Result<void> CudaState::queue(CUstream on, CUgraphExec graph) {
+/// By words of 32 bits, which every GPU can be asked for.
+Result<void> CudaState::write(CUstream on, const HostValue &value,
+                              const std::string &place) {
+  // An address of cuMemHostAlloc's is the GPU's as well (unified addressing).
+  const auto at = CUdeviceptr(uintptr_t(value.at));
+  for (size_t byte = 0; byte < value.bytes; byte += 4)
+    MGPU_TRY(check(api->cuStreamWriteValue32(
+                       on, at + byte, uint32_t(value.value >> (8 * byte)),
+                       CU_STREAM_WRITE_VALUE_DEFAULT),
+                   "cuStreamWriteValue32", place));
+  return {};
+}
+
+Result<void> CudaState::queueIn(CUstream on, const std::string &place,
+                                CUgraphExec graph,
+                                std::span<const HostValue> values) {
   Current current(*this);
   MGPU_TRY(current.entered);
   if (!queued)
     MGPU_TRY(check(api->cuEventCreate(&queued, CU_EVENT_DISABLE_TIMING),
                    "cuEventCreate", where()));
-  const std::string place = "in the caller's stream " + where();
   if (isQueued)
     MGPU_TRY(check(api->cuStreamWaitEvent(on, queued, 0), "cuStreamWaitEvent",
                    place));
   // A stream of another context is refused here, before anything runs.
   MGPU_TRY(check(api->cuEventRecord(queued, on), "cuEventRecord", place));
+  for (const HostValue &value : values)
+    MGPU_TRY(write(on, value, place));
   MGPU_TRY(check(api->cuGraphLaunch(graph, on), "cuGraphLaunch", place));
   isQueued = true;
   return check(api->cuEventRecord(queued, on), "cuEventRecord", place);
+}
+
+Result<void> CudaState::queueNext(CUgraphExec graph,
+                                  std::span<const HostValue> values) {
+  Current current(*this);
+  MGPU_TRY(current.entered);
+  CUstream &on = turns[turn];
+  turn = (turn + 1) % turns.size();
+  if (!on)
+    MGPU_TRY(
+        check(api->cuStreamCreateWithPriority(&on, CU_STREAM_NON_BLOCKING, 0),
+              "cuStreamCreateWithPriority", where()));
+  else
+    MGPU_TRY(wait(on, "a queued replay"));
+  return queueIn(on, where(), graph, values);
 }
 
 Result<void> CudaState::finishQueued() {

@@ -396,7 +396,10 @@ CUresult eventRecord(CUevent event, CUstream stream) {
     object->recorded = false;
     auto behind = std::make_shared<Run>();
     behind->context = on->context;
-    behind->records = object;
+    behind->behind = [&fake, object] {
+      object->recorded = true;
+      object->ms = fake.clockMs;
+    };
     on->runs.push_back(std::move(behind));
     return CUDA_SUCCESS;
   }
@@ -418,6 +421,30 @@ CUresult streamWaitEvent(CUstream stream, CUevent event, unsigned flags) {
   // 15231: all work captured in the event. Work is done when it is queued here,
   // and its stream says so after some queries.
   on->busyQueries = std::max(on->busyQueries, object->busyQueries);
+  on->isOrdered = true;
+  return CUDA_SUCCESS;
+}
+
+CUresult streamWriteValue(CUstream stream, CUdeviceptr address,
+                          cuuint32_t value, unsigned flags) {
+  MGPU_FAKE_ENTER("cuStreamWriteValue32");
+  Stream *on = fake.streamOf(stream);
+  if (!on)
+    return fake.refuse(CUDA_ERROR_INVALID_HANDLE);
+  // Aligned, and memory that the GPU reaches: pinned, or its own.
+  void *to = reinterpret_cast<void *>(address);
+  if (flags || address % 4 != 0 ||
+      (!fake.isHostRange(to, 4) && !fake.isDeviceRange(address, 4)))
+    return fake.refuse(CUDA_ERROR_INVALID_VALUE);
+  auto write = [to, value] { std::memcpy(to, &value, sizeof value); };
+  if (on->runs.empty()) {
+    write();
+    return CUDA_SUCCESS;
+  }
+  auto behind = std::make_shared<Run>();
+  behind->context = on->context;
+  behind->behind = write;
+  on->runs.push_back(std::move(behind));
   return CUDA_SUCCESS;
 }
 
@@ -476,6 +503,7 @@ std::shared_ptr<const device::CudaApi> FakeCuda::api() {
   api->cuEventDestroy = eventDestroy;
   api->cuEventRecord = eventRecord;
   api->cuStreamWaitEvent = streamWaitEvent;
+  api->cuStreamWriteValue32 = streamWriteValue;
   api->cuEventElapsedTime = elapsed;
   api->cuLogsRegisterCallback = logsRegister;
   api->cuLogsUnregisterCallback = logsUnregister;

@@ -54,6 +54,7 @@ struct Stream {
   Context *context;
   int busyQueries = 0;    ///< answers of "not ready" left
   bool isCallers = false; ///< not the target's: launches may wait in it
+  bool isOrdered = false; ///< it waited for an event since the last launch
   // While it is captured.
   Graph *capturing = nullptr;
   std::thread::id capturedBy = {};
@@ -128,7 +129,7 @@ struct Run {
   /// None yet of those that wait for a kernel they follow.
   std::map<size_t, std::unique_ptr<Operation>> waiting;
   double startMs = 0;
-  Event *records = nullptr; ///< no launch, but an event behind those before
+  std::function<void()> behind; ///< no launch, but what follows those before
 };
 
 /// Live objects of one kind, and the bodies of those that were.

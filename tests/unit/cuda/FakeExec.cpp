@@ -133,8 +133,10 @@ CUresult graphLaunch(CUgraphExec handle, CUstream on) {
   Stream *stream = fake.streamOf(on);
   if (!exec || !stream)
     return fake.refuse(CUDA_ERROR_INVALID_HANDLE);
-  // A rule of ours for our own streams; the caller's are to be queued in.
-  if (!stream->isCallers && (stream->busyQueries > 0 || !stream->runs.empty()))
+  // A rule of ours for our own streams; the caller's are to be queued in, and
+  // ours behind an event.
+  if (!stream->isCallers && !std::exchange(stream->isOrdered, false) &&
+      (stream->busyQueries > 0 || !stream->runs.empty()))
     fake.violations.push_back("a launch while the last one may run");
   if (fake.onLaunch)
     fake.onLaunch(++fake.launches);
@@ -203,9 +205,8 @@ bool FakeCuda::progress(Stream &stream) {
     Run &run = *stream.runs.front();
     if (!progress(run))
       return false;
-    if (run.records) {
-      run.records->recorded = true;
-      run.records->ms = clockMs;
+    if (run.behind) {
+      run.behind();
     } else if (onGraph) {
       onGraph(run.startMs, clockMs);
     }

@@ -4,6 +4,7 @@
 
 #include "FakeTarget.h"
 
+#include <cstring>
 #include <gtest/gtest.h>
 
 namespace {
@@ -86,7 +87,7 @@ TEST_F(Queued, RunsFollowEachOtherInWhateverStream) {
   CUstream first = makeStream(0), second = makeStream(0);
   const size_t waits = callsOf("cuStreamWaitEvent");
   for (CUstream each : {first, first, second, CUstream(nullptr)}) {
-    Result<void> ok = exec->enqueue(each);
+    Result<void> ok = exec->enqueue(each, {});
     ASSERT_TRUE(ok) << ok.error().message;
   }
   // Each but the first waits for the one before.
@@ -99,9 +100,81 @@ TEST_F(Queued, RunsFollowEachOtherInWhateverStream) {
   EXPECT_TRUE(fake->violations.empty()) << fake->violations.front();
 }
 
+/// Trips of a loop: each adds the host's number, which is written in between,
+/// to what is on the GPU, and copies the sum back.
+TEST_F(Queued, TripsFollowEachOtherAndReadTheirNumbers) {
+  FakeKernel add;
+  add.parameterSizes = {8, 8};
+  add.run = [](void **parameters, const unsigned *, const unsigned *) {
+    **static_cast<uint64_t **>(parameters[0]) +=
+        **static_cast<uint64_t **>(parameters[1]);
+  };
+  fake->kernels["add"] = add;
+  KernelImage image;
+  image.entry = "add";
+  image.arch = "sm_90";
+  image.takesPart = false;
+  image.setBytes(fakeCubin({"add"}));
+  auto kernel = driver->loadKernel("add", encodeImage(image));
+  auto sum = driver->allocate({0}, 8), number = driver->allocate({0}, 8);
+  auto trip = driver->allocate(DeviceId::host(), 8),
+       out = driver->allocate(DeviceId::host(), 8);
+  ASSERT_TRUE(kernel && sum && number && trip && out);
+  auto graph = driver->createGraph();
+  const Box word = Box::flat(0, 8);
+  auto in = graph->addCopy({"in", {0}, *number, *trip, word, word}, {});
+  ASSERT_TRUE(in);
+  auto node = graph->addKernel(
+      {"add",
+       {0},
+       *kernel,
+       {1, 1, 1},
+       {uint64_t(uintptr_t(*sum)), uint64_t(uintptr_t(*number))}},
+      {{*in}});
+  ASSERT_TRUE(node);
+  ASSERT_TRUE(graph->addCopy({"out", {0}, *out, *sum, word, word}, {{*node}}));
+  auto made = graph->instantiate();
+  ASSERT_TRUE(made) << made.error().message;
+
+  ASSERT_TRUE(driver->queuesLaunches());
+  fake->busyQueries = 3; // a launch is still under way when the next is queued
+  const uint64_t first = uint64_t(5) << 40; // both words count
+  const size_t waits = callsOf("cuStreamWaitEvent");
+  for (uint64_t k = 0; k < 5; ++k) {
+    const HostValue value{*trip, first + k, 8};
+    Result<void> ok = (*made)->launchNext({&value, 1});
+    ASSERT_TRUE(ok) << ok.error().message;
+    // No more than one is behind it.
+    size_t busy = 0;
+    fake->streams.any([&](const Stream &each) {
+      busy += each.busyQueries > 0;
+      return false;
+    });
+    EXPECT_LE(busy, 2u);
+    EXPECT_EQ(busy > 1, k > 0);
+  }
+  EXPECT_EQ(callsOf("cuStreamWaitEvent"), waits + 4);
+  ASSERT_TRUE(driver->finish());
+  uint64_t total = 0;
+  std::memcpy(&total, *out, 8);
+  EXPECT_EQ(total, 5 * first + 10);
+  EXPECT_TRUE(fake->violations.empty()) << fake->violations.front();
+  ASSERT_TRUE((*made)->launch()); // waits, and no longer behind an event
+  EXPECT_TRUE(fake->violations.empty());
+}
+
+TEST_F(Queued, NumbersGoToPinnedMemoryAlone) {
+  alignas(8) std::byte own[8]{};
+  const HostValue value{own, 1, 8};
+  Result<void> ok = exec->launchNext({&value, 1});
+  ASSERT_FALSE(ok);
+  EXPECT_NE(ok.error().message.find("cuStreamWriteValue32"), std::string::npos)
+      << ok.error().message;
+}
+
 TEST_F(Queued, NothingIsWaitedForTwice) {
   ASSERT_TRUE(driver->finish()); // nothing was queued
-  ASSERT_TRUE(exec->enqueue(makeStream(0)));
+  ASSERT_TRUE(exec->enqueue(makeStream(0), {}));
   ASSERT_TRUE(driver->finish());
   const size_t queries = callsOf("cuStreamQuery");
   ASSERT_TRUE(driver->finish());
@@ -111,19 +184,19 @@ TEST_F(Queued, NothingIsWaitedForTwice) {
 TEST_F(Queued, ARunThatDoesNotEndIsSaidWhenItIsWaitedFor) {
   open(30);
   fake->neverEnds = true;
-  ASSERT_TRUE(exec->enqueue(makeStream(0)));
+  ASSERT_TRUE(exec->enqueue(makeStream(0), {}));
   Result<void> done = driver->finish();
   ASSERT_FALSE(done);
   EXPECT_NE(done.error().message.find(
                 "a queued replay on cuda:0 did not end within 30 ms"),
             std::string::npos)
       << done.error().message;
-  EXPECT_FALSE(exec->enqueue(makeStream(0)));
+  EXPECT_FALSE(exec->enqueue(makeStream(0), {}));
 }
 
 TEST_F(Queued, AStreamOfAnotherGpuIsRefusedBeforeAnythingRuns) {
   const uint64_t launches = callsOf("cuGraphLaunch");
-  Result<void> ok = exec->enqueue(makeStream(1));
+  Result<void> ok = exec->enqueue(makeStream(1), {});
   ASSERT_FALSE(ok);
   EXPECT_NE(ok.error().message.find("in the caller's stream on cuda:0"),
             std::string::npos)
