@@ -320,9 +320,9 @@ int64_t Layouts::costOf(const FactorRule &rule, ArrayRef<Cut> cuts) const {
   int64_t cost = 0;
   auto add = [&](Value value, spmd::LayoutAttr from, spmd::LayoutAttr to,
                  ArrayRef<int64_t> partial) {
-    auto type = cast<RankedTensorType>(value.getType());
-    cost += bytesReceived(planReshard(type.getShape(), from, to, partial), type,
-                          from, to);
+    ReshardRequest request{cast<RankedTensorType>(value.getType()), from, to,
+                           Axes(partial)};
+    cost += bytesReceived(request, reshards.find(request));
   };
   for (const FactorTensor &operand : rule.operands)
     if (spmd::LayoutAttr layout = given(operand.value))
@@ -437,15 +437,27 @@ bool Layouts::refine(const FactorTensor &tensor, const FactorRule &rule,
 }
 
 /// Operands are not cut along a sum that takes axes from a result: where it is
-/// cut in the end, that is a slice.
+/// cut in the end, that is a slice. The result may have them: it is scattered.
 bool Layouts::apply(const FactorRule &rule) {
   SmallVector<Cut> cuts = cutsOf(rule);
-  for (auto [factor, cut] : llvm::enumerate(cuts))
+  SmallVector<unsigned> whole; // sums
+  for (unsigned factor = 0; factor < cuts.size(); ++factor)
     if (rule.factors[factor].isReduced && keepsOthersFrom(rule, cuts, factor))
-      cut = {};
+      whole.push_back(factor);
+  for (unsigned factor : whole)
+    cuts[factor] = {};
   bool isChanged = false;
   for (const FactorTensor &each : rule.operands)
     isChanged |= refine(each, rule, cuts);
+  if (!whole.empty()) {
+    FactorRule scattered = rule;
+    for (unsigned factor : whole)
+      scattered.factors[factor].reduction = std::nullopt;
+    for (const auto *tensors : {&rule.results, &rule.operands})
+      for (const FactorTensor &each : *tensors)
+        addCuts(scattered, each, cuts);
+    keepLegal(scattered, cuts);
+  }
   for (const FactorTensor &each : rule.results)
     isChanged |= refine(each, rule, cuts);
   return isChanged;

@@ -97,6 +97,7 @@ private:
   llvm::SmallVector<FactorRule, 0> rules;
   llvm::DenseMap<mlir::Value, mlir::Value> groups; ///< the first of each group
   llvm::DenseSet<mlir::Operation *> deviceCode;
+  mutable Reshards reshards; ///< by the bytes that devices receive
 };
 
 /// The mesh of the layouts that `function` asks for in its arguments, its

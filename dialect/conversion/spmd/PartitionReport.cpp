@@ -73,9 +73,8 @@ void Partition::reportLayouts() {
   });
 }
 
-void Partition::reportChange(Value value, spmd::LayoutAttr from,
-                             spmd::LayoutAttr to, ArrayRef<ReshardStep> steps,
-                             const Partial &partial) {
+/// The collectives and copies of `steps`, as "all_gather, move".
+static std::string exchangesOf(const ReshardSteps &steps) {
   static constexpr const char *names[] = {"slice",      "all_to_all",
                                           "all_gather", "reduce_scatter",
                                           "all_reduce", "move"};
@@ -83,17 +82,43 @@ void Partition::reportChange(Value value, spmd::LayoutAttr from,
   for (const ReshardStep &step : steps)
     if (step.kind != ReshardStep::Slice)
       made.push_back(names[step.kind]);
-  if (made.empty())
+  return fmt::format("{}", fmt::join(made, ", "));
+}
+
+/// What the steps are predicted to take, and what those of the fewest bytes
+/// would.
+static std::string timeOf(const Reshards &reshards,
+                          const ReshardRequest &request,
+                          const ReshardSteps &steps) {
+  if (reshards.countsBytes())
+    return "";
+  std::string text =
+      fmt::format(", {:.3f} us", reshards.costOf(request, steps));
+  const ReshardSteps fewest = Reshards().find(request);
+  if (exchangesOf(fewest) != exchangesOf(steps))
+    text += fmt::format(" ({} of {} bytes: {:.3f} us)", exchangesOf(fewest),
+                        bytesReceived(request, fewest),
+                        reshards.costOf(request, fewest));
+  return text;
+}
+
+void Partition::reportChange(Value value, const ReshardRequest &request,
+                             const ReshardSteps &steps) {
+  if (llvm::all_of(steps, [](const ReshardStep &step) {
+        return step.kind == ReshardStep::Slice;
+      }))
     return;
   emitReport(value.getLoc(), [&] {
-    auto type = cast<RankedTensorType>(value.getType());
-    int64_t bytes = bytesReceived(steps, type, from, to);
     std::string cause =
-        partial.axes.empty()
-            ? fmt::format("from {} to {}", splitOf(from), splitOf(to))
-            : fmt::format("partial along axes {}", partial.axes);
-    return fmt::format("{} of {}: {} bytes to each device, {}, for '{}' at {}",
-                       fmt::join(made, ", "), placeOf(value), bytes, cause,
+        request.partial.empty()
+            ? fmt::format("from {} to {}", splitOf(request.from),
+                          splitOf(request.to))
+            : fmt::format("partial along axes {}", request.partial);
+    return fmt::format("{} of {}: {} bytes to each device{}, {}, for '{}' at "
+                       "{}",
+                       exchangesOf(steps), placeOf(value),
+                       bytesReceived(request, steps),
+                       timeOf(reshards, request, steps), cause,
                        current->getName().getStringRef().str(),
                        ir::describeLocation(current->getLoc()));
   });
