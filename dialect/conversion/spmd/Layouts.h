@@ -31,8 +31,16 @@ public:
   /// says otherwise.
   spmd::LayoutAttr of(mlir::Value value) const;
 
-  /// The axes that cut each factor of an operation.
-  llvm::SmallVector<Cut> cutsOf(const FactorRule &rule) const;
+  /// The axes that cut each factor of an operation, and the bytes that devices
+  /// receive for that.
+  struct Way {
+    llvm::SmallVector<Cut> cuts;
+    int64_t bytes = 0;
+  };
+  /// The ways in which each tensor decides before the others, and those that
+  /// leave a sum whole which takes axes from a result; that of the fewest bytes
+  /// first. There is one where no two tensors want an axis for themselves.
+  llvm::SmallVector<Way> waysOf(const FactorRule &rule) const;
 
   /// What a tensor of the rule has where factors are cut so.
   spmd::LayoutAttr layoutOf(const FactorTensor &tensor, const FactorRule &rule,

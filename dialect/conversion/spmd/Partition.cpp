@@ -38,6 +38,14 @@ Value Partition::change(Value value, Value local, spmd::LayoutAttr from,
   return reshard(b, value.getLoc(), request, local, steps, partial.kind);
 }
 
+/// The cuts of what is being made, with a remark where tensors disagree.
+SmallVector<Cut> Partition::takeCuts(const FactorRule &rule) {
+  SmallVector<Layouts::Way> ways = layouts.waysOf(rule);
+  if (ways.size() > 1)
+    reportConflict(ways);
+  return ways.front().cuts;
+}
+
 Value Partition::whole(Value value) {
   SmallVector<Axes> uncut(cast<RankedTensorType>(value.getType()).getRank());
   return part(value, layoutOfCuts(b.getContext(), layouts.getMesh(), uncut));

@@ -69,7 +69,9 @@ private:
   mlir::Value change(mlir::Value value, mlir::Value local,
                      spmd::LayoutAttr from, spmd::LayoutAttr to,
                      const Partial &partial);
+  llvm::SmallVector<Cut> takeCuts(const FactorRule &rule);
   void reportLayouts();
+  void reportConflict(llvm::ArrayRef<Layouts::Way> ways);
   void reportChange(mlir::Value value, const ReshardRequest &request,
                     const ReshardSteps &steps);
   void setPart(mlir::Value value, mlir::Value local, spmd::LayoutAttr has,

@@ -73,6 +73,35 @@ void Partition::reportLayouts() {
   });
 }
 
+/// The axes that several ways give to different factors.
+static Axes disputedAxes(ArrayRef<Layouts::Way> ways) {
+  Axes axes;
+  for (const Layouts::Way &way : ways)
+    for (auto [cut, taken] : llvm::zip(way.cuts, ways.front().cuts))
+      for (int64_t axis : cut.axes)
+        if (!llvm::is_contained(taken.axes, axis) &&
+            !llvm::is_contained(axes, axis))
+          axes.push_back(axis);
+  llvm::sort(axes);
+  return axes;
+}
+
+void Partition::reportConflict(ArrayRef<Layouts::Way> ways) {
+  const Axes axes = disputedAxes(ways);
+  if (axes.empty())
+    return;
+  emitReport(current->getLoc(), [&] {
+    std::vector<int64_t> others;
+    for (const Layouts::Way &way : ways.drop_front())
+      others.push_back(way.bytes);
+    return fmt::format("conflict over axes {} in '{}' at {}: cut in the way "
+                       "of {} bytes; others have {}",
+                       axes, current->getName().getStringRef().str(),
+                       ir::describeLocation(current->getLoc()),
+                       ways.front().bytes, fmt::join(others, " or "));
+  });
+}
+
 /// The collectives and copies of `steps`, as "all_gather, move".
 static std::string exchangesOf(const ReshardSteps &steps) {
   static constexpr const char *names[] = {"slice",      "all_to_all",
