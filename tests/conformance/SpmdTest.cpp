@@ -2,7 +2,7 @@
 //
 // A random tensor program on N devices gives the bits of the same program on
 // one device, which has no collectives and no layouts. MGPU_SPMD_SEED=N runs
-// the program of that seed alone.
+// the program of that seed alone, and N-M those from N to M.
 #include "tests/conformance/RandomEinsum.h"
 #include "tests/conformance/RandomSharded.h"
 #include "tests/conformance/RandomSpmd.h"
@@ -85,12 +85,21 @@ Result<HostData> runBundle(const std::string &text, const HostData &inputs) {
       {"r0", got.at(read.dag.buffer(*read.results[0].buffer).name)}};
 }
 
+/// The first seed, and one more than the last.
+std::pair<uint64_t, uint64_t> seeds(uint64_t few, uint64_t many) {
+  const char *only = std::getenv("MGPU_SPMD_SEED");
+  if (!only)
+    return {0, sweep(few, many)};
+  char *end = nullptr;
+  const uint64_t first = std::strtoull(only, &end, 10);
+  return {first,
+          (*end == '-' ? std::strtoull(end + 1, nullptr, 10) : first) + 1};
+}
+
 /// Runs both programs of each seed, `make` being what writes them, and some of
 /// them as bundles.
 void compareSeeds(RandomSpmd (*make)(uint64_t), unsigned few, unsigned many) {
-  const char *only = std::getenv("MGPU_SPMD_SEED");
-  uint64_t first = only ? std::strtoull(only, nullptr, 10) : 0;
-  uint64_t end = only ? first + 1 : sweep(few, many);
+  auto [first, end] = seeds(few, many);
   Runner runner;
   for (uint64_t seed = first; seed < end; ++seed) {
     RandomSpmd program = make(seed);
@@ -122,9 +131,7 @@ TEST(Spmd, AnnotatedProgramsGiveTheBitsOfPlainOnes) {
 // Small ones, so that hundreds of them take seconds; nothing of them is planned
 // twice.
 TEST(Spmd, AnnotatedChainsOfProductsGiveWhatTheyAre) {
-  const char *only = std::getenv("MGPU_SPMD_SEED");
-  uint64_t first = only ? std::strtoull(only, nullptr, 10) : 0;
-  uint64_t end = only ? first + 1 : sweep(300, 20000);
+  auto [first, end] = seeds(300, 20000);
   Runner runner;
   for (uint64_t seed = first; seed < end; ++seed) {
     RandomEinsum chain = randomEinsum(seed);

@@ -44,7 +44,7 @@ struct ReshardRequest {
 /// copied from device to device, in any order; and partial results are reduced
 /// everywhere, or by a reduce_scatter where they are cut afterwards. Which
 /// axes are reduced together does not depend on costs, so that bits do not
-/// either. Parts of different sizes can only be cut and copied. Of steps that
+/// either. Parts of different sizes can only be cut and copied. Where several
 /// cost the same the fewest are taken.
 class Reshards {
 public:
