@@ -13,7 +13,15 @@ namespace mgpu::conversion {
 
 /// A collective of each of some groups of devices, or copies between devices.
 struct Exchange {
-  enum class Kind { AllToAll, AllGather, ReduceScatter, AllReduce, Copies };
+  enum class Kind {
+    AllToAll,
+    AllGather,
+    ReduceScatter,
+    AllReduce,
+    Broadcast,
+    Permute,
+    Copies
+  };
   struct Copy {
     int64_t from = 0, to = 0, bytes = 0;
   };

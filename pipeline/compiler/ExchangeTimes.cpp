@@ -19,6 +19,10 @@ static CollectiveKind kindOf(Exchange::Kind kind) {
     return CollectiveKind::AllGather;
   case Exchange::Kind::ReduceScatter:
     return CollectiveKind::ReduceScatter;
+  case Exchange::Kind::Broadcast:
+    return CollectiveKind::Broadcast;
+  case Exchange::Kind::Permute:
+    return CollectiveKind::Permute;
   case Exchange::Kind::AllReduce:
   case Exchange::Kind::Copies:
     return CollectiveKind::AllReduce;

@@ -2,9 +2,7 @@
 //
 // Remarks about layouts, and about what it costs to change them.
 #include "dialect/conversion/spmd/Partition.h"
-#include "dialect/mgpu/Diagnostics.h"
-
-#include "mlir/IR/Remarks.h"
+#include "dialect/conversion/spmd/ReportText.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -13,56 +11,11 @@ namespace mgpu::conversion {
 
 using namespace mlir;
 
-/// The text is made only where remarks are listened to.
-static void emitReport(Location loc, function_ref<std::string()> text) {
-  if (auto remark =
-          remark::analysis(loc, remark::RemarkOpts::name("layout").category(
-                                    "spmd-partition-tensors")))
-    remark << StringRef(text());
-}
-
-template <typename T>
-static std::string textOf(const T &value) {
-  std::string text;
-  llvm::raw_string_ostream(text) << value;
-  return text;
-}
-
-/// The lists of a layout, as `[[0], []]`.
-static std::string listsOf(ArrayRef<DenseI64ArrayAttr> lists) {
-  std::vector<llvm::ArrayRef<int64_t>> all(lists.begin(), lists.end());
-  return fmt::format("{}", all);
-}
-
-/// The split of a layout, and where its parts begin if they are not as equal as
-/// can be.
-static std::string splitOf(spmd::LayoutAttr layout) {
-  std::string text = listsOf(layout.getSplit());
-  if (!layout.getOffsets().empty())
-    text += " at " + listsOf(layout.getOffsets());
-  if (!layout.getHalos().empty())
-    text += " with halos " + listsOf(layout.getHalos());
-  return text;
-}
-
-/// "%x at FILE:LINE:COLUMN".
-static std::string placeOf(Value value) {
-  std::string name = ir::nameOf(value.getLoc(), "");
-  return (name.empty() ? "the value" : "%" + name) + " at " +
-         ir::describeLocation(value.getLoc());
-}
-
 void Partition::reportLayouts() {
   auto report = [&](Value value) {
     auto type = dyn_cast<RankedTensorType>(value.getType());
-    if (!type || !type.hasStaticShape())
-      return;
-    emitReport(value.getLoc(), [&] {
-      spmd::LayoutAttr layout = layouts.of(value);
-      return fmt::format("{}: {} split {}, {} bytes on a device",
-                         placeOf(value), textOf(Type(type)), splitOf(layout),
-                         bytesOf(type, layout.shardShape(type.getShape(), 0)));
-    });
+    if (type && type.hasStaticShape())
+      reportLayout(value, layouts.of(value));
   };
   for (BlockArgument argument : function.getArguments())
     report(argument);

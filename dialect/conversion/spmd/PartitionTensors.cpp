@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/conversion/ExchangeCost.h"
 #include "dialect/conversion/spmd/DeviceCode.h"
+#include "dialect/conversion/spmd/GivenReport.h"
 #include "dialect/conversion/spmd/Partition.h"
 #include "dialect/conversion/spmd/Programs.h"
 #include "dialect/mgpu/Diagnostics.h"
@@ -64,6 +65,7 @@ struct PartitionTensors : impl::PartitionTensorsBase<PartitionTensors> {
   void runOnOperation() override {
     bool isChanged = false;
     for (func::FuncOp function : programsOf(getOperation(), entry)) {
+      reportGiven(function, cost);
       if (!hasConstraints(function))
         continue;
       isChanged = true;
