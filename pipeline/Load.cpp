@@ -3,6 +3,7 @@
 
 #include "pipeline/Compiler.h"
 #include "pipeline/ProductForms.h"
+#include "planner/cost/TopologyEstimator.h"
 #include "planner/dagfile/DagJson.h"
 #include "planner/dagfile/TraceDag.h"
 #include "support/Array.h"
@@ -165,6 +166,18 @@ Result<LoadedProgram> importSource(const LoadOptions &options,
   return program;
 }
 
+/// What durations on a target are predicted by: a topology's, or as on the
+/// host.
+Result<std::shared_ptr<const planner::LatencyEstimator>>
+timesOn(const std::string &target) {
+  if (!target.starts_with("sim:"))
+    return std::make_shared<const planner::RooflineEstimator>(
+        planner::hostRates(), "host roofline");
+  MGPU_TRY_ASSIGN(device::Topology topology, device::openTopology(target));
+  return std::make_shared<const planner::TopologyEstimator>(
+      std::move(topology));
+}
+
 /// An option that a format has no use for, and the sentence that refuses it,
 /// in which {0} is the option and {1} the file.
 struct RefusedOption {
@@ -264,6 +277,9 @@ Result<LoadedProgram> loadProgram(const LoadOptions &given,
     if (options.given.contains(each.option))
       return fail(ErrorKind::Usage, fmt::format(fmt::runtime(each.sentence),
                                                 each.option, options.file));
+  if (!options.times) {
+    MGPU_TRY_ASSIGN(options.times, timesOn(options.target));
+  }
   MGPU_TRY_ASSIGN(LoadedProgram program, format.load(options, messages));
   program.from = options;
   findNeeded(program);

@@ -17,6 +17,10 @@
 #include <string>
 #include <vector>
 
+namespace mgpu::planner {
+class LatencyEstimator;
+}
+
 namespace mgpu::pipeline {
 
 class Compiler;
@@ -58,6 +62,9 @@ struct ImportOptions {
   bool kernelTexts = true;
   /// Kernels of a program with matrix products come with their source anyway.
   bool productTexts = false;
+  /// What exchanges between devices take: a tensor changes its layout in the
+  /// way that takes least. Null: by bytes; loadProgram() takes the target's.
+  std::shared_ptr<const planner::LatencyEstimator> times = nullptr;
 };
 
 struct LoadOptions : ImportOptions {

@@ -6,14 +6,15 @@
 // after each of them and not after each pass: that would be a third of the time
 // of a large program.
 
-#include "dialect/conversion/Passes.h"
+#include "dialect/conversion/ExchangeCost.h"
 
 namespace mgpu::conversion {
 
 /// What users write becomes one function of linalg, tensor, arith, math and
-/// scf, with operations of spmd.
+/// scf, with operations of spmd. `cost` is that of createPartitionTensors().
 void addSpmdFrontEnds(mlir::OpPassManager &passes,
-                      const SpmdPipelineOptions &options);
+                      const SpmdPipelineOptions &options,
+                      const ExchangeCost &cost = nullptr);
 
 /// Operations fuse, and arguments, results and loops get their tensors.
 void addSpmdPlacement(mlir::OpPassManager &passes,

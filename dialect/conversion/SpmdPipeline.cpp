@@ -42,8 +42,8 @@ static void addTosa(OpPassManager &passes) {
   function.addPass(createTosaToSCFPass());
 }
 
-void addSpmdFrontEnds(OpPassManager &passes,
-                      const SpmdPipelineOptions &options) {
+void addSpmdFrontEnds(OpPassManager &passes, const SpmdPipelineOptions &options,
+                      const ExchangeCost &cost) {
   const std::string &entry = options.entry;
   passes.addPass(createSelectEntry({entry}));
   passes.addPass(createConvertShardToSpmd());
@@ -65,7 +65,7 @@ void addSpmdFrontEnds(OpPassManager &passes,
   passes.addPass(createConvertStablehloToLinalg({entry}));
   if (options.tosa)
     addTosa(passes);
-  passes.addPass(createPartitionTensors({entry}));
+  passes.addPass(createPartitionTensors({entry}, cost));
 }
 
 /// Without what simplifies regions of several blocks, which no program over

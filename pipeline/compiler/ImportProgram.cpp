@@ -7,6 +7,7 @@
 #include "dialect/mgpu/MgpuDialect.h"
 #include "kernels/lower/KernelDialects.h"
 #include "pipeline/ProductForms.h"
+#include "pipeline/compiler/ExchangeTimes.h"
 #include "planner/import/BuildDag.h"
 #include "planner/import/HostValue.h"
 #include "planner/import/Scalars.h"
@@ -169,7 +170,8 @@ MlirCompiler::importProgram(const ImportOptions &options,
       {options.text.get(), options.entry, options.fuse, productsToFuse(options),
        int64_t(options.devices), options.meshes, options.arguments,
        options.roles, options.reportSharding, options.schedule, options.remat,
-       options.isQuiet, options.grid, options.splits, options.keepText});
+       options.isQuiet, options.grid, options.splits, options.keepText,
+       exchangeCost(options.times)});
   if (!parsed && (numErrors == 0 || parsed.error().kind != ErrorKind::Invalid))
     return countErrors(std::move(parsed.error()));
   if (!parsed)

@@ -7,6 +7,7 @@
 // the bytes it touches. The walk also checks the program's own streams, waits
 // and syncs: races, deadlocks, ownership, use after free (docs/semantics.md).
 
+#include "dialect/conversion/ExchangeCost.h"
 #include "dialect/conversion/FuseProducts.h"
 #include "planner/dag/MeshDevices.h"
 #include "planner/dag/Program.h"
@@ -77,6 +78,8 @@ struct ParseOptions {
   /// How arguments are cut, by name, instead of as the program says.
   std::map<std::string, Split> splits = {};
   bool keepText = false; ///< fill the text of ParsedProgram::shardings
+  /// What tensors that change their layout are resharded by.
+  conversion::ExchangeCost exchangeCost = nullptr;
 };
 
 struct ParsedProgram {

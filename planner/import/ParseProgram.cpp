@@ -128,9 +128,10 @@ private:
 /// Makes a program of devices and buffers of a function over tensors. Passes on
 /// what users wrote are verified one by one, later ones phase by phase.
 static LogicalResult
-lowerTensors(ModuleOp module, const conversion::SpmdPipelineOptions &options) {
+lowerTensors(ModuleOp module, const conversion::SpmdPipelineOptions &options,
+             const conversion::ExchangeCost &cost) {
   PassManager passes(module.getContext());
-  conversion::addSpmdFrontEnds(passes, options);
+  conversion::addSpmdFrontEnds(passes, options, cost);
   if (failed(passes.run(module)))
     return failure();
   PassManager placing(module.getContext());
@@ -221,7 +222,7 @@ static Result<ParsedProgram> lower(OwningOpRef<ModuleOp> module,
     spmd.schedule = options.schedule;
     spmd.remat = options.remat;
     spmd.tosa = conversion::hasTosa(*program.module);
-    result = lowerTensors(*program.module, spmd);
+    result = lowerTensors(*program.module, spmd, options.exchangeCost);
   }
   if (isGpu && succeeded(result)) {
     if (entry)

@@ -72,7 +72,7 @@ OURS = {
     "tuner/report": ["db", "tuner/space", "tuner/record"],
     "pipeline": RUNTIME + ["planner/dagfile", "planner/schedule", "planner/schedule/*", "planner/cost", "device/*", "capture/*", "bench/measure",
                            "tuner/*", "bench/profile"],
-    "pipeline/compiler": PLAN + ["dialect/*", "kernels/*", "planner/import", "pipeline", "device/api"],
+    "pipeline/compiler": PLAN + ["dialect/*", "kernels/*", "planner/cost", "planner/import", "pipeline", "device/api"],
     "pipeline/c": RUNTIME + ["planner/record", "planner/schedule", "capture/*", "device/*", "pipeline"],
     "bench/suites": ["*"],
     "bench/suites/cuda": ["*"],

@@ -7,9 +7,12 @@
 #include "kernels/host/HostEmitter.h"
 #include "kernels/lower/KernelDialects.h"
 #include "planner/import/BuildDag.h"
+#include "support/Random.h"
 
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Parser/Parser.h"
+
+#include <memory>
 
 namespace mgpu::conformance {
 
@@ -32,6 +35,16 @@ Importer::Importer() : state(std::make_unique<State>()) {
 }
 Importer::~Importer() = default;
 
+/// Any way of resharding may be the cheapest.
+static conversion::ExchangeCost randomCost(uint64_t seed) {
+  if (seed == 0)
+    return nullptr;
+  auto random = std::make_shared<Random>(seed);
+  return [random](const conversion::Exchange &) {
+    return double(random->below(100));
+  };
+}
+
 ImportOutcome Importer::import(const ImportRequest &request) {
   ImportOutcome outcome{
       fail(ErrorKind::Invalid, "it does not parse"), {}, {}, 0, {}};
@@ -46,7 +59,8 @@ ImportOutcome Importer::import(const ImportRequest &request) {
        .fuse = request.fuse,
        .products = request.fuseNarrowProducts ? planner::FuseProducts::All
                                               : planner::FuseProducts::Wide,
-       .scalars = request.scalars});
+       .scalars = request.scalars,
+       .exchangeCost = randomCost(request.costSeed)});
   if (!parsed) {
     outcome.dag = fail(std::move(parsed.error()));
     return outcome;

@@ -23,6 +23,8 @@ struct ImportRequest {
   uint64_t rollFrom = 2;
   bool fuse = true;                ///< planner::ParseOptions
   bool fuseNarrowProducts = false; ///< too, as --tensor-cores does
+  /// Costs of exchanges are random, by this seed; 0: bytes.
+  uint64_t costSeed = 0;
 };
 
 struct ImportOutcome {

@@ -50,6 +50,7 @@ private:
   }
 
   void addBinary();
+  void addInto();
   void addMatmul();
   void addEinsum();
   void addReduce();
@@ -171,6 +172,20 @@ void ShardedWriter::addBinary() {
   std::string name = fresh();
   line("%{} = arith.{} %{}, %{} : {}", name,
        (isFloat ? floats : integers)[random.below(4)], a.name, b.name, type(a));
+  keep({name, a.shape, a.most + b.most});
+}
+
+/// One program reads what the operation writes to, the other does not.
+void ShardedWriter::addInto() {
+  ShardedTensor a = any(), b = any();
+  if (a.shape != b.shape || a.most + b.most > mostExact)
+    return;
+  const char *operation = isFloat ? "arith.subf" : "arith.subi";
+  std::string name = fresh();
+  one += fmt::format("  %{} = {} %{}, %{} : {}\n", name, operation, a.name,
+                     b.name, type(a));
+  many += writtenInto(name, operation, a.name, b.name, type(a), a.shape.size(),
+                      element);
   keep({name, a.shape, a.most + b.most});
 }
 
@@ -547,6 +562,7 @@ RandomSpmd ShardedWriter::write() {
       &ShardedWriter::addLoop,        &ShardedWriter::addBranch,
       &ShardedWriter::addStencil,     &ShardedWriter::addConvolution,
       &ShardedWriter::addGather,      &ShardedWriter::addCollective,
+      &ShardedWriter::addInto,        &ShardedWriter::addInto,
       &ShardedWriter::addDeviceNumber};
   for (size_t k = 0; k < 10; ++k)
     (this->*adds[random.below(std::size(adds))])();

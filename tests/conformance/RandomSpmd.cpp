@@ -57,6 +57,7 @@ private:
   // Operations. Each may do nothing where no value suits it.
   void addArgument();
   void addBinary();
+  void addInto();
   void addMatmul();
   void addRowSum();
   void addGather();
@@ -223,6 +224,21 @@ void SpmdWriter::addBinary() {
       fmt::format("  %{} = {} : ", c.name, binary(a.name, b.name));
   one += text + full() + "\n";
   many += text + local(c) + "\n";
+  keep(c);
+}
+
+/// One program reads what the operation writes to, the other does not.
+void SpmdWriter::addInto() {
+  SpmdTensor a = any();
+  SpmdTensor b = *anyWith(a.split), c = fresh(a.split, a.most + b.most);
+  if (isFloat && c.most > mostExact)
+    return;
+  const std::string operation = binary("x", "y");
+  one += fmt::format("  %{} = {} %{}, %{} : {}\n", c.name,
+                     operation.substr(0, operation.find(' ')), a.name, b.name,
+                     full());
+  many += writtenInto(c.name, operation.substr(0, operation.find(' ')), a.name,
+                      b.name, local(c), 2, element);
   keep(c);
 }
 
@@ -481,6 +497,7 @@ RandomSpmd SpmdWriter::write() {
       &SpmdWriter::addSlice,        &SpmdWriter::addAllToAll,
       &SpmdWriter::addShift,        &SpmdWriter::addLoop,
       &SpmdWriter::addOverReplicas, &SpmdWriter::addBranch,
+      &SpmdWriter::addInto,         &SpmdWriter::addInto,
   };
   for (int count = 0; count < 8; ++count)
     (this->*steps[random.below(std::size(steps))])();
@@ -502,6 +519,24 @@ RandomSpmd SpmdWriter::write() {
 }
 
 } // namespace
+
+std::string writtenInto(const std::string &name, const std::string &operation,
+                        const std::string &a, const std::string &b,
+                        const std::string &type, size_t rank,
+                        const std::string &element) {
+  std::string dims, kinds;
+  for (size_t k = 0; k < rank; ++k) {
+    dims += fmt::format("{}d{}", k ? ", " : "", k);
+    kinds += fmt::format("{}\"parallel\"", k ? ", " : "");
+  }
+  const std::string map = fmt::format("affine_map<({0}) -> ({0})>", dims);
+  return fmt::format(
+      "  %{0} = linalg.generic {{indexing_maps = [{1}, {1}], iterator_types = "
+      "[{2}]}} ins(%{3} : {5}) outs(%{4} : {5}) {{\n"
+      "  ^bb0(%x: {6}, %y: {6}):\n    %z = {7} %x, %y : {6}\n"
+      "    linalg.yield %z : {6}\n  }} -> {5}\n",
+      name, map, kinds, a, b, type, element, operation);
+}
 
 RandomSpmd randomSpmd(uint64_t seed) { return SpmdWriter(seed).write(); }
 

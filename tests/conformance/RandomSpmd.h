@@ -31,6 +31,13 @@ inline constexpr int64_t spmdSide = 24;
 /// both must give the same bits.
 RandomSpmd randomSpmd(uint64_t seed);
 
+/// `%name = %a operation %b` of `type`, as a linalg.generic that reads %b where
+/// it writes its result.
+std::string writtenInto(const std::string &name, const std::string &operation,
+                        const std::string &a, const std::string &b,
+                        const std::string &type, size_t rank,
+                        const std::string &element);
+
 /// Small whole numbers for its arguments.
 HostData spmdInputs(const RandomSpmd &program, uint64_t seed);
 

@@ -3,7 +3,8 @@
 """Each collective and index operation of the shard dialect gives what its definition says.
 
 A program gives every device its own tensor, applies each operation to it, and returns what all
-devices have. What the dialect leaves undefined is not compared. MGPU_SWEEPS=all takes all grids.
+devices have. What the dialect leaves undefined is not compared. MGPU_SWEEPS=all takes all grids,
+and of each all lists of axes.
 
 Usage: operations.py MGPU_TUNE
 """
@@ -97,8 +98,9 @@ REDUCTIONS = {"sum": sum, "max": max, "min": min, "product": math.prod,
 class Program:
     """The text of a program, and what each of its results is on each device."""
 
-    def __init__(self, grid, element, seed):
-        self.grid, self.element, self.random = grid, element, random.Random(seed)
+    def __init__(self, grid, element, seed, axes=None):
+        """`axes` are those of all collectives, or else drawn for each."""
+        self.grid, self.element, self.random, self.all_axes = grid, element, random.Random(seed), axes
         self.lines, self.results = [], []
         self.count = len(grid.places)
         self.inputs = [[[self.random.randint(1, 2) for _ in range(COLUMNS)]
@@ -114,6 +116,8 @@ class Program:
         self.results.append((name, shape, element or self.element, [expected(d) for d in range(self.count)], text))
 
     def axes(self):
+        if self.all_axes:
+            return list(self.all_axes)
         axes = list(range(len(self.grid.shape)))
         self.random.shuffle(axes)
         return axes[:self.random.randint(1, len(axes))]
@@ -272,8 +276,8 @@ class Program:
         return "\n".join(out) + "\n}\n"
 
 
-def run(tune, folder, grid, element, seed):
-    program = Program(Grid(grid), element, seed)
+def run(tune, folder, grid, element, seed, axes=None):
+    program = Program(Grid(grid), element, seed, axes)
     for kind in ("all_gather", "gather", "all_reduce", "all_reduce", "reduce", "reduce_scatter", "all_slice",
                  "scatter", "all_to_all", "broadcast", "shift", "shift", "send"):
         program.add_collective(kind)
@@ -284,7 +288,7 @@ def run(tune, folder, grid, element, seed):
         out.write(program.text())
     flat = [value for tensor in program.inputs for row in tensor for value in row]
     write_npy(given, [to_file(v, element) for v in flat], (ROWS * program.count, COLUMNS), TYPES[element])
-    what = f"grid {grid}, {element}, seed {seed}"
+    what = f"grid {grid}, {element}, seed {seed}" + (f", axes {axes}" if axes else "")
     outs = pairs("--out", [f"r{k}={os.path.join(folder, f'r{k}.npy')}" for k in range(len(program.results))])
     command(tune, "run", file, "--arg", f"all={given}", "--arg", "zero=0", *outs, about=f"{what}\n{program.text()}")
     compared = 0
@@ -310,9 +314,11 @@ def main():
     if os.environ.get("MGPU_SWEEPS") == "all":
         grids = [(1,), (2,), (3,), (6,), (8,), (2, 2), (3, 2), (4, 2), (1, 4), (2, 2, 2), (2, 1, 3)]
         cases = [(grid, element, seed) for grid in grids for element in TYPES for seed in range(5)]
+        cases += [(grid, element, seed, axes) for grid in grids for element in TYPES for seed, axes in enumerate(
+            axes for length in range(1, len(grid) + 1) for axes in itertools.permutations(range(len(grid)), length))]
     with tempfile.TemporaryDirectory() as folder:
-        for grid, element, seed in cases:
-            run(sys.argv[1], folder, grid, element, seed)
+        for case in cases:
+            run(sys.argv[1], folder, *case)
 
 
 main()

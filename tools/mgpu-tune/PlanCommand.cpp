@@ -235,15 +235,19 @@ Result<int> runPlan(const PlanCommandOptions &options) {
   load.kernelTexts = !isElsewhere && looksForTuned(load, options.prepare);
   load.keepText = options.shardings > 0;
   load.productTexts = isElsewhere; // the workspaces take of its memory
+  PlanReport report;
+  if (isElsewhere) {
+    MGPU_TRY_ASSIGN(report.machine, openMachine(load.target, options.machine));
+    load.times =
+        std::make_shared<const planner::TopologyEstimator>(*report.machine);
+  }
   MGPU_TRY(joinAsked(options, load));
   MGPU_TRY_ASSIGN(LoadedProgram program, loadProgram(load));
   if (theRanks())
     MGPU_TRY(agreeOnProgram(program.dag, *theRanks(), factsOf(load)));
   if (!isFirstRank())
     return followPlan(program);
-  PlanReport report;
   if (isElsewhere) {
-    MGPU_TRY_ASSIGN(report.machine, openMachine(load.target, options.machine));
     if (load.given.contains("--seed") && !program.dag.spmd &&
         options.noisePercent == 0 && options.shardings == 0)
       return fail(ErrorKind::Usage,

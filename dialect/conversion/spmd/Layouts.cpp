@@ -320,9 +320,9 @@ int64_t Layouts::costOf(const FactorRule &rule, ArrayRef<Cut> cuts) const {
   int64_t cost = 0;
   auto add = [&](Value value, spmd::LayoutAttr from, spmd::LayoutAttr to,
                  ArrayRef<int64_t> partial) {
-    auto type = cast<RankedTensorType>(value.getType());
-    cost += bytesReceived(planReshard(type.getShape(), from, to, partial), type,
-                          from, to);
+    ReshardRequest request{cast<RankedTensorType>(value.getType()), from, to,
+                           Axes(partial)};
+    cost += bytesReceived(request, reshards.find(request));
   };
   for (const FactorTensor &operand : rule.operands)
     if (spmd::LayoutAttr layout = given(operand.value))
@@ -364,21 +364,16 @@ bool Layouts::keepsOthersFrom(const FactorRule &rule, ArrayRef<Cut> cuts,
   return false;
 }
 
-/// The cheapest of several: each tensor decides before the others, and a sum
-/// that takes axes from a result may be left whole.
-SmallVector<Cut> Layouts::cutsOf(const FactorRule &rule) const {
+SmallVector<Layouts::Way> Layouts::waysOf(const FactorRule &rule) const {
   SmallVector<const FactorTensor *> tensors;
   for (const FactorTensor &each : rule.results)
     tensors.push_back(&each);
   for (const FactorTensor &each : rule.operands)
     tensors.push_back(&each);
-  SmallVector<Cut> best(rule.factors.size());
-  int64_t least = std::numeric_limits<int64_t>::max();
-  auto consider = [&](ArrayRef<Cut> cuts) {
-    if (int64_t cost = costOf(rule, cuts); cost < least) {
-      least = cost;
-      best.assign(cuts.begin(), cuts.end());
-    }
+  SmallVector<Way> ways;
+  auto consider = [&](SmallVector<Cut> cuts) {
+    if (llvm::none_of(ways, [&](const Way &way) { return way.cuts == cuts; }))
+      ways.push_back({cuts, costOf(rule, cuts)});
   };
   for (const FactorTensor *first : tensors) {
     if (!given(first->value))
@@ -396,7 +391,13 @@ SmallVector<Cut> Layouts::cutsOf(const FactorRule &rule) const {
       consider(cutsBy(whole, order));
     }
   }
-  return best;
+  if (ways.empty())
+    ways.push_back({SmallVector<Cut>(rule.factors.size()), 0});
+  auto *best = llvm::min_element(ways, [](const Way &one, const Way &other) {
+    return one.bytes < other.bytes;
+  });
+  std::rotate(ways.begin(), best, best + 1);
+  return ways;
 }
 
 /// Whether an axis of dimension `dim` cuts another dimension too.
@@ -437,15 +438,27 @@ bool Layouts::refine(const FactorTensor &tensor, const FactorRule &rule,
 }
 
 /// Operands are not cut along a sum that takes axes from a result: where it is
-/// cut in the end, that is a slice.
+/// cut in the end, that is a slice. The result may have them: it is scattered.
 bool Layouts::apply(const FactorRule &rule) {
-  SmallVector<Cut> cuts = cutsOf(rule);
-  for (auto [factor, cut] : llvm::enumerate(cuts))
+  SmallVector<Cut> cuts = waysOf(rule).front().cuts;
+  SmallVector<unsigned> whole; // sums
+  for (unsigned factor = 0; factor < cuts.size(); ++factor)
     if (rule.factors[factor].isReduced && keepsOthersFrom(rule, cuts, factor))
-      cut = {};
+      whole.push_back(factor);
+  for (unsigned factor : whole)
+    cuts[factor] = {};
   bool isChanged = false;
   for (const FactorTensor &each : rule.operands)
     isChanged |= refine(each, rule, cuts);
+  if (!whole.empty()) {
+    FactorRule scattered = rule;
+    for (unsigned factor : whole)
+      scattered.factors[factor].reduction = std::nullopt;
+    for (const auto *tensors : {&rule.results, &rule.operands})
+      for (const FactorTensor &each : *tensors)
+        addCuts(scattered, each, cuts);
+    keepLegal(scattered, cuts);
+  }
   for (const FactorTensor &each : rule.results)
     isChanged |= refine(each, rule, cuts);
   return isChanged;

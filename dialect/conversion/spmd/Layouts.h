@@ -31,8 +31,16 @@ public:
   /// says otherwise.
   spmd::LayoutAttr of(mlir::Value value) const;
 
-  /// The axes that cut each factor of an operation.
-  llvm::SmallVector<Cut> cutsOf(const FactorRule &rule) const;
+  /// The axes that cut each factor of an operation, and the bytes that devices
+  /// receive for that.
+  struct Way {
+    llvm::SmallVector<Cut> cuts;
+    int64_t bytes = 0;
+  };
+  /// The ways in which each tensor decides before the others, and those that
+  /// leave a sum whole which takes axes from a result; that of the fewest bytes
+  /// first. There is one where no two tensors want an axis for themselves.
+  llvm::SmallVector<Way> waysOf(const FactorRule &rule) const;
 
   /// What a tensor of the rule has where factors are cut so.
   spmd::LayoutAttr layoutOf(const FactorTensor &tensor, const FactorRule &rule,
@@ -97,6 +105,7 @@ private:
   llvm::SmallVector<FactorRule, 0> rules;
   llvm::DenseMap<mlir::Value, mlir::Value> groups; ///< the first of each group
   llvm::DenseSet<mlir::Operation *> deviceCode;
+  mutable Reshards reshards; ///< by the bytes that devices receive
 };
 
 /// The mesh of the layouts that `function` asks for in its arguments, its

@@ -20,10 +20,6 @@ RankedTensorType Partition::partType(Value value, spmd::LayoutAttr layout) {
   return type.clone(layout.shardShape(type.getShape()));
 }
 
-static ArrayRef<int64_t> shapeOf(Value value) {
-  return cast<RankedTensorType>(value.getType()).getShape();
-}
-
 /// A value that several operations of a block want in one layout changes once.
 Value Partition::part(Value value, spmd::LayoutAttr layout) {
   Value &made = changed[{value, layout, b.getInsertionBlock()}];
@@ -35,11 +31,19 @@ Value Partition::part(Value value, spmd::LayoutAttr layout) {
 /// Reshards what stands for `value`, and says in a remark what that costs.
 Value Partition::change(Value value, Value local, spmd::LayoutAttr from,
                         spmd::LayoutAttr to, const Partial &partial) {
-  SmallVector<ReshardStep> steps =
-      planReshard(shapeOf(value), from, to, partial.axes);
-  reportChange(value, from, to, steps, partial);
-  return reshard(b, value.getLoc(), shapeOf(value), local, from, to, steps,
-                 partial.kind);
+  const ReshardRequest request{cast<RankedTensorType>(value.getType()), from,
+                               to, partial.axes};
+  const ReshardSteps &steps = reshards.find(request);
+  reportChange(value, request, steps);
+  return reshard(b, value.getLoc(), request, local, steps, partial.kind);
+}
+
+/// The cuts of what is being made, with a remark where tensors disagree.
+SmallVector<Cut> Partition::takeCuts(const FactorRule &rule) {
+  SmallVector<Layouts::Way> ways = layouts.waysOf(rule);
+  if (ways.size() > 1)
+    reportConflict(ways);
+  return ways.front().cuts;
 }
 
 Value Partition::whole(Value value) {

@@ -17,12 +17,14 @@ namespace mgpu::conversion {
 /// under `layouts`; arguments and results stay whole, and get a layout each.
 /// Operands are resharded where an operation wants another layout than they
 /// have. An operation without a rule, and code of devices, computes on whole
-/// tensors. Remarks of the
-/// category "spmd-partition-tensors" tell the layouts and what changes cost.
+/// tensors. Remarks of the category "spmd-partition-tensors" tell the layouts
+/// and what changes cost, by `cost`.
 class Partition {
 public:
-  Partition(mlir::func::FuncOp function, const Layouts &layouts)
-      : function(function), layouts(layouts), b(function.getContext()) {}
+  Partition(mlir::func::FuncOp function, const Layouts &layouts,
+            const ExchangeCost &cost)
+      : function(function), layouts(layouts), reshards(cost),
+        b(function.getContext()) {}
   mlir::LogicalResult run();
 
 private:
@@ -67,16 +69,18 @@ private:
   mlir::Value change(mlir::Value value, mlir::Value local,
                      spmd::LayoutAttr from, spmd::LayoutAttr to,
                      const Partial &partial);
+  llvm::SmallVector<Cut> takeCuts(const FactorRule &rule);
   void reportLayouts();
-  void reportChange(mlir::Value value, spmd::LayoutAttr from,
-                    spmd::LayoutAttr to, llvm::ArrayRef<ReshardStep> steps,
-                    const Partial &partial);
+  void reportConflict(llvm::ArrayRef<Layouts::Way> ways);
+  void reportChange(mlir::Value value, const ReshardRequest &request,
+                    const ReshardSteps &steps);
   void setPart(mlir::Value value, mlir::Value local, spmd::LayoutAttr has,
                const Partial &partial = {});
   mlir::RankedTensorType partType(mlir::Value value, spmd::LayoutAttr layout);
 
   mlir::func::FuncOp function;
   const Layouts &layouts;
+  Reshards reshards;
   mlir::OpBuilder b;
   mlir::IRMapping map; ///< to a device's parts
   llvm::DenseMap<std::tuple<mlir::Value, spmd::LayoutAttr, mlir::Block *>,
@@ -86,8 +90,9 @@ private:
 };
 
 inline mlir::LogicalResult partition(mlir::func::FuncOp function,
-                                     const Layouts &layouts) {
-  return Partition(function, layouts).run();
+                                     const Layouts &layouts,
+                                     const ExchangeCost &cost) {
+  return Partition(function, layouts, cost).run();
 }
 
 } // namespace mgpu::conversion

@@ -186,7 +186,7 @@ Operation *Partition::emitPad(tensor::PadOp op, const FactorRule &rule,
 }
 
 void Partition::emitByRule(Operation *op, const FactorRule &rule) {
-  SmallVector<Cut> cuts = layouts.cutsOf(rule);
+  const SmallVector<Cut> cuts = takeCuts(rule);
   SmallVector<Value> operands = partsOf(
       op, rule,
       [&](const FactorTensor &tensor) {
@@ -271,7 +271,7 @@ static bool isNeutral(Value init, const Combiner &combiner) {
 /// Each device reduces its part of a loop that is cut, from the neutral element
 /// on; the devices then combine their results, and the given start with them.
 void Partition::emitLinalg(linalg::LinalgOp op, const FactorRule &rule) {
-  SmallVector<Cut> cuts = layouts.cutsOf(rule);
+  const SmallVector<Cut> cuts = takeCuts(rule);
   Partial partial;
   for (auto [factor, cut] : llvm::zip(rule.factors, cuts))
     if (factor.isReduced && !cut.axes.empty()) {

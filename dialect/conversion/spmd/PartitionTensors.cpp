@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "dialect/conversion/Passes.h"
+#include "dialect/conversion/ExchangeCost.h"
 #include "dialect/conversion/spmd/DeviceCode.h"
+#include "dialect/conversion/spmd/GivenReport.h"
 #include "dialect/conversion/spmd/Partition.h"
 #include "dialect/conversion/spmd/Programs.h"
 #include "dialect/mgpu/Diagnostics.h"
@@ -37,6 +38,11 @@ void separateUses(func::FuncOp function) {
 
 struct PartitionTensors : impl::PartitionTensorsBase<PartitionTensors> {
   using PartitionTensorsBase::PartitionTensorsBase;
+  PartitionTensors() = default;
+  PartitionTensors(const PartitionTensorsOptions &options, ExchangeCost cost)
+      : PartitionTensorsBase(options), cost(std::move(cost)) {}
+
+  ExchangeCost cost; ///< not by text
 
   static bool hasConstraints(func::FuncOp function) {
     return function
@@ -53,12 +59,13 @@ struct PartitionTensors : impl::PartitionTensorsBase<PartitionTensors> {
       return failure();
     separateUses(function);
     Layouts layouts(function, *mesh, std::move(*code));
-    return partition(function, layouts);
+    return partition(function, layouts, cost);
   }
 
   void runOnOperation() override {
     bool isChanged = false;
     for (func::FuncOp function : programsOf(getOperation(), entry)) {
+      reportGiven(function, cost);
       if (!hasConstraints(function))
         continue;
       isChanged = true;
@@ -71,5 +78,11 @@ struct PartitionTensors : impl::PartitionTensorsBase<PartitionTensors> {
 };
 
 } // namespace
+
+std::unique_ptr<Pass>
+createPartitionTensors(const PartitionTensorsOptions &options,
+                       ExchangeCost cost) {
+  return std::make_unique<PartitionTensors>(options, std::move(cost));
+}
 
 } // namespace mgpu::conversion

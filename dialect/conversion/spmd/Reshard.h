@@ -2,80 +2,14 @@
 #ifndef MGPU_DIALECT_CONVERSION_SPMD_RESHARD_H
 #define MGPU_DIALECT_CONVERSION_SPMD_RESHARD_H
 
-// From one layout of a tensor to another, by slices and collectives.
+// From one layout of a tensor to another, by slices, collectives and copies.
 
-#include "dialect/spmd/SpmdDialect.h"
+#include "dialect/conversion/ExchangeCost.h"
+#include "dialect/conversion/spmd/Parts.h"
 
-#include "mlir/IR/Builders.h"
+#include <map>
 
 namespace mgpu::conversion {
-
-/// Axes of a mesh.
-using Axes = llvm::SmallVector<int64_t, 2>;
-
-/// How a dimension is cut.
-struct Cut {
-  Axes axes;
-  /// Where parts begin, and where the last one ends; empty where they are as
-  /// equal as they can be.
-  llvm::SmallVector<int64_t> bounds;
-  /// Elements before and behind a part that a device holds too.
-  int64_t low = 0, high = 0;
-
-  bool hasHalo() const { return low != 0 || high != 0; }
-  bool operator==(const Cut &) const = default;
-};
-
-/// How `layout` cuts each dimension.
-llvm::SmallVector<Cut> cutsOf(spmd::LayoutAttr layout);
-spmd::LayoutAttr layoutOfCuts(mlir::MLIRContext *context,
-                              llvm::ArrayRef<int64_t> mesh,
-                              llvm::ArrayRef<Cut> cuts);
-/// In equal parts, as far as they can be.
-spmd::LayoutAttr layoutOfCuts(mlir::MLIRContext *context,
-                              llvm::ArrayRef<int64_t> mesh,
-                              llvm::ArrayRef<Axes> cuts);
-/// The bounds of `parts` parts that are as equal as they can be.
-llvm::SmallVector<int64_t> equalBounds(int64_t size, int64_t parts);
-
-/// How many devices there are along `axes`.
-int64_t countAlong(llvm::ArrayRef<int64_t> mesh, llvm::ArrayRef<int64_t> axes);
-
-/// The groups of devices that differ along `axes` alone. A device's rank is its
-/// place along them, row-major in the order of `axes`.
-mlir::ArrayAttr groupsAlong(mlir::Builder &b, llvm::ArrayRef<int64_t> mesh,
-                            llvm::ArrayRef<int64_t> axes);
-
-/// The rank of the device that runs this in its group along `axes` of a mesh
-/// that begins at device `first`.
-mlir::Value rankAlong(mlir::OpBuilder &b, mlir::Location loc,
-                      llvm::ArrayRef<int64_t> mesh,
-                      llvm::ArrayRef<int64_t> axes, int64_t first = 0);
-
-/// Part `rank` of `parts` of dimension `dim`, whose size is static.
-mlir::Value sliceOf(mlir::OpBuilder &b, mlir::Location loc, mlir::Value tensor,
-                    unsigned dim, mlir::Value rank, int64_t parts);
-
-/// Where part `rank` of `parts` of `size` elements begins. Parts have the same
-/// size; where they cannot, the first ones have one element more.
-mlir::Value beginOfPart(mlir::OpBuilder &b, mlir::Location loc,
-                        mlir::Value rank, int64_t size, int64_t parts);
-
-/// The number that device `rank` has of `values`.
-mlir::OpFoldResult valueOfRank(mlir::OpBuilder &b, mlir::Location loc,
-                               mlir::Value rank,
-                               llvm::ArrayRef<int64_t> values);
-
-/// The sizes of a device's part of a tensor of shape `full`.
-llvm::SmallVector<mlir::OpFoldResult> sizesOfPart(mlir::OpBuilder &b,
-                                                  mlir::Location loc,
-                                                  llvm::ArrayRef<int64_t> full,
-                                                  spmd::LayoutAttr layout);
-
-/// A tensor of undefined elements: a device's part of one of shape `full`.
-mlir::Value emptyPart(mlir::OpBuilder &b, mlir::Location loc,
-                      llvm::ArrayRef<int64_t> full, mlir::Type element,
-                      spmd::LayoutAttr layout);
 
 /// Sums, or other reductions, of which each device along `axes` has a part.
 struct Partial {
@@ -91,34 +25,52 @@ struct ReshardStep {
   Axes axes;
   /// Slice: what each part has, where they are not as equal as they can be.
   llvm::SmallVector<std::pair<int64_t, int64_t>> ranges = {};
+  /// Collectives: the larger of what a device gives and what it gets.
+  int64_t bytes = 0;
+  spmd::LayoutAttr from = {}; ///< Move: what the tensor has before
+};
+using ReshardSteps = llvm::SmallVector<ReshardStep>;
+
+/// What is to be resharded: a tensor that lies in `from`, which has no halos,
+/// with partial results along `partial`.
+struct ReshardRequest {
+  mlir::RankedTensorType full; ///< the whole tensor
+  spmd::LayoutAttr from, to;
+  Axes partial = {};
 };
 
-/// The steps from `from`, with partial results along `partial`, to `to`. What
-/// can be sliced is sliced first; an axis that goes from one dimension to
-/// another is an all_to_all, and a sum that is cut afterwards a reduce_scatter.
-/// Where parts of different sizes would have to change, or get halos, devices
-/// copy from each other; so they do where that is fewer bytes than gathering.
-/// `full` is the shape of the whole tensor. `from` has no halos.
-llvm::SmallVector<ReshardStep> planReshard(llvm::ArrayRef<int64_t> full,
-                                           spmd::LayoutAttr from,
-                                           spmd::LayoutAttr to,
-                                           llvm::ArrayRef<int64_t> partial);
+/// Finds the steps that cost least. What can be sliced is sliced, at no cost.
+/// Otherwise parts are gathered, change the dimension by an all_to_all, or are
+/// copied from device to device, in any order; and partial results are reduced
+/// everywhere, or by a reduce_scatter where they are cut afterwards. Which
+/// axes are reduced together does not depend on costs, so that bits do not
+/// either. Parts of different sizes can only be cut and copied. Where several
+/// cost the same the fewest are taken.
+class Reshards {
+public:
+  explicit Reshards(ExchangeCost cost = nullptr) : cost(std::move(cost)) {}
 
-/// Bytes that a device receives in these steps, which planReshard() gave for a
-/// tensor of type `full`.
-int64_t bytesReceived(llvm::ArrayRef<ReshardStep> steps,
-                      mlir::RankedTensorType full, spmd::LayoutAttr from,
-                      spmd::LayoutAttr to);
+  const ReshardSteps &find(const ReshardRequest &request);
+  /// In microseconds; bytes that a device receives without a cost of exchanges.
+  double costOf(const ReshardRequest &request, const ReshardStep &step) const;
+  double costOf(const ReshardRequest &request, const ReshardSteps &steps) const;
+  bool countsBytes() const { return !cost; }
 
-/// Bytes of a tensor of shape `shape` with elements as those of `type`.
-int64_t bytesOf(mlir::RankedTensorType type, llvm::ArrayRef<int64_t> shape);
+private:
+  ExchangeCost cost;
+  using Key = std::tuple<const void *, const void *, const void *,
+                         std::vector<int64_t>>;
+  std::map<Key, ReshardSteps> known; ///< a program repeats its layers
+};
 
-/// Makes the operations of `steps`, which planReshard() gave, for a device's
-/// part of a tensor of shape `full`.
+/// Bytes that a device receives.
+int64_t bytesReceived(const ReshardRequest &request, const ReshardStep &step);
+int64_t bytesReceived(const ReshardRequest &request, const ReshardSteps &steps);
+
+/// Makes the operations of `steps` for a device's part.
 mlir::Value reshard(mlir::OpBuilder &b, mlir::Location loc,
-                    llvm::ArrayRef<int64_t> full, mlir::Value local,
-                    spmd::LayoutAttr from, spmd::LayoutAttr to,
-                    llvm::ArrayRef<ReshardStep> steps, ir::ReductionKind kind);
+                    const ReshardRequest &request, mlir::Value local,
+                    const ReshardSteps &steps, ir::ReductionKind kind);
 
 } // namespace mgpu::conversion
 

@@ -55,6 +55,58 @@ func.func @main(%x: tensor<8x8xf32>) -> tensor<8xf32> {
 
 // -----
 
+// Without a target the fewest bytes count. Two axes change their dimension at once.
+// CHECK-LABEL: func.func @main
+// CHECK: spmd.all_to_all ins(%{{.*}} : tensor<1x16xf32>) outs(%{{.*}} : tensor<8x2xf32>) split = 1 concat = 0 groups {{\[\[}}0, 1, 2, 3, 4, 5, 6, 7]]
+// CHECK-NOT: tensor.extract_slice
+func.func @main(%x: tensor<8x16xf32>) -> tensor<8x16xf32> {
+  %a = spmd.layout_constraint %x, <mesh = [2, 4], split = [[0, 1], []]> : tensor<8x16xf32>
+  %b = spmd.layout_constraint %a, <mesh = [2, 4], split = [[], [0, 1]]> : tensor<8x16xf32>
+  return %b : tensor<8x16xf32>
+}
+
+// -----
+
+// Axes that change places: each device copies what it lacks, which is less than to gather.
+// CHECK-LABEL: func.func @main
+// CHECK-NOT: spmd.all
+// CHECK: spmd.move from <mesh = [2, 4], split = {{\[\[}}0], [1]]> to <mesh = [2, 4], split = {{\[\[}}1], [0]]> full = [8, 16]
+// CHECK-NOT: spmd.all
+func.func @main(%x: tensor<8x16xf32>) -> tensor<8x16xf32> {
+  %a = spmd.layout_constraint %x, <mesh = [2, 4], split = [[0], [1]]> : tensor<8x16xf32>
+  %b = spmd.layout_constraint %a, <mesh = [2, 4], split = [[1], [0]]> : tensor<8x16xf32>
+  return %b : tensor<8x16xf32>
+}
+
+// -----
+
+// Of the same bytes, one exchange: the axes are gathered together.
+// CHECK-LABEL: func.func @main
+// CHECK: spmd.all_gather ins(%{{.*}} : tensor<1x16xf32>) outs(%{{.*}} : tensor<8x16xf32>) axis = 0 groups {{\[\[}}0, 1, 2, 3, 4, 5, 6, 7]]
+// CHECK-NOT: spmd.all
+func.func @main(%x: tensor<8x16xf32>) -> tensor<8x16xf32> {
+  %a = spmd.layout_constraint %x, <mesh = [2, 4], split = [[0, 1], []]> : tensor<8x16xf32>
+  %b = spmd.layout_constraint %a, <mesh = [2, 4], split = [[], []]> : tensor<8x16xf32>
+  return %b : tensor<8x16xf32>
+}
+
+// -----
+
+// A sum that takes axes from an index of the result: the result is scattered along that index.
+// CHECK-LABEL: func.func @main
+// CHECK-SAME: -> (tensor<256x128xf32> {spmd.layout = #spmd.layout<mesh = [2, 2, 2], split = {{\[\[}}0], [2, 1]]>})
+// CHECK: spmd.reduce_scatter sum {{.*}} axis = 1
+// CHECK: spmd.reduce_scatter sum {{.*}} axis = 1
+func.func @main(%x: tensor<256x512xf32>, %w: tensor<512x128xf32>) -> tensor<256x128xf32> {
+  %a = spmd.layout_constraint %x, <mesh = [2, 2, 2], split = [[0], [1, 2]]> : tensor<256x512xf32>
+  %b = spmd.layout_constraint %w, <mesh = [2, 2, 2], split = [[0], [2, 1]]> : tensor<512x128xf32>
+  %zero = arith.constant dense<0.0> : tensor<256x128xf32>
+  %y = linalg.matmul ins(%a, %b : tensor<256x512xf32>, tensor<512x128xf32>) outs(%zero : tensor<256x128xf32>) -> tensor<256x128xf32>
+  return %y : tensor<256x128xf32>
+}
+
+// -----
+
 // From one layout to another: an axis that changes its dimension is an all_to_all, one that goes is
 // an all_gather, one that comes is a slice, which goes first.
 // CHECK-LABEL: func.func @main
