@@ -354,16 +354,15 @@ Result<void> Replayer::setInductions(uint64_t trip) {
   return {};
 }
 
-std::optional<std::vector<device::HostValue>>
-Replayer::inductionsOf(uint64_t trip) {
-  std::vector<device::HostValue> values;
+bool Replayer::findTripValues(uint64_t trip) {
+  tripValues.clear();
   for (const Induction &induction : loop.inductions) {
     const std::span<std::byte> bytes = hostBuffer(induction.buffer);
     if (bytes.size() != 4 && bytes.size() != 8)
-      return std::nullopt;
-    values.push_back({bytes.data(), induction.at(trip), bytes.size()});
+      return false;
+    tripValues.push_back({bytes.data(), induction.at(trip), bytes.size()});
   }
-  return values;
+  return true;
 }
 
 Result<void> Replayer::queueAll(
@@ -378,14 +377,16 @@ Result<void> Replayer::queueAll(
     return add(*graph, values);
   };
   MGPU_TRY(addPhase(Phase::Prologue, {}));
-  for (uint64_t trip = 0; trip < loop.trips; ++trip)
-    MGPU_TRY(addPhase(Phase::Replay, *inductionsOf(trip)));
+  for (uint64_t trip = 0; trip < loop.trips; ++trip) {
+    findTripValues(trip);
+    MGPU_TRY(addPhase(Phase::Replay, tripValues));
+  }
   return addPhase(Phase::Epilogue, {});
 }
 
 Result<void> Replayer::replay() {
   if (loop.trips > 1 && !part.meet && driver->queuesLaunches() &&
-      inductionsOf(0)) {
+      findTripValues(0)) {
     MGPU_TRY(checkAlive());
     const Result<void> queued =
         queueAll([](device::GraphExec &graph,
@@ -408,7 +409,7 @@ Result<void> Replayer::enqueue(void *stream) {
     return fail(ErrorKind::Unsupported,
                 "a program on several GPUs has no single stream: use "
                 "mgt_replay");
-  if (!inductionsOf(0))
+  if (!findTripValues(0))
     return fail(ErrorKind::Unsupported,
                 "the number of each trip of the program's rolled loop has less "
                 "than 32 bits, which cannot be queued: use mgt_replay, or "

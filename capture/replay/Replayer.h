@@ -152,9 +152,8 @@ private:
     return part.meet ? part.meet(next) : Result<void>();
   }
   Result<void> setInductions(uint64_t trip);
-  /// What a trip's inductions are to be, for a queued launch; nothing where one
-  /// is no word that can be queued.
-  std::optional<std::vector<device::HostValue>> inductionsOf(uint64_t trip);
+  /// Sets `tripValues`; false where one is no word that can be queued.
+  bool findTripValues(uint64_t trip);
   /// Gives each phase and trip of a replay to `add`, in order.
   Result<void>
   queueAll(const std::function<Result<void>(
@@ -171,6 +170,9 @@ private:
   std::vector<std::span<std::byte>> own;
   std::array<ExecutableGraph, planner::allPhases.size()> graphs; ///< by Phase
   planner::Loop loop;
+  /// What a trip's inductions are to be, for a queued launch; kept, so that a
+  /// replay allocates nothing.
+  std::vector<device::HostValue> tripValues;
   Part part;
   bool setsInductions = true; ///< for itself, or for all ranks
   bool isComplete = false;

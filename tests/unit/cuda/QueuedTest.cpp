@@ -35,13 +35,16 @@ protected:
     driver = std::move(*opened);
     build();
   }
-  void build() {
+  Result<KernelHandle> loadKernel(const std::string &entry) {
     KernelImage image;
-    image.entry = "count";
+    image.entry = entry;
     image.arch = "sm_90";
     image.takesPart = false;
-    image.setBytes(fakeCubin({"count"}));
-    auto kernel = driver->loadKernel("count", encodeImage(image));
+    image.setBytes(fakeCubin({entry}));
+    return driver->loadKernel(entry, encodeImage(image));
+  }
+  void build() {
+    auto kernel = loadKernel("count");
     auto number = driver->allocate({0}, 4);
     auto out = driver->allocate(DeviceId::host(), 4);
     ASSERT_TRUE(kernel && number && out);
@@ -110,12 +113,7 @@ TEST_F(Queued, TripsFollowEachOtherAndReadTheirNumbers) {
         **static_cast<uint64_t **>(parameters[1]);
   };
   fake->kernels["add"] = add;
-  KernelImage image;
-  image.entry = "add";
-  image.arch = "sm_90";
-  image.takesPart = false;
-  image.setBytes(fakeCubin({"add"}));
-  auto kernel = driver->loadKernel("add", encodeImage(image));
+  auto kernel = loadKernel("add");
   auto sum = driver->allocate({0}, 8), number = driver->allocate({0}, 8);
   auto trip = driver->allocate(DeviceId::host(), 8),
        out = driver->allocate(DeviceId::host(), 8);
