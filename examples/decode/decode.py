@@ -203,18 +203,19 @@ class Writer:
         for name in ("scores", "weights"):
             self.alloc(f"{name}{layer}", scores)
         self.fill(f"scores{layer}", scores)
-        is_new = """
+        # What lies in the cache from the position on is nothing yet; behind it the new one does not count.
+        either = """
             %t = linalg.index {} : index
             %at = arith.index_cast %position : i32 to index
-            %isNew = arith.cmpi eq, %t, %at : index
-            %old = arith.extf %in1 : bf16 to f32"""
+            %isPast = arith.cmpi slt, %t, %at : index
+            %old = arith.extf %in1 : bf16 to f32
+            %given = arith.select %isPast, %old, %in2 : f32
+            %term = arith.mulf %in0, %given : f32
+            %next = arith.addf %out0, %term : f32
+            linalg.yield %next : f32"""
         self.generic(["q", "key", "new_key", "score"], "pppr",
                      [(f"q{layer}", q), (f"keys{layer}", cache), (f"key{layer}", new(H))], [(f"scores{layer}", scores)],
-                     is_new.format(2) + """
-            %key = arith.select %isNew, %in2, %old : f32
-            %term = arith.mulf %in0, %key : f32
-            %next = arith.addf %out0, %term : f32
-            linalg.yield %next : f32""")
+                     either.format(2))
         self.generic(["grt"], "ppp", [], [(f"scores{layer}", scores)], """
             %t = linalg.index 2 : index
             %at = arith.index_cast %position : i32 to index
@@ -227,16 +228,9 @@ class Writer:
         out = f"memref<{G}x{R}x{d}xf32>"
         self.alloc(f"attended{layer}", out)
         self.fill(f"attended{layer}", out)
-        # What lies in the cache behind the position is nothing yet.
         self.generic(["weight", "value", "new_value", "out"], "pppr",
                      [(f"weights{layer}", scores), (f"values{layer}", cache), (f"value{layer}", new(H + G))],
-                     [(f"attended{layer}", out)], is_new.format(3) + """
-            %isPast = arith.cmpi slt, %t, %at : index
-            %before = arith.select %isPast, %old, %zero : f32
-            %value = arith.select %isNew, %in2, %before : f32
-            %term = arith.mulf %in0, %value : f32
-            %next = arith.addf %out0, %term : f32
-            linalg.yield %next : f32""")
+                     [(f"attended{layer}", out)], either.format(3))
         self.line(f"%flatAttended{layer} = memref.collapse_shape %attended{layer} [[0, 1, 2]] : {out} into memref<{H * d}xf32>")
         self.residual(f"wo{layer}", "dwo", self.types["wo"], layer, H * d, f"flatAttended{layer}")
 

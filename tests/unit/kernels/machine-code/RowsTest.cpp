@@ -17,7 +17,7 @@ TEST(RowsCode, SoftmaxKeepsItsRowInRegisters) {
   MGPU_OPEN_NVRTC(compiler);
   constexpr size_t elements = 16; // of a thread: 4096 / 256
   for (auto [config, width] :
-       {std::pair("", 32), {"vector=4 block_x=64", 128}}) {
+       {std::pair("vector=1 block_x=256", 32), {"", 128}}) {
     auto codes = machineCodeOf(softmax, config);
     ASSERT_TRUE(codes) << codes.error().message;
     ASSERT_EQ(codes->size(), 1u);
@@ -121,7 +121,7 @@ TEST(RowsCode, ANormOfOneRowIsOneLaunch) {
 /// No load is moved before the wait for the kernel that the launch follows.
 TEST(RowsCode, NothingIsLoadedBeforeTheWait) {
   MGPU_OPEN_NVRTC(compiler);
-  for (const char *config : {"", "vector=4 block_x=64"}) {
+  for (const char *config : {"", "vector=1 block_x=256"}) {
     auto codes = machineCodeOf(softmax, config, /*awaits=*/true);
     ASSERT_TRUE(codes) << codes.error().message;
     const MachineCode &code = codes->front();
