@@ -57,6 +57,29 @@ TEST(RowsCode, RowsOfAProductAreLoadedBeforeTheyAreAdded) {
   EXPECT_LE(code.registers, 96u) << code.text();
 }
 
+/// A matrix that is read once passes by the first cache, which the vector that
+/// all rows have in common stays in. By default a warp has a row, and a block
+/// four of them.
+TEST(RowsCode, ByDefaultAWarpHasARowAndWhatIsReadOncePassesByTheCache) {
+  MGPU_OPEN_NVRTC(compiler);
+  auto codes = machineCodeOf(
+      programOn({"1x2048xbf16", "8192x2048xbf16", "1x8192xf32"},
+                "  linalg.matmul indexing_maps = [affine_map<(i, j, k) -> (i, "
+                "k)>, affine_map<(i, j, k) -> (j, k)>, affine_map<(i, j, k) -> "
+                "(i, j)>] ins(%b0, %b1 : memref<1x2048xbf16>, "
+                "memref<8192x2048xbf16>) outs(%b2 : memref<1x8192xf32>)\n"),
+      "");
+  ASSERT_TRUE(codes) << codes.error().message;
+  ASSERT_EQ(codes->size(), 1u);
+  const MachineCode &code = codes->front();
+  constexpr size_t accesses = 2048 / 32 / 8; // of a lane, of each operand
+  EXPECT_EQ(code.count("LDG.128.NA"), accesses) << code.text();
+  EXPECT_EQ(code.count("LDG.128"), 2 * accesses) << code.text();
+  EXPECT_EQ(code.count("LDG.16") + code.count("LDG.32"), 1u) << code.text();
+  EXPECT_EQ(code.count("BAR"), 0u) << code.text();
+  EXPECT_EQ(code.threads, 4u * 32) << code.text();
+}
+
 /// A matrix that nothing writes while the program is replayed is asked for
 /// before the kernel waits for the one it follows; one that is new each time is
 /// not.
