@@ -135,8 +135,12 @@ void takeForm(KernelSpace &space, planner::LaunchForm form) {
   wide[P::Vector] = form.vector;
   if (!space.reshapable)
     wide[P::BlockX] = space.block.x / form.vector;
+  else if (has(P::BlockX, form.blockX))
+    wide[P::BlockX] = form.blockX;
   if (has(P::BlockY, form.rows) && form.rows > 1)
     wide[P::BlockY] = form.rows;
+  if (has(P::Unroll, form.unroll))
+    wide[P::Unroll] = form.unroll;
   if (has(P::BlockX, wide[P::BlockX]) && !space.broken(wide))
     space.defaults = wide;
 }

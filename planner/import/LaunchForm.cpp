@@ -9,9 +9,11 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Interfaces/CallInterfaces.h"
+#include "llvm/ADT/DenseSet.h"
 
 #include <algorithm>
 #include <numeric>
+#include <tuple>
 
 namespace mgpu::planner {
 
@@ -48,6 +50,11 @@ public:
       for (uint32_t rows : {2, 4})
         if (grid.volume() / rows >= manyBlocks)
           form.rows = rows;
+    if (form.vector == 1)
+      return form;
+    form.unroll = unrollOf(form.vector);
+    if (!meets)
+      form.blockX = blockFor(form.vector);
     return form;
   }
 
@@ -60,6 +67,8 @@ private:
   bool visitAccess(const MemoryAccess &access);
   bool sharesControl(Operation *op);
   bool fits(uint32_t vector) const;
+  uint32_t unrollOf(uint32_t vector) const;
+  uint32_t blockFor(uint32_t vector) const;
   bool isAligned(uint32_t vector) const {
     return llvm::all_of(wide, [&](const Wide &each) {
       const int64_t bytes = std::min(vector * each.bytes, widestAccess);
@@ -71,6 +80,9 @@ private:
   Dim3 grid, block;
   AffineEvaluator &affine;
   std::vector<Wide> wide;
+  /// Bytes that a thread of the source loads in a trip, and what it loads.
+  llvm::DenseMap<Operation *, int64_t> loadedBytes;
+  llvm::DenseSet<std::tuple<Operation *, Value, Value>> loads;
   int64_t smallest = 4, largest = 1; ///< elements, in bytes
   bool meets = false;                ///< threads of a block do
 };
@@ -153,15 +165,44 @@ bool Chooser::visitAccess(const MemoryAccess &access) {
     largest = std::max(largest, bytes);
     wide.push_back(here);
   }
+  Operation *above = access.op->getParentOp();
+  if (isWide && !access.stored && isa<scf::ForOp>(above) &&
+      loads.insert({above, access.memref, access.indices.back()}).second)
+    loadedBytes[above] += bytes;
   return true;
 }
 
+/// Threads of a block that is smaller where there would be few.
+uint32_t Chooser::blockFor(uint32_t vector) const {
+  constexpr uint32_t least = 64;
+  uint32_t threads = block.x;
+  if (block.volume() == block.x)
+    while (threads % (2 * least) == 0 &&
+           grid.volume() * block.x / vector / threads < manyBlocks)
+      threads /= 2;
+  return threads;
+}
+
 bool Chooser::fits(uint32_t vector) const {
-  const uint64_t blocks = grid.volume() / (meets ? 1 : vector);
+  const uint64_t blocks =
+      meets ? grid.volume()
+            : grid.volume() * block.x / vector / blockFor(vector);
   return vector * smallest <= widestAccess &&
          vector * largest <= 2 * widestAccess && block.x % vector == 0 &&
          (!meets || block.volume() % (warp * vector) == 0) &&
          blocks >= manyBlocks;
+}
+
+/// As many as registers hold the loads of.
+uint32_t Chooser::unrollOf(uint32_t vector) const {
+  constexpr int64_t mostBytes = 384; // of 96 registers
+  int64_t bytes = 0;
+  for (auto [loop, each] : loadedBytes)
+    bytes = std::max(bytes, each * vector);
+  uint32_t unroll = bytes == 0 ? 0 : 8;
+  while (unroll > 1 && unroll * bytes > mostBytes)
+    unroll /= 2;
+  return unroll;
 }
 
 } // namespace

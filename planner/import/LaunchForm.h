@@ -13,6 +13,12 @@ struct LaunchForm {
   /// Blocks of the source, neighbours along x, that lie beside each other in
   /// one block, a warp each.
   uint32_t rows = 1;
+  /// Threads of a block along x of a kernel that may have any; 0: as in the
+  /// source.
+  uint32_t blockX = 0;
+  /// Trips of loops whose loads are under way at once; 0: as the compiler
+  /// likes.
+  uint32_t unroll = 0;
   bool operator==(const LaunchForm &) const = default;
 };
 

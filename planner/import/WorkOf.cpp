@@ -67,7 +67,9 @@ private:
   uint32_t flightBytes() const;
   /// Blocks of the source along x that one block is.
   uint32_t blocksOfOne() const {
-    return std::min(meets ? form.rows : form.vector, grid.x);
+    const uint32_t threads = form.blockX > 0 ? form.blockX : block.x;
+    return std::clamp(meets ? form.rows : form.vector * threads / block.x, 1u,
+                      grid.x);
   }
   /// In how many accesses a thread, which is several of the source, does one of
   /// theirs, and bytes of each.
@@ -263,9 +265,13 @@ bool Counter::isLoadedAlready(const MemoryAccess &access) {
 void Counter::addFlight(Region *place, Pieces pieces) {
   auto loop = dyn_cast<scf::ForOp>(place->getParentOp());
   auto trips = loop ? loop.getStaticTripCount() : std::nullopt;
+  // Of wide ones compilers put no more than two in front by themselves.
+  const int64_t ahead = form.unroll > 0   ? form.unroll
+                        : form.vector > 1 ? 2
+                                          : loadsAhead;
   flight += pieces.count * pieces.bytes *
-            (trips  ? int64_t(trips->getLimitedValue(loadsAhead))
-             : loop ? loadsAhead
+            (trips  ? int64_t(trips->getLimitedValue(uint64_t(ahead)))
+             : loop ? ahead
                     : 1);
 }
 
