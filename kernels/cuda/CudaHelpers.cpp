@@ -556,9 +556,9 @@ void Helpers::use(llvm::StringRef name) {
 /// Whether only the form for several threads uses it. What is not compiled
 /// costs nothing.
 static bool isForParts(llvm::StringRef name) {
-  return name == "partOf" || name == "pieces" || name == "loadParts" || name == "streamParts" ||
-         name == "storeParts" || name == "blockReduceParts" ||
-         name == "subgroupReduceParts";
+  return name == "partOf" || name == "pieces" || name == "loadParts" ||
+         name == "streamParts" || name == "storeParts" ||
+         name == "blockReduceParts" || name == "subgroupReduceParts";
 }
 
 std::string Helpers::text() const {

@@ -265,7 +265,7 @@ bool Counter::isLoadedAlready(const MemoryAccess &access) {
 void Counter::addFlight(Region *place, Pieces pieces) {
   auto loop = dyn_cast<scf::ForOp>(place->getParentOp());
   auto trips = loop ? loop.getStaticTripCount() : std::nullopt;
-  // Of wide ones compilers put no more than two in front by themselves.
+  // Compilers put no more than two wide ones in front by themselves.
   const int64_t ahead = form.unroll > 0   ? form.unroll
                         : form.vector > 1 ? 2
                                           : loadsAhead;
