@@ -238,8 +238,8 @@ Result<KernelSpace> spaceOf(ModuleOp kernel, Dim3 block, Dim3 maxGrid,
   auto entry = kernel.lookupSymbol<func::FuncOp>("entry");
   if (!entry || entry.isDeclaration())
     return fail(ErrorKind::Invalid, "a kernel module needs a function @entry");
-  planner::AffineEvaluator affine(entry.getBody(), maxGrid, block,
-                                  [](Value) { return planner::HostValue(); });
+  auto unknown = [](Value) { return planner::HostValue(); };
+  planner::AffineEvaluator affine(entry.getBody(), maxGrid, block, unknown);
   const planner::LaunchForm form =
       planner::launchFormOf(entry.getBody(), maxGrid, block, affine);
   ir::FirstError first(kernel.getContext(), ir::FirstError::Others::Miss);
