@@ -24,11 +24,10 @@ mgpu.device_config @config #mgpu.device_config<numDevices = 1>
 #nk = affine_map<(n, k) -> (n, k)>
 #n = affine_map<(n, k) -> (n)>
 #k = affine_map<(n, k) -> (k)>
-#grt = affine_map<(g, r, t) -> (g, r, t)>
-#q = affine_map<(g, r, t, i) -> (g, r, i)>
-#key = affine_map<(g, r, t, i) -> (g, t, i)>
-#new_key = affine_map<(g, r, t, i) -> (g, i)>
-#score = affine_map<(g, r, t, i) -> (g, r, t)>
+#gt = affine_map<(g, t) -> (g, t)>
+#key = affine_map<(g, t, i) -> (g, t, i)>
+#of_group = affine_map<(g, t, i) -> (g, i)>
+#score = affine_map<(g, t, i) -> (g, t)>
 #weight = affine_map<(g, r, i, t) -> (g, r, t)>
 #value = affine_map<(g, r, i, t) -> (g, t, i)>
 #new_value = affine_map<(g, r, i, t) -> (g, i)>
@@ -190,10 +189,6 @@ class Writer:
         A = H + 2 * G
         offset = lambda head: self.offset((layer * A + head) * d)
         new = lambda at: f"memref<{G}x{d}xf32, strided<[{d}, 1]{offset(at)}>>"
-        flat = f"memref<{H}x{d}xf32, strided<[{d}, 1]{offset(0)}>>"
-        q = f"memref<{G}x{R}x{d}xf32, strided<[{R * d}, {d}, 1]{offset(0)}>>"
-        self.part(f"flat{layer}", "heads", self.heads_type, [layer, 0, 0], [1, H, d], flat)
-        self.line(f"%q{layer} = memref.expand_shape %flat{layer} [[0, 1], [2]] output_shape [{G}, {R}, {d}] : {flat} into {q}")
         for name, at in (("key", H), ("value", H + G)):
             self.part(f"{name}{layer}", "heads", self.heads_type, [layer, at, 0], [1, G, d], new(at))
         cache = f"memref<{G}x{S}x{d}xbf16, strided<[{S * d}, {d}, 1]{self.offset(layer * G * S * d)}>>"
@@ -202,39 +197,49 @@ class Writer:
         scores, rows = f"memref<{G}x{R}x{S}xf32>", f"memref<{H}x{S}xf32>"
         for name in ("scores", "weights"):
             self.alloc(f"{name}{layer}", scores)
-        self.fill(f"scores{layer}", scores)
-        is_new = """
+        # A key is read once for the heads that share it.
+        queries, results = [], []
+        for r in range(R):
+            query = f"memref<{G}x{d}xf32, strided<[{R * d}, 1]{offset(r)}>>"
+            self.line(f"%q{layer}_{r} = memref.subview %heads[{layer}, {r}, 0] [1, {G}, {d}] [1, {R}, 1] : "
+                      f"{self.heads_type} to {query}")
+            score = f"memref<{G}x{S}xf32, strided<[{R * S}, 1]{self.offset(r * S)}>>"
+            self.part(f"score{layer}_{r}", f"scores{layer}", scores, [0, r, 0], [G, 1, S], score)
+            queries.append((f"q{layer}_{r}", query))
+            results.append((f"score{layer}_{r}", score))
+        for name, shape in results:
+            self.fill(name, shape)
+        # What lies in the cache from the position on is nothing yet; behind it the new one does not count.
+        either = """
             %t = linalg.index {} : index
             %at = arith.index_cast %position : i32 to index
-            %isNew = arith.cmpi eq, %t, %at : index
-            %old = arith.extf %in1 : bf16 to f32"""
-        self.generic(["q", "key", "new_key", "score"], "pppr",
-                     [(f"q{layer}", q), (f"keys{layer}", cache), (f"key{layer}", new(H))], [(f"scores{layer}", scores)],
-                     is_new.format(2) + """
-            %key = arith.select %isNew, %in2, %old : f32
-            %term = arith.mulf %in0, %key : f32
-            %next = arith.addf %out0, %term : f32
-            linalg.yield %next : f32""")
-        self.generic(["grt"], "ppp", [], [(f"scores{layer}", scores)], """
-            %t = linalg.index 2 : index
+            %isPast = arith.cmpi slt, %t, %at : index
+            %old = arith.extf %in0 : bf16 to f32
+            %given = arith.select %isPast, %old, %in1 : f32"""
+        each = lambda text: "".join(text.replace("$", str(r)) for r in range(R))
+        together = lambda name: ", ".join(f"%{name}{r}" for r in range(R)) + " : " + ", ".join(["f32"] * R)
+        self.generic(["key", "of_group"] + ["of_group"] * R + ["score"] * R, "ppr",
+                     [(f"keys{layer}", cache), (f"key{layer}", new(H))] + queries, results,
+                     either.format(1) + "".join(f"""
+            %term{r} = arith.mulf %in{r + 2}, %given : f32
+            %next{r} = arith.addf %out{r}, %term{r} : f32""" for r in range(R)) + f"""
+            linalg.yield {together("next")}""")
+        self.generic(["gt"] * R, "pp", [], results, """
+            %t = linalg.index 1 : index
             %at = arith.index_cast %position : i32 to index
-            %isPast = arith.cmpi sle, %t, %at : index
-            %score = arith.select %isPast, %out0, %never : f32
-            linalg.yield %score : f32""")
+            %isPast = arith.cmpi sle, %t, %at : index""" + each("""
+            %score$ = arith.select %isPast, %out$, %never : f32""") + f"""
+            linalg.yield {together("score")}""")
         for name in ("scores", "weights"):
             self.line(f"%{name}Rows{layer} = memref.collapse_shape %{name}{layer} [[0, 1], [2]] : {scores} into {rows}")
         self.line(f"linalg.softmax dimension(1) ins(%scoresRows{layer} : {rows}) outs(%weightsRows{layer} : {rows})")
         out = f"memref<{G}x{R}x{d}xf32>"
         self.alloc(f"attended{layer}", out)
         self.fill(f"attended{layer}", out)
-        # What lies in the cache behind the position is nothing yet.
-        self.generic(["weight", "value", "new_value", "out"], "pppr",
-                     [(f"weights{layer}", scores), (f"values{layer}", cache), (f"value{layer}", new(H + G))],
-                     [(f"attended{layer}", out)], is_new.format(3) + """
-            %isPast = arith.cmpi slt, %t, %at : index
-            %before = arith.select %isPast, %old, %zero : f32
-            %value = arith.select %isNew, %in2, %before : f32
-            %term = arith.mulf %in0, %value : f32
+        self.generic(["value", "new_value", "weight", "out"], "pppr",
+                     [(f"values{layer}", cache), (f"value{layer}", new(H + G)), (f"weights{layer}", scores)],
+                     [(f"attended{layer}", out)], either.format(3) + """
+            %term = arith.mulf %in2, %given : f32
             %next = arith.addf %out0, %term : f32
             linalg.yield %next : f32""")
         self.line(f"%flatAttended{layer} = memref.collapse_shape %attended{layer} [[0, 1, 2]] : {out} into memref<{H * d}xf32>")

@@ -7,6 +7,7 @@
 #include "kernels/cuda/FunctionEmitter.h"
 #include "kernels/cuda/KeepElements.h"
 #include "kernels/cuda/Matmul.h"
+#include "kernels/cuda/StreamedLoads.h"
 #include "kernels/cuda/VectorForm.h"
 #include "kernels/lower/KernelDialects.h"
 #include "kernels/lower/KernelPrepare.h"
@@ -213,6 +214,10 @@ Result<CudaKernel> KernelWriter::run() {
     if (kernel.image.dynamicSharedBytes > 0)
       kernel.image.dynamicSharedBytes += swizzlePattern;
   }
+  context.streamed =
+      streamedLoads(entryOp, options.unwritten, options.block, options.maxGrid);
+  for (const auto &[load, place] : stages.loads)
+    context.streamed.erase(load); // of which neighbours come from a tile
   context.stages = std::move(stages);
   for (const StageTile &tile : context.stages.tiles)
     context.helpers.use(tile.isTransposed() ? "stageColumns" : "stageTile");
@@ -227,6 +232,8 @@ Result<CudaKernel> KernelWriter::run() {
   kernel.hasUnroll = context.hasUnroll;
   EntryText around(kernel, options);
   around.vectorForm = vectorForm.has_value();
+  around.mayLieBeside =
+      mayLieBeside(shape, vectorForm.has_value(), options.block);
   if (!context.stages.empty())
     around.stages = &context.stages;
   around.usesShared = shape.usesShared;

@@ -195,6 +195,29 @@ template <int Divisor, int N, int Bytes> struct pieces {
   }
 }
 )"},
+    {"streamParts", "loadParts",
+     R"(// loadParts() of what nobody reads again: the first cache keeps other things.
+template <int Divisor, class T, int N> __device__ __forceinline__ void streamParts(T (&to)[N], const T *from) {
+#ifdef __CUDA_ARCH__
+  struct __align__(sizeof(T) * N) wide { T parts[N]; };
+  constexpr bool isOne = pieces<Divisor, N, sizeof(T)>::size == N;
+  if (isOne && sizeof(wide) == 16) {
+    unsigned words[4];
+    asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3]) : "l"(from));
+    memcpy(to, words, sizeof words);
+    return;
+  }
+  if (isOne && sizeof(wide) == 8) {
+    unsigned words[2];
+    asm volatile("ld.global.nc.L1::no_allocate.v2.u32 {%0, %1}, [%2];" : "=r"(words[0]), "=r"(words[1]) : "l"(from));
+    memcpy(to, words, sizeof words);
+    return;
+  }
+#endif
+  loadParts<Divisor>(to, from);
+}
+)"},
     {"stageTile", "",
      R"(// The block's threads copy a tile of width x height x depth elements, of which
 // those that a buffer of `size` elements has not are left out.
@@ -383,6 +406,13 @@ template <int Threads, class T, int V, class Combine> __device__ __forceinline__
     if (exists)
       value = combine(value, other);
   }
+  if (Threads / V == 32) { // one warp: its lanes have the subgroups' numbers
+    T all = exchange(mask, value, 0);
+    for (int k = 1; k < Threads / 32; ++k)
+      all = combine(all, exchange(mask, value, k * (32 / V)));
+    __syncwarp(mask);
+    return all;
+  }
   if (thread % 32 == 0)
     partial[thread / 32] = value;
   __syncthreads();
@@ -408,6 +438,26 @@ template <int Threads, int Size, int Stride, class T, class Combine> __device__ 
   }
   // Where lanes are missing the first one alone has all.
   return Threads % 32 == 0 ? value : exchange(mask, value, lane / (Size * Stride) * (Size * Stride) + lane % Stride);
+}
+)"},
+    {"subgroupReduceParts", "exchange",
+     R"(// The same of a whole subgroup, where one thread is V of the source's: those of a
+// subgroup are 32 / V lanes, and others of the warp need not come.
+template <class T, int V, class Combine> __device__ __forceinline__ T subgroupReduceParts(T (&parts)[V], int thread, Combine combine) {
+  static_assert((V & (V - 1)) == 0 && V > 1 && V <= 32, "V neighbours are of one subgroup");
+#pragma unroll
+  for (int step = 1; step < V; step *= 2)
+#pragma unroll
+    for (int k = 0; k + step < V; k += 2 * step)
+      parts[k] = combine(parts[k], parts[k + step]);
+  T value = parts[0];
+  const int lanes = 32 / V, lane = thread / V % 32;
+  const unsigned mask = ((1u << lanes) - 1u) << lane / lanes * lanes;
+  for (int apart = 1; apart < lanes; apart *= 2) {
+    const T other = exchange(mask, value, lane ^ apart);
+    value = lane & apart ? combine(other, value) : combine(value, other);
+  }
+  return value;
 }
 )"},
     {"atomicUpdate", "",
@@ -507,7 +557,8 @@ void Helpers::use(llvm::StringRef name) {
 /// costs nothing.
 static bool isForParts(llvm::StringRef name) {
   return name == "partOf" || name == "pieces" || name == "loadParts" ||
-         name == "storeParts" || name == "blockReduceParts";
+         name == "streamParts" || name == "storeParts" ||
+         name == "blockReduceParts" || name == "subgroupReduceParts";
 }
 
 std::string Helpers::text() const {

@@ -112,7 +112,7 @@ LogicalResult FunctionEmitter::emit(gpu::GlobalIdOp op) {
 
 LogicalResult FunctionEmitter::emit(gpu::BarrierOp op) {
   if (madeFor(op).empty()) {
-    out.line("__syncthreads();");
+    out.line(vectorForm ? "MGPU_MEET();" : "__syncthreads();");
     return success();
   }
   helper("lanes");
@@ -150,6 +150,15 @@ std::string FunctionEmitter::combinerOf(gpu::AllReduceOperation kind,
          combine(kind, type, "a", "b") + "; }";
 }
 
+/// An array of what each part gives to a reduction.
+std::string FunctionEmitter::partsOfReduced(const std::string &type,
+                                            const std::string &value) {
+  std::string all = names.fresh("parts");
+  out.line(type + " " + all + "[MGPU_VECTOR]; MGPU_PARTS " + all +
+           "[part] = " + value + ";");
+  return all;
+}
+
 LogicalResult FunctionEmitter::emit(gpu::AllReduceOp op) {
   Type type = op.getType();
   if (isa<VectorType>(type))
@@ -162,11 +171,8 @@ LogicalResult FunctionEmitter::emit(gpu::AllReduceOp op) {
     return failure();
   std::string name = "blockReduce";
   if (vectorForm) {
-    std::string all = names.fresh("parts");
-    out.line(t + " " + all + "[MGPU_VECTOR]; MGPU_PARTS " + all +
-             "[part] = " + value + ";");
     name = "blockReduceParts";
-    value = all;
+    value = partsOfReduced(t, value);
   }
   bind(op, helper(name) + "<" + numThreads() + ">(" + value + ", " +
                linearThread() + ", " + lambda + ")");
@@ -183,6 +189,12 @@ LogicalResult FunctionEmitter::emit(gpu::SubgroupReduceOp op) {
   if (stride < 1 || size < 1 || size * stride > 32 || 32 % (size * stride))
     return refuse(op, " with clusters that do not divide a subgroup of 32");
   std::string lambda = combinerOf(op.getOp(), type);
+  if (vectorForm) { // of whole subgroups alone
+    bind(op, helper("subgroupReduceParts") + "(" +
+                 partsOfReduced(cType(type), value) + ", " + linearThread() +
+                 ", " + lambda + ")");
+    return success();
+  }
   bind(op, helper("subgroupReduce") + "<" + numThreads() + ", " +
                std::to_string(size) + ", " + std::to_string(stride) + ">(" +
                value + ", " + linearThread() + ", " + lambda + ")");

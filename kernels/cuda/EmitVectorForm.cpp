@@ -143,8 +143,10 @@ FailureOr<bool> FunctionEmitter::partsAccess(Operation *op) {
     std::string declaration = newParts(value);
     std::string array = scalars[value];
     array.resize(array.size() - partIndex.size());
-    out.line(declaration + " " + helper("loadParts") + divisor + array + ", " +
-             at + ");");
+    out.line(
+        declaration + " " +
+        helper(kernel.streamed.contains(op) ? "streamParts" : "loadParts") +
+        divisor + array + ", " + at + ");");
   } else {
     std::string array = use(value);
     array.resize(array.size() - partIndex.size());
@@ -203,7 +205,8 @@ LogicalResult FunctionEmitter::partsAlloca(memref::AllocaOp op) {
 
 LogicalResult FunctionEmitter::vectorFormOperation(Operation *op) {
   // At the last two all threads meet.
-  if (vectorForm->runsOnce(op) || isa<gpu::AllReduceOp, gpu::BarrierOp>(op))
+  if (vectorForm->runsOnce(op) || isReductionOfNeighbours(op) ||
+      isa<gpu::BarrierOp>(op))
     return operation(op);
   if (isa<scf::ForOp, scf::IfOp>(op) && vectorForm->sharesControl(op))
     return operation(op);

@@ -77,14 +77,21 @@ std::string EntryText::comment() const {
             "along x, that one\n"
             "//                         thread is\n";
   else
-    text += std::string("//   MGPU_BLOCK_X, _Y, _Z  threads of a block; ") +
-            (vectorForm ? "MGPU_BLOCK_X * MGPU_VECTOR is fixed" : "fixed") +
-            ": the kernel\n"
-            "//                         " +
-            kernel.reason +
-            "\n"
-            "//   MGPU_ITEMS            blocks of the source, along x, that "
-            "one block is\n";
+    text +=
+        std::string("//   MGPU_BLOCK_X, _Y, _Z  threads of a block; ") +
+        (vectorForm ? "MGPU_BLOCK_X * MGPU_VECTOR is fixed" : "fixed") +
+        ": the kernel\n"
+        "//                         " +
+        kernel.reason +
+        (mayLieBeside ? ".\n"
+                        "//                         MGPU_BLOCK_Y blocks of "
+                        "the source, along x, lie beside each\n"
+                        "//                         other where MGPU_BLOCK_X "
+                        "is 32"
+                      : "") +
+        "\n"
+        "//   MGPU_ITEMS            blocks of the source, along x, that "
+        "one block is\n";
   text += vectorComment();
   if (kernel.hasUnroll)
     text += "//   MGPU_UNROLL           how often the innermost loops are "
@@ -144,9 +151,19 @@ std::string EntryText::macros() const {
     text += std::string("#if MGPU_BLOCK_X") +
             (vectorForm ? " * MGPU_VECTOR" : "") +
             " != " + std::to_string(options.block.x) +
-            " || MGPU_BLOCK_Y != " + std::to_string(options.block.y) +
+            (mayLieBeside
+                 ? " || (MGPU_BLOCK_X != 32 && MGPU_BLOCK_Y != 1)"
+                 : " || MGPU_BLOCK_Y != " + std::to_string(options.block.y)) +
             " || MGPU_BLOCK_Z != " + std::to_string(options.block.z) +
             "\n#error \"" + kernel.name + " " + kernel.reason + "\"\n#endif\n";
+  if (vectorForm && !kernel.reshapable)
+    text += mayLieBeside
+                ? "#if MGPU_BLOCK_Y > 1 // a block of the source is a warp\n"
+                  "#define MGPU_MEET() __syncwarp(0xffffffffu)\n"
+                  "#else\n"
+                  "#define MGPU_MEET() __syncthreads()\n"
+                  "#endif\n"
+                : "#define MGPU_MEET() __syncthreads()\n";
   if (kernel.cluster)
     text += "#if MGPU_ITEMS != 1 || MGPU_CLUSTER_X != 1\n#error \"" +
             kernel.name + " has clusters of its own\"\n#endif\n";
@@ -336,8 +353,9 @@ std::string EntryText::ids(const std::string &indent, const std::string &body,
       set("block" + u, "(global" + u + " / " + size + ")");
       set("thread" + u, "(global" + u + " % " + size + ")");
     } else if (!inLoop) {
-      set("thread" + u,
-          isX && vectorForm ? "threadIdx.x * MGPU_VECTOR" : "threadIdx." + l);
+      set("thread" + u, isX && vectorForm ? "threadIdx.x * MGPU_VECTOR"
+                        : upper == 'Y' && mayLieBeside ? "0"
+                                                       : "threadIdx." + l);
       if (!isX)
         set("block" + u, "(launch.base" + u + " + blockIdx." + l +
                              " + launch.first" + u + ")");
@@ -394,14 +412,17 @@ std::string EntryText::fixedBlocks(const std::string &body) const {
   std::string text =
       ids("  ", body, /*inLoop=*/false) +
       "  for (unsigned item = 0; item < MGPU_ITEMS; ++item) {\n"
-      "    const unsigned sourceX = launch.baseX + (blockIdx.x + "
-      "launch.firstX) * MGPU_ITEMS + item;\n"
-      "    if (sourceX >= launch.endX) // for all threads alike\n"
+      "    const unsigned sourceX = launch.baseX + " +
+      (mayLieBeside ? "((blockIdx.x + launch.firstX) * MGPU_ITEMS + item) * "
+                      "MGPU_BLOCK_Y + threadIdx.y;\n"
+                    : "(blockIdx.x + launch.firstX) * MGPU_ITEMS + item;\n") +
+      "    if (sourceX >= launch.endX) // for all threads of it alike\n"
       "      break;\n" +
       ids("    ", body, /*inLoop=*/true);
   if (usesShared)
-    text += "    if (item > 0)\n      __syncthreads(); // shared memory is "
-            "used again\n";
+    text += std::string("    if (item > 0)\n      ") +
+            (vectorForm ? "MGPU_MEET" : "__syncthreads") +
+            "(); // shared memory is used again\n";
   return text + body + ownLine.str() + "  }\n";
 }
 

@@ -54,6 +54,7 @@ struct EntryText {
   std::string count;                 ///< the type that counts threads
   const StagePlan *stages = nullptr; ///< where MGPU_STAGE may be 1
   bool vectorForm = false;           ///< MGPU_VECTOR may be more than 1
+  bool mayLieBeside = false;         ///< MGPU_BLOCK_Y may (VectorForm.h)
   bool usesShared = false;
   bool hasThread = false; ///< the text has a MgpuThread
 

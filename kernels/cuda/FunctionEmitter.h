@@ -63,10 +63,11 @@ struct KernelContext {
   const IndexRanges &ranges;
   /// The C++ names of device functions.
   llvm::DenseMap<mlir::Operation *, std::string> functions;
-  StagePlan stages;       ///< of the entry
-  BulkForm bulk;          ///< of the entry
-  bool hasUnroll = false; ///< a loop asks MGPU_UNROLL
-  bool needsSm80 = false; ///< which is said
+  StagePlan stages;                           ///< of the entry
+  BulkForm bulk;                              ///< of the entry
+  llvm::DenseSet<mlir::Operation *> streamed; ///< StreamedLoads.h
+  bool hasUnroll = false;                     ///< a loop asks MGPU_UNROLL
+  bool needsSm80 = false;                     ///< which is said
   /// Functions that, or whose callees, ask for the thread's ids.
   llvm::DenseSet<mlir::Operation *> needThread;
 };
@@ -282,6 +283,7 @@ private:
   std::string linearThread();
   std::string numThreads() { return std::to_string(kernel.block.volume()); }
   std::string threadAlong(mlir::gpu::Dimension dim);
+  std::string partsOfReduced(const std::string &type, const std::string &value);
   std::string combinerOf(mlir::gpu::AllReduceOperation kind, Type type);
   /// The lane that each lane reads, and where that has a value.
   struct LanesRead {

@@ -24,6 +24,13 @@ static bool isIdAlongX(Operation *op) {
   return false;
 }
 
+bool isReductionOfNeighbours(Operation *op) {
+  if (auto reduce = dyn_cast<gpu::SubgroupReduceOp>(op))
+    return !reduce.getClusterSize() && reduce.getClusterStride() == 1 &&
+           !isa<VectorType>(reduce.getType());
+  return isa<gpu::AllReduceOp>(op);
+}
+
 bool VectorForm::runsOnce(Operation *op) const {
   return op->getNumRegions() == 0 && !op->hasTrait<OpTrait::IsTerminator>() &&
          (isMemoryEffectFree(op) || isa<memref::LoadOp, vector::LoadOp>(op)) &&
@@ -42,7 +49,7 @@ bool VectorForm::sharesControl(Operation *op) const {
 }
 
 void VectorForm::visit(Operation *op) {
-  if (isa<gpu::AllReduceOp>(op))
+  if (isReductionOfNeighbours(op))
     return; // one result for all
   bool shared = sharesControl(op);
   if (auto loop = dyn_cast<scf::ForOp>(op)) {
@@ -101,7 +108,7 @@ void VectorForm::findRefusal(func::FuncOp entry) {
   });
   // All threads meet there, so it is done once for all of them.
   entry.walk([&](Operation *op) {
-    if (!isa<gpu::AllReduceOp, gpu::BarrierOp>(op))
+    if (!isReductionOfNeighbours(op) && !isa<gpu::BarrierOp>(op))
       return;
     for (Operation *above = op->getParentOp(); above != entry;
          above = above->getParentOp())
@@ -181,7 +188,8 @@ static bool meetInReductionsAlone(func::FuncOp entry) {
               .walk([&](Operation *op) {
                 auto alloca = dyn_cast<memref::AllocaOp>(op);
                 bool other = isConvergent(op) &&
-                             (!isa<gpu::AllReduceOp, gpu::BarrierOp>(op) ||
+                             (!(isReductionOfNeighbours(op) ||
+                                isa<gpu::BarrierOp>(op)) ||
                               !madeFor(op).empty() ||
                               op->getParentOfType<func::FuncOp>() != entry);
                 other |=
@@ -192,6 +200,13 @@ static bool meetInReductionsAlone(func::FuncOp entry) {
                 return other ? WalkResult::interrupt() : WalkResult::advance();
               })
               .wasInterrupted();
+}
+
+bool mayLieBeside(const LaunchShape &shape, bool hasVectorForm, Dim3 block) {
+  constexpr uint32_t warp = 32, widest = 16;
+  return hasVectorForm && !shape.reshapable && !shape.cluster && block.y == 1 &&
+         block.z == 1 && block.x > warp && block.x % warp == 0 &&
+         block.x / warp <= widest && (block.x & (block.x - 1)) == 0;
 }
 
 std::string vectorRefusal(const LaunchShape &shape, func::FuncOp entry,

@@ -43,6 +43,14 @@ private:
   std::string reason;
 };
 
+/// A reduction over all threads of a block, or over those of a whole subgroup:
+/// its result is the same for all neighbours.
+bool isReductionOfNeighbours(mlir::Operation *op);
+
+/// Whether MGPU_BLOCK_Y may be more than 1 where blocks of the source, which a
+/// kernel keeps, are a warp each: as many of them lie beside each other then.
+bool mayLieBeside(const LaunchShape &shape, bool hasVectorForm, Dim3 block);
+
 /// Why MGPU_VECTOR of a kernel must be 1; empty where it may be more.
 std::string vectorRefusal(const LaunchShape &shape, mlir::func::FuncOp entry,
                           Dim3 block);

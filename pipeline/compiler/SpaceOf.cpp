@@ -8,6 +8,7 @@
 #include "kernels/cuda/VectorForm.h"
 #include "kernels/lower/LaunchShape.h"
 #include "kernels/lower/Normalise.h"
+#include "planner/import/LaunchForm.h"
 
 #include "mlir/IR/BuiltinOps.h"
 
@@ -110,6 +111,40 @@ uint32_t smallestElement(func::FuncOp entry) {
   return std::max(bits / 8, 1u);
 }
 
+/// Blocks of the source that are a warp each may lie beside each other in one.
+void offerRows(KernelSpace &space) {
+  constexpr int64_t warp = 32;
+  space.offer(P::BlockY, {1, 2, 4, 8});
+  space.covers[0] = space.covers[0] * P::BlockY;
+  space.covers[1] = 1;
+  space.require("blocks beside each other",
+                (Formula(P::BlockY) + -1) * (Formula(P::BlockX) + -warp),
+                Relation::Equal, 0,
+                "several blocks of the source lie beside each other in a block "
+                "only where each is a warp: block_x = 32");
+}
+
+/// What is right for most kernels of this kind, where the space has it.
+void takeForm(KernelSpace &space, planner::LaunchForm form) {
+  auto has = [&](P parameter, uint32_t value) {
+    return std::ranges::count(space.choice(parameter).values, value) > 0;
+  };
+  if (form.vector == 1 || !has(P::Vector, form.vector))
+    return;
+  planner::KernelConfig wide = space.defaults;
+  wide[P::Vector] = form.vector;
+  if (!space.reshapable)
+    wide[P::BlockX] = space.block.x / form.vector;
+  else if (has(P::BlockX, form.blockX))
+    wide[P::BlockX] = form.blockX;
+  if (has(P::BlockY, form.rows) && form.rows > 1)
+    wide[P::BlockY] = form.rows;
+  if (has(P::Unroll, form.unroll))
+    wide[P::Unroll] = form.unroll;
+  if (has(P::BlockX, wide[P::BlockX]) && !space.broken(wide))
+    space.defaults = wide;
+}
+
 /// `vectorReason`: why the text has no form for several threads, or empty.
 /// `elementBytes` is of the smallest element.
 void offerCuda(KernelSpace &space, const LaunchShape &shape,
@@ -154,6 +189,8 @@ void offerCuda(KernelSpace &space, const LaunchShape &shape,
     space.offer(each, {}, "threads of a GPU run by themselves");
   const Formula threads = Formula(P::BlockX) * P::Vector;
   space.covers[0] = threads * P::Items;
+  if (cuda::mayLieBeside(shape, vectorReason.empty(), space.block))
+    offerRows(space);
   space.requireLaunch();
   if (!space.reshapable)
     space.require("the source's block", threads, Relation::Equal, space.block.x,
@@ -201,6 +238,10 @@ Result<KernelSpace> spaceOf(ModuleOp kernel, Dim3 block, Dim3 maxGrid,
   auto entry = kernel.lookupSymbol<func::FuncOp>("entry");
   if (!entry || entry.isDeclaration())
     return fail(ErrorKind::Invalid, "a kernel module needs a function @entry");
+  auto unknown = [](Value) { return planner::HostValue(); };
+  planner::AffineEvaluator affine(entry.getBody(), maxGrid, block, unknown);
+  const planner::LaunchForm form =
+      planner::launchFormOf(entry.getBody(), maxGrid, block, affine);
   ir::FirstError first(kernel.getContext(), ir::FirstError::Others::Miss);
   if (failed(normaliseKernel(kernel, block,
                              target == KernelTarget::Cuda
@@ -237,6 +278,7 @@ Result<KernelSpace> spaceOf(ModuleOp kernel, Dim3 block, Dim3 maxGrid,
         space.sharedBytes + bytesOf(plan.tiles) * Formula::tunable(0);
     space.requireStaticShared();
   }
+  takeForm(space, form);
   return space;
 }
 

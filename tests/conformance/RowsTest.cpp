@@ -276,7 +276,14 @@ TEST_P(SharedRows, AddInTheStatedOrderOnEachTarget) {
       planner::KernelConfig config = space->defaults;
       config[P::Vector] = vector;
       config[P::BlockX] = 256 / vector;
-      add(std::to_string(vector), config);
+      for (uint32_t beside : space->choice(P::BlockY).values) {
+        config[P::BlockY] = beside;
+        if (beside == 1 || vector == 8)
+          add(std::to_string(vector) + "_" + std::to_string(beside), config);
+        else
+          EXPECT_FALSE(space->check(config)) << toText(config);
+      }
+      config[P::BlockY] = 1;
       config[P::Items] = 4;
       if (vector == 2)
         add("items", config);
@@ -285,10 +292,16 @@ TEST_P(SharedRows, AddInTheStatedOrderOnEachTarget) {
           << toText(config);
     }
   } else {
-    planner::KernelConfig config = space->defaults;
-    add("same", config);
-    config[P::Items] = 2;
-    add("items", config);
+    const auto &vectors = space->choice(P::Vector).values;
+    EXPECT_EQ(vectors.size() > 1, !test.sharing.across); // of subgroups
+    for (uint32_t vector : vectors) {
+      planner::KernelConfig config = space->defaults;
+      config[P::Vector] = vector;
+      config[P::BlockX] = spec.block.x / vector;
+      add(std::to_string(vector), config);
+      config[P::Items] = 2;
+      add(std::to_string(vector) + "_items", config);
+    }
   }
   auto ready = twins.compile();
   ASSERT_TRUE(ready) << ready.error().message;

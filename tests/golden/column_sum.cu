@@ -1,5 +1,5 @@
 // column_sum_kernel0: the launch at rows.mlir:26:3.
-// CUDA C++ that includes nothing, for NVRTC; a block of the source has 32 x 8 x 1 threads.
+// CUDA C++ that includes nothing, for NVRTC; a block of the source has 16 x 16 x 1 threads.
 //
 // Compile with --fmad=false for the results of the source, bit for bit;
 // --fmad=true lets a * b + c be one operation. Macros (-D):
@@ -19,10 +19,10 @@
 //   ceil(gridX / MGPU_ITEMS) blocks along x. A part of the grid is a launch of
 // fewer blocks from block first on, or of the source's blocks base to end.
 #ifndef MGPU_BLOCK_X
-#define MGPU_BLOCK_X 32
+#define MGPU_BLOCK_X 16
 #endif
 #ifndef MGPU_BLOCK_Y
-#define MGPU_BLOCK_Y 8
+#define MGPU_BLOCK_Y 16
 #endif
 #ifndef MGPU_BLOCK_Z
 #define MGPU_BLOCK_Z 1
@@ -48,7 +48,7 @@
 #ifndef MGPU_PDL
 #define MGPU_PDL 0
 #endif
-#if MGPU_BLOCK_X != 32 || MGPU_BLOCK_Y != 8 || MGPU_BLOCK_Z != 1
+#if MGPU_BLOCK_X != 16 || MGPU_BLOCK_Y != 16 || MGPU_BLOCK_Z != 1
 #error "column_sum_kernel0 keeps its block: uses memref.alloca (line 26)"
 #endif
 #if MGPU_VECTOR != 1
@@ -85,7 +85,7 @@ column_sum_kernel0(float *dc, const float *__restrict__ dx, const MgpuLaunch lau
   at.threadY = (int)threadIdx.y;
   for (unsigned item = 0; item < MGPU_ITEMS; ++item) {
     const unsigned sourceX = launch.baseX + (blockIdx.x + launch.firstX) * MGPU_ITEMS + item;
-    if (sourceX >= launch.endX) // for all threads alike
+    if (sourceX >= launch.endX) // for all threads of it alike
       break;
     at.blockX = (int)sourceX;
     if (item > 0)
@@ -97,7 +97,7 @@ column_sum_kernel0(float *dc, const float *__restrict__ dx, const MgpuLaunch lau
 #line 26 "tests/lit/kernels/Inputs/rows.mlir"
     const int rowInBlock = at.threadX;
 #line 26 "tests/lit/kernels/Inputs/rows.mlir"
-    const int v = row * 32;
+    const int v = row * 16;
 #line 26 "tests/lit/kernels/Inputs/rows.mlir"
     const int row_1 = v + rowInBlock;
 #line 26 "tests/lit/kernels/Inputs/rows.mlir"
@@ -130,9 +130,9 @@ column_sum_kernel0(float *dc, const float *__restrict__ dx, const MgpuLaunch lau
 #pragma unroll mgpuUnroll
 #endif
 #line 26 "tests/lit/kernels/Inputs/rows.mlir"
-      for (int i = 0; i < 8; ++i) {
+      for (int i = 0; i < 4; ++i) {
 #line 26 "tests/lit/kernels/Inputs/rows.mlir"
-        const int v_5 = i * 8;
+        const int v_5 = i * 16;
 #line 26 "tests/lit/kernels/Inputs/rows.mlir"
         const int k = v_5 + first;
 #line 26 "tests/lit/kernels/Inputs/rows.mlir"
@@ -149,7 +149,7 @@ column_sum_kernel0(float *dc, const float *__restrict__ dx, const MgpuLaunch lau
       v_3 = -0.0f;
     }
 #line 26 "tests/lit/kernels/Inputs/rows.mlir"
-    tile[first * 32 + rowInBlock_1] = v_3;
+    tile[first * 16 + rowInBlock_1] = v_3;
 #line 26 "tests/lit/kernels/Inputs/rows.mlir"
     __syncthreads();
 #line 26 "tests/lit/kernels/Inputs/rows.mlir"
@@ -162,11 +162,11 @@ column_sum_kernel0(float *dc, const float *__restrict__ dx, const MgpuLaunch lau
 #pragma unroll mgpuUnroll
 #endif
 #line 26 "tests/lit/kernels/Inputs/rows.mlir"
-    for (int i_1 = 0; i_1 < 7; ++i_1) {
+    for (int i_1 = 0; i_1 < 15; ++i_1) {
 #line 26 "tests/lit/kernels/Inputs/rows.mlir"
       const int v_9 = i_1 + 1;
 #line 26 "tests/lit/kernels/Inputs/rows.mlir"
-      const float v_10 = tile[v_9 * 32 + rowInBlock_1];
+      const float v_10 = tile[v_9 * 16 + rowInBlock_1];
 #line 26 "tests/lit/kernels/Inputs/rows.mlir"
       const float v_11 = v_8 + v_10;
 #line 26 "tests/lit/kernels/Inputs/rows.mlir"

@@ -4,7 +4,9 @@
 // Compile with --fmad=false for the results of the source, bit for bit;
 // --fmad=true lets a * b + c be one operation. Macros (-D):
 //   MGPU_BLOCK_X, _Y, _Z  threads of a block; MGPU_BLOCK_X * MGPU_VECTOR is fixed: the kernel
-//                         keeps its block: uses gpu.all_reduce (line 20)
+//                         keeps its block: uses gpu.all_reduce (line 20).
+//                         MGPU_BLOCK_Y blocks of the source, along x, lie beside each
+//                         other where MGPU_BLOCK_X is 32
 //   MGPU_ITEMS            blocks of the source, along x, that one block is
 //   MGPU_VECTOR           neighbours along x that one thread is, computed together
 //                         and loaded and stored at once where their place is known
@@ -55,8 +57,13 @@
 #ifndef MGPU_PDL
 #define MGPU_PDL 0
 #endif
-#if MGPU_BLOCK_X * MGPU_VECTOR != 256 || MGPU_BLOCK_Y != 1 || MGPU_BLOCK_Z != 1
+#if MGPU_BLOCK_X * MGPU_VECTOR != 256 || (MGPU_BLOCK_X != 32 && MGPU_BLOCK_Y != 1) || MGPU_BLOCK_Z != 1
 #error "row_sum_kernel0 keeps its block: uses gpu.all_reduce (line 20)"
+#endif
+#if MGPU_BLOCK_Y > 1 // a block of the source is a warp
+#define MGPU_MEET() __syncwarp(0xffffffffu)
+#else
+#define MGPU_MEET() __syncthreads()
 #endif
 #if MGPU_VECTOR < 1 || 256 % MGPU_VECTOR != 0
 #error "MGPU_VECTOR must divide 256"
@@ -155,6 +162,13 @@ template <int Threads, class T, int V, class Combine> __device__ __forceinline__
     if (exists)
       value = combine(value, other);
   }
+  if (Threads / V == 32) { // one warp: its lanes have the subgroups' numbers
+    T all = exchange(mask, value, 0);
+    for (int k = 1; k < Threads / 32; ++k)
+      all = combine(all, exchange(mask, value, k * (32 / V)));
+    __syncwarp(mask);
+    return all;
+  }
   if (thread % 32 == 0)
     partial[thread / 32] = value;
   __syncthreads();
@@ -185,12 +199,12 @@ row_sum_kernel0(float *ds, const float *__restrict__ dx, const MgpuLaunch launch
   MgpuThread at;
   at.threadX = (int)threadIdx.x * MGPU_VECTOR;
   for (unsigned item = 0; item < MGPU_ITEMS; ++item) {
-    const unsigned sourceX = launch.baseX + (blockIdx.x + launch.firstX) * MGPU_ITEMS + item;
-    if (sourceX >= launch.endX) // for all threads alike
+    const unsigned sourceX = launch.baseX + ((blockIdx.x + launch.firstX) * MGPU_ITEMS + item) * MGPU_BLOCK_Y + threadIdx.y;
+    if (sourceX >= launch.endX) // for all threads of it alike
       break;
     at.blockX = (int)sourceX;
     if (item > 0)
-      __syncthreads(); // shared memory is used again
+      MGPU_MEET(); // shared memory is used again
 #if MGPU_VECTOR == 1
 #line 20 "tests/lit/kernels/Inputs/rows.mlir"
     const int row = at.blockX;
@@ -328,6 +342,6 @@ row_sum_kernel0(float *ds, const float *__restrict__ dx, const MgpuLaunch launch
       }
     }
 #endif
-#line 332 "row_sum_kernel0.cu"
+#line 346 "row_sum_kernel0.cu"
   }
 }

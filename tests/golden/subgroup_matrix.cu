@@ -133,7 +133,7 @@ main_kernel0(const f16 *__restrict__ da, const f16 *__restrict__ db, float *dc, 
   at.threadX = (int)threadIdx.x;
   for (unsigned item = 0; item < MGPU_ITEMS; ++item) {
     const unsigned sourceX = launch.baseX + (blockIdx.x + launch.firstX) * MGPU_ITEMS + item;
-    if (sourceX >= launch.endX) // for all threads alike
+    if (sourceX >= launch.endX) // for all threads of it alike
       break;
     at.blockX = (int)sourceX;
 #line 44 "tests/lit/run/subgroup-matrix.mlir"

@@ -29,9 +29,16 @@ static int64_t countOf(ArrayRef<int64_t> rows) {
 
 /// Rows beside each other in a block of Columns, and threads of each.
 static std::pair<int64_t, int64_t> columnsOf(ArrayRef<int64_t> rows) {
+  // So many blocks leave half of a large GPU idle, or more, and not twice as
+  // many; fewer are too few either way.
+  constexpr int64_t fewBlocks = 32, enoughBlocks = 128;
   int64_t width = 8; // 32 bytes of f32, the least a GPU moves
   while (width < subgroup && width < rows.back())
     width *= 2;
+  const int64_t blocks =
+      countOf(rows) / rows.back() * llvm::divideCeil(rows.back(), width);
+  if (width == subgroup && blocks >= fewBlocks && blocks < enoughBlocks)
+    width /= 2;
   return {width, threadsOfBlock / width};
 }
 

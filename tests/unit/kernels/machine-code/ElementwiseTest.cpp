@@ -34,7 +34,7 @@ std::string chain(const std::string &element, const std::string &shape) {
 
 TEST(ElementwiseCode, HasOneWideAccessForEachBuffer) {
   MGPU_OPEN_NVRTC(compiler);
-  auto codes = machineCodeOf(chain("f32", "16384x4096"), "vector=4");
+  auto codes = machineCodeOf(chain("f32", "16384x4096"), "");
   ASSERT_TRUE(codes) << codes.error().message;
   ASSERT_EQ(codes->size(), 1u);
   const MachineCode &code = codes->front();
@@ -50,7 +50,7 @@ TEST(ElementwiseCode, HasOneWideAccessForEachBuffer) {
 
 TEST(ElementwiseCode, RoundsBf16ByOneInstruction) {
   MGPU_OPEN_NVRTC(compiler);
-  auto codes = machineCodeOf(chain("bf16", "16384x4096"), "vector=8");
+  auto codes = machineCodeOf(chain("bf16", "16384x4096"), "");
   ASSERT_TRUE(codes) << codes.error().message;
   const MachineCode &code = codes->front();
   EXPECT_EQ(code.count("LDG.128"), 3u) << code.text();

@@ -36,7 +36,10 @@ static std::string nameOf(uint64_t low, uint64_t high) {
   if (known == opcodes.end())
     return "?";
   std::string name = known->second;
-  return isAccess(name) ? name + "." + widths[high >> 9 & 7] : name;
+  if (!isAccess(name))
+    return name;
+  const bool passes = name == "LDG" && (high >> 22 & 1); // L1::no_allocate
+  return name + "." + widths[high >> 9 & 7] + (passes ? ".NA" : "");
 }
 
 static bool isOf(std::string_view instruction, std::string_view name) {
@@ -147,6 +150,7 @@ Result<std::vector<MachineCode>> machineCodeOf(const std::string &program,
                     readMachineCode(image.bytes(), image.entry));
     const Dim3 grid = facts[k].maxGrid;
     code.blocks = uint64_t(grid.x) * grid.y * grid.z;
+    code.threads = image.block.volume();
     codes.push_back(std::move(code));
   }
   return codes;

@@ -5,7 +5,8 @@
 // What ptxas makes of an emitted kernel: its instructions and their widths,
 // read from the cubin. The form of a cubin is not documented. The opcodes below
 // are the low nine bits of an instruction, the width of an access the bits 9 to
-// 11 of its upper half, as sm_80 to sm_90 have them.
+// 11 of its upper half, as sm_80 to sm_90 have them. An LDG that leaves nothing
+// in the first cache ends in ".NA".
 
 #include "support/Result.h"
 
@@ -24,6 +25,7 @@ struct MachineCode {
   std::vector<std::string> instructions;
   uint32_t registers = 0; ///< of a thread
   uint64_t blocks = 0;    ///< of the source, in the largest launch
+  uint64_t threads = 0;   ///< of a block
 
   /// Instructions of this name, or of all widths of it: "LDG" counts LDG.32.
   size_t count(std::string_view name) const;

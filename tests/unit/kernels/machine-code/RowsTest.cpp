@@ -17,7 +17,7 @@ TEST(RowsCode, SoftmaxKeepsItsRowInRegisters) {
   MGPU_OPEN_NVRTC(compiler);
   constexpr size_t elements = 16; // of a thread: 4096 / 256
   for (auto [config, width] :
-       {std::pair("", 32), {"vector=4 block_x=64", 128}}) {
+       {std::pair("vector=1 block_x=256", 32), {"", 128}}) {
     auto codes = machineCodeOf(softmax, config);
     ASSERT_TRUE(codes) << codes.error().message;
     ASSERT_EQ(codes->size(), 1u);
@@ -55,6 +55,29 @@ TEST(RowsCode, RowsOfAProductAreLoadedBeforeTheyAreAdded) {
   EXPECT_EQ(code.count("LDG.128"), 16u) << code.text();
   EXPECT_GE(code.before("FADD").count("LDG.128"), 8u) << code.text();
   EXPECT_LE(code.registers, 96u) << code.text();
+}
+
+/// A matrix that is read once passes by the first cache, which the vector that
+/// all rows have in common stays in. By default a warp has a row, and a block
+/// four of them.
+TEST(RowsCode, ByDefaultAWarpHasARowAndWhatIsReadOncePassesByTheCache) {
+  MGPU_OPEN_NVRTC(compiler);
+  auto codes = machineCodeOf(
+      programOn({"1x2048xbf16", "8192x2048xbf16", "1x8192xf32"},
+                "  linalg.matmul indexing_maps = [affine_map<(i, j, k) -> (i, "
+                "k)>, affine_map<(i, j, k) -> (j, k)>, affine_map<(i, j, k) -> "
+                "(i, j)>] ins(%b0, %b1 : memref<1x2048xbf16>, "
+                "memref<8192x2048xbf16>) outs(%b2 : memref<1x8192xf32>)\n"),
+      "");
+  ASSERT_TRUE(codes) << codes.error().message;
+  ASSERT_EQ(codes->size(), 1u);
+  const MachineCode &code = codes->front();
+  constexpr size_t accesses = 2048 / 32 / 8; // of a lane, of each operand
+  EXPECT_EQ(code.count("LDG.128.NA"), accesses) << code.text();
+  EXPECT_EQ(code.count("LDG.128"), 2 * accesses) << code.text();
+  EXPECT_EQ(code.count("LDG.16") + code.count("LDG.32"), 1u) << code.text();
+  EXPECT_EQ(code.count("BAR"), 0u) << code.text();
+  EXPECT_EQ(code.threads, 4u * 32) << code.text();
 }
 
 /// A matrix that nothing writes while the program is replayed is asked for
@@ -121,7 +144,7 @@ TEST(RowsCode, ANormOfOneRowIsOneLaunch) {
 /// No load is moved before the wait for the kernel that the launch follows.
 TEST(RowsCode, NothingIsLoadedBeforeTheWait) {
   MGPU_OPEN_NVRTC(compiler);
-  for (const char *config : {"", "vector=4 block_x=64"}) {
+  for (const char *config : {"", "vector=1 block_x=256"}) {
     auto codes = machineCodeOf(softmax, config, /*awaits=*/true);
     ASSERT_TRUE(codes) << codes.error().message;
     const MachineCode &code = codes->front();

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_PLANNER_IMPORT_LAUNCHFORM_H
+#define MGPU_PLANNER_IMPORT_LAUNCHFORM_H
+
+#include "planner/import/AffineForm.h"
+
+namespace mgpu::planner {
+
+/// How a GPU computes a launch by default: what changes none of its bits.
+struct LaunchForm {
+  /// Threads of the source, neighbours along x, that one thread is.
+  uint32_t vector = 1;
+  /// Blocks of the source, neighbours along x, that lie beside each other in
+  /// one block, a warp each.
+  uint32_t rows = 1;
+  /// Threads of a block along x of a kernel that may have any; 0: as in the
+  /// source.
+  uint32_t blockX = 0;
+  /// Trips of loops whose loads are under way at once; 0: as the compiler
+  /// likes.
+  uint32_t unroll = 0;
+  bool operator==(const LaunchForm &) const = default;
+};
+
+/// The widest form whose accesses are aligned, that leaves work for a large
+/// GPU. It follows from the text of a kernel, so that the cost model and the
+/// kernel's space name the same one.
+LaunchForm launchFormOf(mlir::Region &body, Dim3 grid, Dim3 block,
+                        AffineEvaluator &affine);
+
+/// Whether the value differs between threads that are neighbours along x.
+bool variesAlongX(mlir::Value value);
+
+} // namespace mgpu::planner
+
+#endif // MGPU_PLANNER_IMPORT_LAUNCHFORM_H
