@@ -11,6 +11,7 @@
 #include "planner/import/SourceNames.h"
 #include "planner/import/UnknownWords.h"
 
+#include "dialect/conversion/AsyncRegions.h"
 #include "dialect/conversion/Schedule.h"
 #include "dialect/conversion/SpmdPhases.h"
 #include "dialect/mgpu/Diagnostics.h"
@@ -208,6 +209,8 @@ static Result<ParsedProgram> lower(OwningOpRef<ModuleOp> module,
   LogicalResult result = success();
   if (conversion::hasSchedule(*program.module))
     result = conversion::applySchedule(*program.module);
+  if (succeeded(result) && conversion::hasAsyncRegions(*program.module))
+    result = conversion::inlineAsyncRegions(*program.module);
   const bool isGpu = conversion::isGpuProgram(*program.module, options.entry);
   const bool isTensor =
       succeeded(result) && entry && conversion::isTensorProgram(entry);
