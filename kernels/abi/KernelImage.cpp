@@ -21,8 +21,8 @@ static constexpr size_t maxName = 4096;           // no compiler's is so long
 static constexpr size_t maxParameterBytes = 4096; // of a kernel
 static constexpr uint32_t maxAlignment = 256;     // of a buffer in an arena
 
-/// Of three dimensions, and what those behind them have, which older versions
-/// did not write.
+/// A list of what three dimensions have, and one of what those behind them
+/// have, which older versions did not write.
 template <size_t First, typename List>
 static void dimensions(JsonFields &f, const char *name, const char *behind,
                        List &all) {

@@ -88,7 +88,8 @@ bool BulkFinder::addMap(UnrealizedConversionCastOp name) {
     const int64_t dim = type.getRank() - 1 - d;
     made.sizes[size_t(d)] = dim < 0 ? 1 : uint64_t(type.getDimSize(dim));
     made.box[size_t(d)] = dim < 0 ? 1 : uint32_t(box[size_t(dim)]);
-    if (made.sizes[size_t(d)] == 0 || made.box[size_t(d)] > longestBox)
+    if (made.sizes[size_t(d)] == 0 ||
+        (dim >= 0 && box[size_t(dim)] > longestBox))
       return false;
     if (d > 0) { // what is no dimension lies behind all
       const int64_t step =

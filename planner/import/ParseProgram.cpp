@@ -174,6 +174,15 @@ static Result<void> applyShardings(ParsedProgram &program, func::FuncOp entry,
   return {};
 }
 
+/// What is done to a program before it is told what it is a program of.
+static LogicalResult expandFirst(ModuleOp module) {
+  if (conversion::hasSchedule(module) &&
+      failed(conversion::applySchedule(module)))
+    return failure();
+  return success(!conversion::hasAsyncRegions(module) ||
+                 succeeded(conversion::inlineAsyncRegions(module)));
+}
+
 /// Runs the passes of dialect/conversion.
 static Result<ParsedProgram> lower(OwningOpRef<ModuleOp> module,
                                    const ParseOptions &options) {
@@ -206,11 +215,7 @@ static Result<ParsedProgram> lower(OwningOpRef<ModuleOp> module,
     }
     return failure(); // on to handlers made before it
   });
-  LogicalResult result = success();
-  if (conversion::hasSchedule(*program.module))
-    result = conversion::applySchedule(*program.module);
-  if (succeeded(result) && conversion::hasAsyncRegions(*program.module))
-    result = conversion::inlineAsyncRegions(*program.module);
+  LogicalResult result = expandFirst(*program.module);
   const bool isGpu = conversion::isGpuProgram(*program.module, options.entry);
   const bool isTensor =
       succeeded(result) && entry && conversion::isTensorProgram(entry);
