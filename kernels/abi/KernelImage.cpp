@@ -21,13 +21,28 @@ static constexpr size_t maxName = 4096;           // no compiler's is so long
 static constexpr size_t maxParameterBytes = 4096; // of a kernel
 static constexpr uint32_t maxAlignment = 256;     // of a buffer in an arena
 
+/// A list of what three dimensions have, and one of what those behind them
+/// have, which older versions did not write.
+template <size_t First, typename List>
+static void dimensions(JsonFields &f, const char *name, const char *behind,
+                       List &all) {
+  std::array<typename List::value_type, First> first{};
+  std::array<typename List::value_type, 2> others{};
+  static_assert(std::tuple_size_v<List> == First + 2);
+  std::copy_n(all.begin(), First, first.begin());
+  std::copy_n(all.begin() + First, 2, others.begin());
+  f(name, first);
+  f.added(behind, others);
+  std::ranges::copy(others, std::ranges::copy(first, all.begin()).out);
+}
+
 void fields(JsonFields &f, TensorMap &map) {
   f("argument", map.argument);
   f("offset_bytes", map.offsetBytes);
   f("type", map.type);
-  f("sizes", map.sizes);
-  f("stride_bytes", map.strideBytes);
-  f("box", map.box);
+  dimensions<3>(f, "sizes", "outer_sizes", map.sizes);
+  dimensions<2>(f, "stride_bytes", "outer_stride_bytes", map.strideBytes);
+  dimensions<3>(f, "box", "outer_box", map.box);
   f.added("swizzle_bytes", map.swizzleBytes);
   f.added("added", map.isAdded);
 }

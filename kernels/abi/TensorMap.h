@@ -17,11 +17,13 @@ struct TensorMap {
   uint32_t argument = 0;    ///< the launch's argument that is the address
   uint64_t offsetBytes = 0; ///< from there to the array
   ElementType type = ElementType::F16;
-  std::array<uint64_t, 3> sizes{};       ///< elements, the fastest first
-  std::array<uint64_t, 2> strideBytes{}; ///< strides of sizes[1] and sizes[2]
-  std::array<uint32_t, 3> box{};         ///< elements
+  std::array<uint64_t, 5> sizes{};       ///< elements, the fastest first
+  std::array<uint64_t, 4> strideBytes{}; ///< strides of sizes[1] and so on
+  std::array<uint32_t, 5> box{};         ///< elements
   uint32_t swizzleBytes = 128;           ///< of a row; 0: none
   bool isAdded = false; ///< a parameter behind those for the arguments
+  /// At least 3: an array of fewer dimensions has some of size 1.
+  uint32_t rank() const { return sizes[3] == 0 ? 3 : sizes[4] == 0 ? 4 : 5; }
   bool operator==(const TensorMap &) const = default;
 };
 

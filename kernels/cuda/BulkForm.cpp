@@ -55,7 +55,8 @@ private:
   uint64_t threads;
 };
 
-/// What cuTensorMapEncodeTiled (cuda.h) takes, of up to three dimensions.
+/// What cuTensorMapEncodeTiled (cuda.h) takes: each dimension steps over those
+/// before it.
 bool BulkFinder::addMap(UnrealizedConversionCastOp name) {
   Value tensor = name.getOperand(0);
   while (auto cast = tensor.getDefiningOp<memref::CastOp>())
@@ -67,7 +68,7 @@ bool BulkFinder::addMap(UnrealizedConversionCastOp name) {
   std::optional<ElementType> element = elementOf(type.getElementType());
   SmallVector<int64_t> strides;
   int64_t offset = 0;
-  constexpr int64_t most = 3, longestBox = 256, part = 16;
+  constexpr int64_t least = 3, most = 5, longestBox = 256, part = 16;
   if (!argument || argument.getOwner() != &entry.getBody().front() ||
       !element || !type.hasStaticShape() || type.getRank() < 1 ||
       type.getRank() > most || size_t(type.getRank()) != box.size() ||
@@ -82,22 +83,22 @@ bool BulkFinder::addMap(UnrealizedConversionCastOp name) {
   made.type = *element;
   made.isAdded = true;
   made.swizzleBytes = spanOf(map.getSwizzle());
-  int64_t step = 0;
-  for (int64_t d = 0; d < most; ++d) {
+  int64_t spanned = type.getShape().back() * bytes;
+  for (int64_t d = 0; d < std::max(type.getRank(), least); ++d) {
     const int64_t dim = type.getRank() - 1 - d;
     made.sizes[size_t(d)] = dim < 0 ? 1 : uint64_t(type.getDimSize(dim));
     made.box[size_t(d)] = dim < 0 ? 1 : uint32_t(box[size_t(dim)]);
-    if (made.sizes[size_t(d)] == 0 || made.box[size_t(d)] > longestBox)
+    if (made.sizes[size_t(d)] == 0 ||
+        (dim >= 0 && box[size_t(dim)] > longestBox))
       return false;
     if (d > 0) { // what is no dimension lies behind all
-      step = dim < 0 ? (step + part - 1) / part * part : strides[dim] * bytes;
-      if (step < 0 || step % part != 0)
+      const int64_t step =
+          dim < 0 ? (spanned + part - 1) / part * part : strides[dim] * bytes;
+      if (step < spanned || step % part != 0)
         return false;
       made.strideBytes[size_t(d - 1)] = uint64_t(step);
+      spanned += step * int64_t(made.sizes[size_t(d)] - 1);
     }
-    step = std::max<int64_t>(
-        step, int64_t(made.sizes[size_t(d)]) *
-                  (d == 0 ? bytes : int64_t(made.strideBytes[size_t(d - 1)])));
   }
   if (alignment % part != 0 || made.offsetBytes % part != 0 ||
       made.box[0] * bytes % part != 0)
@@ -157,6 +158,8 @@ bool BulkFinder::find() {
         form.lastMaking = there;
     } else if (auto name = dyn_cast<UnrealizedConversionCastOp>(op)) {
       fits = ir::isInstruction(op) && addMap(name);
+    } else if (isa<nvgpu::TmaAsyncStoreOp>(op)) {
+      form.stores = true;
     } else if (isa<nvgpu::MBarrierArriveNoCompleteOp>(op)) {
       fits = false;
     } else if (auto wait = dyn_cast<nvgpu::MBarrierTestWaitOp>(op)) {
@@ -170,7 +173,8 @@ bool BulkFinder::find() {
         fits &= bool(operand.getDefiningOp<nvgpu::MBarrierCreateOp>());
     if (ir::isInstruction(op) &&
         !isa<nvgpu::MBarrierCreateOp, nvgpu::MBarrierInitOp,
-             nvgpu::TmaPrefetchOp, UnrealizedConversionCastOp>(op))
+             nvgpu::TmaPrefetchOp, nvgpu::TmaAsyncStoreOp,
+             UnrealizedConversionCastOp>(op))
       uses.push_back(op);
     return fits ? WalkResult::advance() : WalkResult::interrupt();
   });

@@ -40,8 +40,11 @@ struct BulkForm {
   llvm::DenseMap<mlir::Operation *, WarpgroupProduct> products; ///< by loop
   /// The types and columns that products have.
   std::set<std::pair<std::string, unsigned>> productForms;
+  bool stores = false; ///< what all threads wrote, by one of them
 
-  bool isEmpty() const { return !lastMaking && products.empty(); }
+  bool isEmpty() const {
+    return !lastMaking && maps.empty() && products.empty();
+  }
 };
 
 /// Empty where the kernel has none of them, or one that is no instruction.

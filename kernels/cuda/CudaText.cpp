@@ -103,6 +103,7 @@ static const llvm::StringSet<> &reservedNames() {
       "atomicOr atomicXor atomicCAS "
       "sharedAddress makeBarrier publishBarriers arriveAt arriveForToken "
       "arriveExpecting awaitPhase awaitToken loadBox loadTensor prefetchMap "
+      "storeBox storeTensor awaitStores fenceTile "
       "fenceCopies beginProducts closeProducts awaitProducts holdSum "
       "forgetIndex multiplyF16 multiplyBf16 tileDescriptor tileAddress";
   static const llvm::StringSet<> names = [] {

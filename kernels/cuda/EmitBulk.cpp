@@ -60,18 +60,34 @@ void FunctionEmitter::arrive(nvgpu::MBarrierArriveOp op) {
             " = arriveForToken(" + at + ");"});
 }
 
+/// What a tensor copy names: the tile in workgroup memory, the map, `between`,
+/// and where the box begins.
+std::string FunctionEmitter::tensorCopy(StringRef function, Value descriptor,
+                                        Value memory, ValueRange coordinates,
+                                        const std::string &between) {
+  const size_t number = kernel.bulk.mapOf.lookup(descriptor);
+  const TensorMap &map = kernel.bulk.maps[number];
+  std::string text = function.str() + "<" + std::to_string(map.swizzleBytes) +
+                     ">(" + startOf(memory) + ", &" + tensorMapName(number) +
+                     between;
+  for (size_t d = 0; d < map.rank(); ++d)
+    text += ", " + (d < coordinates.size() ? "(int)" + use(coordinates[d])
+                                           : std::string("0"));
+  return text + ");";
+}
+
 void FunctionEmitter::loadTensor(nvgpu::TmaAsyncLoadOp op) {
-  auto coordinates = llvm::to_vector(op.getCoordinates());
-  std::string at;
-  for (size_t d = 0; d < 3; ++d)
-    at += ", " + (d < coordinates.size() ? "(int)" + use(coordinates[d])
-                                         : std::string("0"));
-  const size_t map = kernel.bulk.mapOf.lookup(op.getTensorMapDescriptor());
-  const std::string span = std::to_string(kernel.bulk.maps[map].swizzleBytes);
+  onlyBulk(
+      {onlyIf(op.getPredicate() ? use(op.getPredicate()) : "",
+              tensorCopy("loadTensor", op.getTensorMapDescriptor(), op.getDst(),
+                         op.getCoordinates(),
+                         ", " + barrierAt(op.getBarriers(), op.getMbarId())))});
+}
+
+void FunctionEmitter::storeTensor(nvgpu::TmaAsyncStoreOp op) {
   onlyBulk({onlyIf(op.getPredicate() ? use(op.getPredicate()) : "",
-                   "loadTensor<" + span + ">(" + startOf(op.getDst()) + ", &" +
-                       tensorMapName(map) + at + ", " +
-                       barrierAt(op.getBarriers(), op.getMbarId()) + ");")});
+                   tensorCopy("storeTensor", op.getTensorMapDescriptor(),
+                              op.getSrc(), op.getCoordinates(), ""))});
 }
 
 void FunctionEmitter::instruction(Operation *op) {
@@ -109,7 +125,8 @@ void FunctionEmitter::instruction(Operation *op) {
                                  fetch.getTensorMapDescriptor())) +
                              ");")});
       })
-      .Case([&](nvgpu::TmaAsyncLoadOp load) { loadTensor(load); });
+      .Case([&](nvgpu::TmaAsyncLoadOp load) { loadTensor(load); })
+      .Case([&](nvgpu::TmaAsyncStoreOp store) { storeTensor(store); });
 }
 
 /// The sums of 64 rows are those of one product in 16 steps, four times.

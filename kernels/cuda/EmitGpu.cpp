@@ -111,6 +111,8 @@ LogicalResult FunctionEmitter::emit(gpu::GlobalIdOp op) {
 }
 
 LogicalResult FunctionEmitter::emit(gpu::BarrierOp op) {
+  if (kernel.bulk.stores && !vectorForm)
+    onlyBulk({"fenceCopies();"}); // of what this thread wrote
   if (madeFor(op).empty()) {
     out.line(vectorForm ? "MGPU_MEET();" : "__syncthreads();");
     return success();

@@ -306,7 +306,11 @@ private:
   void instruction(Operation *op);
   void makeBarrier(mlir::nvgpu::MBarrierInitOp op);
   void arrive(mlir::nvgpu::MBarrierArriveOp op);
+  std::string tensorCopy(llvm::StringRef function, mlir::Value descriptor,
+                         mlir::Value memory, mlir::ValueRange coordinates,
+                         const std::string &between);
   void loadTensor(mlir::nvgpu::TmaAsyncLoadOp op);
+  void storeTensor(mlir::nvgpu::TmaAsyncStoreOp op);
   void multiplyWarpgroup(const WarpgroupProduct &product);
   void onlyBulk(llvm::ArrayRef<std::string> lines);
   std::string barrierAt(Value group, Value index);

@@ -146,13 +146,50 @@ __device__ __forceinline__ void prefetchMap(const MgpuTensorMap *map) {
 }
 )";
 
-static constexpr const char *loadText =
+/// Copies beside those that products have.
+static constexpr const char *boxText =
+    R"(__device__ __forceinline__ void loadBox(void *to, const MgpuTensorMap *from, int x, int y, int z, int w, unsigned long long *barrier) {
+  asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4, %5}], [%6];"
+      : : "r"(sharedAddress(to)), "l"(from), "r"(x), "r"(y), "r"(z), "r"(w), "r"(sharedAddress(barrier)) : "memory");
+}
+__device__ __forceinline__ void loadBox(void *to, const MgpuTensorMap *from, int x, int y, int z, int w, int v, unsigned long long *barrier) {
+  asm volatile("cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4, %5, %6}], [%7];"
+      : : "r"(sharedAddress(to)), "l"(from), "r"(x), "r"(y), "r"(z), "r"(w), "r"(v), "r"(sharedAddress(barrier)) : "memory");
+}
+__device__ __forceinline__ void storeBox(const void *from, const MgpuTensorMap *to, int x, int y, int z) {
+  asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group [%1, {%2, %3, %4}], [%0];"
+      : : "r"(sharedAddress(from)), "l"(to), "r"(x), "r"(y), "r"(z) : "memory");
+}
+__device__ __forceinline__ void storeBox(const void *from, const MgpuTensorMap *to, int x, int y, int z, int w) {
+  asm volatile("cp.async.bulk.tensor.4d.global.shared::cta.tile.bulk_group [%1, {%2, %3, %4, %5}], [%0];"
+      : : "r"(sharedAddress(from)), "l"(to), "r"(x), "r"(y), "r"(z), "r"(w) : "memory");
+}
+__device__ __forceinline__ void storeBox(const void *from, const MgpuTensorMap *to, int x, int y, int z, int w, int v) {
+  asm volatile("cp.async.bulk.tensor.5d.global.shared::cta.tile.bulk_group [%1, {%2, %3, %4, %5, %6}], [%0];"
+      : : "r"(sharedAddress(from)), "l"(to), "r"(x), "r"(y), "r"(z), "r"(w), "r"(v) : "memory");
+}
+// Until what this thread stored is there.
+__device__ __forceinline__ void awaitStores() {
+  asm volatile("cp.async.bulk.commit_group;" : : : "memory");
+  asm volatile("cp.async.bulk.wait_group 0;" : : : "memory");
+}
+)";
+
+static constexpr const char *copyText =
     R"(// Rows are swizzled by their address, and as the source counts them: both begin at one place.
-template <int Swizzle> __device__ __forceinline__ void loadTensor(void *to, const MgpuTensorMap *from, int x, int y, int z, unsigned long long *barrier) {
-  if (sharedAddress(to) % (Swizzle ? 8 * Swizzle : 128) != 0)
+template <int Swizzle> __device__ __forceinline__ void fenceTile(const void *tile) {
+  if (sharedAddress(tile) % (Swizzle ? 8 * Swizzle : 128) != 0)
     __trap();
   fenceCopies();
-  loadBox(to, from, x, y, z, barrier);
+}
+template <int Swizzle, class... At> __device__ __forceinline__ void loadTensor(void *to, const MgpuTensorMap *from, unsigned long long *barrier, At... at) {
+  fenceTile<Swizzle>(to);
+  loadBox(to, from, at..., barrier);
+}
+template <int Swizzle, class... At> __device__ __forceinline__ void storeTensor(const void *from, const MgpuTensorMap *to, At... at) {
+  fenceTile<Swizzle>(from);
+  storeBox(from, to, at...);
+  awaitStores();
 }
 // Dynamic memory from where such patterns begin.
 __device__ __forceinline__ unsigned char *afterPadding(unsigned char *memory) {
@@ -173,7 +210,7 @@ static constexpr const char *tileText =
 std::string
 barrierHelpers(const std::set<std::pair<std::string, unsigned>> &products) {
   std::string text = std::string(mapText) + "#if MGPU_BULK\n" + barrierText +
-                     tokenText + "#endif\n" + loadText;
+                     tokenText + boxText + "#endif\n" + copyText;
   if (!products.empty()) {
     text +=
         std::string("#if MGPU_WARPGROUPS\n#ifndef MGPU_WGMMA\n") + sumsMacro;

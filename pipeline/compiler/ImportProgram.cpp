@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "pipeline/compiler/MlirCompiler.h"
 
+#include "dialect/conversion/AsyncRegions.h"
 #include "dialect/conversion/Passes.h"
 #include "dialect/conversion/Schedule.h"
 #include "dialect/mgpu/Diagnostics.h"
@@ -34,6 +35,7 @@ DialectRegistry programDialects() {
   kernels::registerHostEmitDialects(registry);
   conversion::registerTensorDialects(registry);
   conversion::registerScheduleDialects(registry);
+  conversion::registerAsyncDialect(registry);
   return registry;
 }
 

@@ -11,6 +11,7 @@
 #include "planner/import/SourceNames.h"
 #include "planner/import/UnknownWords.h"
 
+#include "dialect/conversion/AsyncRegions.h"
 #include "dialect/conversion/Schedule.h"
 #include "dialect/conversion/SpmdPhases.h"
 #include "dialect/mgpu/Diagnostics.h"
@@ -174,6 +175,15 @@ static Result<void> applyShardings(ParsedProgram &program, func::FuncOp entry,
   return {};
 }
 
+/// What is done to a program before it is told what it is a program of.
+static LogicalResult expandFirst(ModuleOp module) {
+  if (conversion::hasSchedule(module) &&
+      failed(conversion::applySchedule(module)))
+    return failure();
+  return success(!conversion::hasAsyncRegions(module) ||
+                 succeeded(conversion::inlineAsyncRegions(module)));
+}
+
 /// Runs the passes of dialect/conversion.
 static Result<ParsedProgram> lower(OwningOpRef<ModuleOp> module,
                                    const ParseOptions &options) {
@@ -206,9 +216,7 @@ static Result<ParsedProgram> lower(OwningOpRef<ModuleOp> module,
     }
     return failure(); // on to handlers made before it
   });
-  LogicalResult result = success();
-  if (conversion::hasSchedule(*program.module))
-    result = conversion::applySchedule(*program.module);
+  LogicalResult result = expandFirst(*program.module);
   const bool isGpu = conversion::isGpuProgram(*program.module, options.entry);
   const bool isTensor =
       succeeded(result) && entry && conversion::isTensorProgram(entry);

@@ -70,7 +70,7 @@ NVGPU = {
     "tma.fence.descriptor": "nothing",
     "tma.prefetch.descriptor": "`prefetch.tensormap`; on the host nothing",
     "tma.async.load": "`cp.async.bulk.tensor`; on the host loops over the box, by the thread that asks",
-    "tma.async.store": "loops over the box, by the thread that asks",
+    "tma.async.store": "`cp.async.bulk.tensor`, awaited; on the host loops over the box, by the thread that asks",
     "warpgroup.generate.descriptor warpgroup.mma.init.accumulator": "values",
     "warpgroup.mma": "`wgmma.mma_async`; on the host sums in the order of k",
     "warpgroup.mma.store": "stores",

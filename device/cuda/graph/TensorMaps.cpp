@@ -47,15 +47,13 @@ static Result<CUtensorMap> encode(CudaState &state, const TensorMap &map,
                                         : "choose another form with "
                                           "--tensor-cores=mma"));
   MGPU_TRY_ASSIGN(CUtensorMapDataType type, dataTypeOf(map.type));
-  const cuuint64_t sizes[] = {map.sizes[0], map.sizes[1], map.sizes[2]};
-  const cuuint64_t strides[] = {map.strideBytes[0], map.strideBytes[1]};
-  const cuuint32_t box[] = {map.box[0], map.box[1], map.box[2]};
-  const cuuint32_t steps[] = {1, 1, 1};
+  const cuuint32_t steps[] = {1, 1, 1, 1, 1};
   CUtensorMap encoded{}; // aligned as CUDA asks
   MGPU_TRY(state.check(state.api->cuTensorMapEncodeTiled(
-                           &encoded, type, 3,
-                           reinterpret_cast<void *>(uintptr_t(begin)), sizes,
-                           strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
+                           &encoded, type, map.rank(),
+                           reinterpret_cast<void *>(uintptr_t(begin)),
+                           map.sizes.data(), map.strideBytes.data(),
+                           map.box.data(), steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
                            swizzleOf(map), CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
                            CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE),
                        "cuTensorMapEncodeTiled",

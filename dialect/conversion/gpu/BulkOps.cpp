@@ -74,10 +74,7 @@ LogicalResult BulkExpander::copy(Operation *op, Value descriptor,
   if (failed(box) ||
       failed(copyBox(op, *box, coordinates, memory, predicate, isStore)))
     return failure();
-  if (isStore)
-    done.push_back(op); // loops on every target
-  else
-    nameMap(op, descriptor, *box);
+  nameMap(op, descriptor, *box);
   return success();
 }
 
@@ -106,8 +103,10 @@ LogicalResult BulkExpander::expand(Operation *op) {
         return success();
       }) // where copies are done at once
       .Case<nvgpu::MBarrierGetOp, nvgpu::TmaFenceOp, NVVM::WgmmaFenceAlignedOp,
-            NVVM::WgmmaGroupSyncAlignedOp>([&](Operation *) {
-        done.push_back(op); // as products are, and maps do not change
+            NVVM::WgmmaGroupSyncAlignedOp, NVVM::FenceMbarrierInitOp,
+            NVVM::FenceProxyOp, NVVM::CpAsyncBulkCommitGroupOp,
+            NVVM::CpAsyncBulkWaitGroupOp>([&](Operation *) {
+        done.push_back(op); // as products and stores are; maps do not change
         return success();
       })
       .Case([&](nvgpu::TmaPrefetchOp prefetch) {

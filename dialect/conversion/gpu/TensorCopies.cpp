@@ -138,8 +138,7 @@ static void moveElement(OpBuilder &b, Location loc, const TensorBox &box,
       swizzled(b, to.back(), row, int64_t(element.getIntOrFloatBitWidth()) / 8,
                box.map.getSwizzle());
   auto there = scf::IfOp::create(b, loc, inside, /*withElseRegion=*/!isStore);
-  if (!isStore)
-    there->setAttr(ir::meaningMark, b.getUnitAttr());
+  there->setAttr(ir::meaningMark, b.getUnitAttr());
   OpBuilder then = OpBuilder::atBlockBegin(there.thenBlock());
   Value value = memref::LoadOp::create(then, loc, isStore ? memory : box.tensor,
                                        isStore ? to : from);
@@ -169,8 +168,7 @@ LogicalResult copyBox(Operation *op, const TensorBox &box,
   b.setInsertionPointAfter(op);
   Location loc = op->getLoc();
   auto enter = [&](Operation *part, Block *body) {
-    if (!isStore)
-      part->setAttr(ir::meaningMark, b.getUnitAttr());
+    part->setAttr(ir::meaningMark, b.getUnitAttr());
     b.setInsertionPointToStart(body);
   };
   if (predicate) {

@@ -1,5 +1,5 @@
 // RUN: mgpu-tune run %s | FileCheck %s
-// RUN: sed 's/nvvm.barrier0/nvvm.cp.async.bulk.commit.group/' %s > %t.mlir
+// RUN: sed 's/nvvm.barrier0/nvvm.cluster.arrive/' %s > %t.mlir
 // RUN: %{exits} 5 mgpu-tune run %t.mlir | FileCheck %s --check-prefix=REFUSED
 
 // A product of tensor cores as nvgpu writes it: copies to workgroup memory,
@@ -8,7 +8,7 @@
 // CHECK-NEXT: {{\[\[}}1,   3,   5,   7,   9,   11,   13,   15], 
 // CHECK-NEXT: [17,   19,   21,   23,   25,   27,   29,   31], 
 // CHECK: [241,   243,   245,   247,   249,   251,   253,   255]{{\]}}
-// REFUSED: error: {{.*}}'nvvm.cp.async.bulk.commit.group' op is not supported in a kernel on the host target
+// REFUSED: error: {{.*}}'nvvm.cluster.arrive' op is not supported in a kernel on the host target
 
 #shared = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {

@@ -22,9 +22,9 @@ CUresult encodeTiled(CUtensorMap *map, CUtensorMapDataType type,
   const bool is16 = type == CU_TENSOR_MAP_DATA_TYPE_FLOAT16 ||
                     type == CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
   const bool is32 = type == CU_TENSOR_MAP_DATA_TYPE_FLOAT32;
-  // What is encoded here: three dimensions of floats, zeros outside.
+  // What is encoded here: three to five dimensions of floats, zeros outside.
   // 23242: GPUs of compute capability 9.0 and later have them.
-  if (fake.major < 9 || !map || !(is16 || is32) || rank != 3 ||
+  if (fake.major < 9 || !map || !(is16 || is32) || rank < 3 || rank > 5 ||
       interleave != CU_TENSOR_MAP_INTERLEAVE_NONE ||
       fill != CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE)
     return fake.refuse(CUDA_ERROR_INVALID_VALUE);
@@ -64,9 +64,10 @@ CUresult encodeTiled(CUtensorMap *map, CUtensorMapDataType type,
   FakeTensorMap made{};
   made.magic = FakeTensorMap::theMagic;
   made.address = uint64_t(uintptr_t(address));
-  std::copy(sizes, sizes + 3, made.sizes);
-  std::copy(strides, strides + 2, made.strideBytes);
-  std::copy(box, box + 3, made.box);
+  std::copy(sizes, sizes + rank, made.sizes);
+  std::copy(strides, strides + rank - 1, made.strideBytes);
+  std::copy(box, box + rank, made.box);
+  made.rank = rank;
   made.elementBytes = uint32_t(elementBytes);
   made.swizzleBytes = span;
   std::memcpy(map, &made, sizeof made);

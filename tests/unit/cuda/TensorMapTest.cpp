@@ -77,6 +77,25 @@ TEST_F(TensorMaps, AKernelGetsTheMapOfTheArrayAtTheAddress) {
   EXPECT_TRUE(fake->violations.empty()) << fake->violations.front();
 }
 
+TEST_F(TensorMaps, AnArrayMayHaveFiveDimensions) {
+  TensorMap five = theMap;
+  five.sizes = {8, 2, 2, 2, 3};
+  five.strideBytes = {16, 32, 64, 128};
+  five.box = {8, 2, 2, 2, 2};
+  five.swizzleBytes = 0;
+  auto graph = driver->createGraph();
+  auto node = add(*graph, five, memory);
+  ASSERT_TRUE(node) << node.error().message;
+  auto exec = graph->instantiate();
+  ASSERT_TRUE(exec) << exec.error().message;
+  ASSERT_TRUE((*exec)->launch());
+  EXPECT_EQ(map.rank, 5u);
+  EXPECT_EQ(map.sizes[4], 3u);
+  EXPECT_EQ(map.strideBytes[3], 128u);
+  EXPECT_EQ(map.box[4], 2u);
+  EXPECT_TRUE(fake->violations.empty()) << fake->violations.front();
+}
+
 TEST_F(TensorMaps, AnArrayThatBeginsAnywhereHasNone) {
   auto graph = driver->createGraph();
   auto node = add(*graph, theMap, memory + 8);

@@ -23,8 +23,12 @@ KernelImage example() {
   kernel.awaits = true;
   kernel.parameterBytes = {8, 128, 4};
   kernel.argumentAlignment = {16, 1, 1};
-  kernel.tensorMaps = {
-      {1, 64, ElementType::BF16, {64, 32, 1}, {128, 4096}, {64, 8, 1}}};
+  kernel.tensorMaps = {{1,
+                        64,
+                        ElementType::BF16,
+                        {64, 32, 1, 2},
+                        {128, 4096, 4096},
+                        {64, 8, 1, 2}}};
   kernel.product = MatrixProduct{ElementType::F16,
                                  ElementType::F32,
                                  2,
@@ -48,6 +52,14 @@ std::vector<std::byte> changed(const std::string &from, const std::string &to) {
   const size_t at = header.find(from);
   EXPECT_NE(at, std::string::npos) << from << " in " << header;
   return frameBytes(header.replace(at, from.size(), to), parts->second);
+}
+
+/// Images of older versions have tensor maps of three dimensions.
+TEST(KernelImage, OuterDimensionsWereAddedLater) {
+  auto back = decodeImage("k", changed("\"outer_sizes\":[2,0],", ""));
+  ASSERT_TRUE(back) << back.error().message;
+  EXPECT_EQ(back->tensorMaps[0].rank(), 3u);
+  EXPECT_EQ(example().tensorMaps[0].rank(), 4u);
 }
 
 /// Images of older versions ask nothing of their arguments.

@@ -169,6 +169,7 @@ static FakeTensorMap fakeMapOf(const TensorMap &map, uint64_t address) {
   std::copy(map.box.begin(), map.box.end(), fake.box);
   fake.elementBytes = sizeBytes(map.type);
   fake.swizzleBytes = map.swizzleBytes;
+  fake.rank = map.rank();
   return fake;
 }
 

@@ -12,12 +12,13 @@ struct FakeTensorMap {
   static constexpr uint64_t theMagic = 0x70616d20726f736e;
   uint64_t magic;
   uint64_t address;
-  uint64_t sizes[3];       ///< elements, the fastest first
-  uint64_t strideBytes[2]; ///< of sizes[1] and sizes[2]
-  uint32_t box[3];
+  uint64_t sizes[5];       ///< elements, the fastest first
+  uint64_t strideBytes[4]; ///< of sizes[1] and so on
+  uint32_t box[5];
   uint32_t elementBytes;
   uint32_t swizzleBytes; ///< 32, 64, 128, or 0: none
-  uint8_t unused[128 - 8 * 7 - 4 * 5];
+  uint32_t rank;
+  uint8_t unused[128 - 8 * 11 - 4 * 8];
 };
 static_assert(sizeof(FakeTensorMap) == 128, "as a CUtensorMap");
 
