@@ -169,7 +169,8 @@ MlirCompiler::importProgram(const ImportOptions &options,
       {options.text.get(), options.entry, options.fuse, productsToFuse(options),
        int64_t(options.devices), options.meshes, options.arguments,
        options.roles, options.reportSharding, options.schedule, options.remat,
-       options.isQuiet, options.grid, options.splits, options.keepText});
+       options.isQuiet, options.grid, options.splits, options.keepText,
+       options.oneDevice});
   if (!parsed && (numErrors == 0 || parsed.error().kind != ErrorKind::Invalid))
     return countErrors(std::move(parsed.error()));
   if (!parsed)

@@ -77,6 +77,9 @@ struct ParseOptions {
   /// How arguments are cut, by name, instead of as the program says.
   std::map<std::string, Split> splits = {};
   bool keepText = false; ///< fill the text of ParsedProgram::shardings
+  /// A function over tensors becomes the program of device 0, which stands for
+  /// all. Errors: Unsupported for others, and where devices differ.
+  bool oneDevice = false;
 };
 
 struct ParsedProgram {
