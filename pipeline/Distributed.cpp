@@ -2,6 +2,7 @@
 #include "pipeline/Distributed.h"
 
 #include "capture/graph/Communication.h"
+#include "capture/ranks/RemoteRunner.h"
 #include "db/FileSystem.h"
 #include "device/cuda/api/Libraries.h"
 #include "device/host/CpuLevel.h"
@@ -182,46 +183,47 @@ shareDevices(planner::Dag &dag,
                                 others);
 }
 
-Result<RankGpu> gpuOfRank(const std::string &target, uint32_t numDevices,
-                          device::MessageRendezvous &others) {
+Result<RankGpus> gpusOfRank(const std::string &target, uint32_t numDevices,
+                            device::MessageRendezvous &others) {
   MGPU_TRY_ASSIGN(CudaTarget cuda, parseCudaTarget(target));
-  if (cuda.devicesOnGpu > 1 || numDevices != others.count())
+  if (cuda.devicesOnGpu > 1 || numDevices < others.count())
     return fail(
         ErrorKind::Unsupported,
-        fmt::format("target '{}': GPUs of several processes are one "
-                    "for each, and the program of {} has {}: start as "
-                    "many, with cuda or cuda:K,L for those of a machine",
+        fmt::format("target '{}': GPUs of several processes are one for each "
+                    "device, and the program of {} has {}: start as many or "
+                    "fewer, with cuda or cuda:K,L for the GPUs of a machine",
                     target, counted(numDevices, "device"),
                     counted(others.count(), "process", "processes")));
-  RankGpu out;
-  out.part = {{}, others.ranksByNode(), &others};
-  const auto own = std::ranges::find(out.part.rankOf, others.rank());
-  out.part.own = {int32_t(own - out.part.rankOf.begin())};
-  const uint32_t node = others.nodeOf()[others.rank()];
-  const auto here =
-      size_t(std::count_if(out.part.rankOf.begin(), own, [&](uint32_t rank) {
-        return others.nodeOf()[rank] == node;
-      }));
-  if (target != "cuda" && here >= cuda.gpus.size())
+  device::HostPart part = device::hostPart(numDevices, others);
+  RankGpus out;
+  out.part = {uint32_t(part.here.first), part.here.count, std::move(part.ranks),
+              &others};
+  const std::vector<uint32_t> &nodes = others.nodeOf();
+  const auto before = std::span(out.part.rankOf).first(out.part.first);
+  const auto first = size_t(std::ranges::count_if(before, [&](uint32_t rank) {
+    return nodes[rank] == nodes[others.rank()];
+  }));
+  if (target != "cuda" && first + out.part.count > cuda.gpus.size())
     return fail(ErrorKind::Absent,
-                fmt::format("target '{}' is {} of each machine, and rank {} is "
-                            "number {} of its own: name more, or start fewer "
-                            "processes there",
+                fmt::format("target '{}' is {} of each machine, and rank {} "
+                            "has device {} of its own: name more, or start "
+                            "fewer processes there",
                             target, counted(cuda.gpus.size(), "GPU"),
-                            others.rank(), here + 1));
-  out.gpu = target == "cuda" ? int(here) : cuda.gpus[here];
+                            others.rank(), first + out.part.count));
+  for (size_t k = first; k < first + out.part.count; ++k)
+    out.gpus.push_back(target == "cuda" ? int(k) : cuda.gpus[k]);
   return out;
 }
 
 Result<std::unique_ptr<Runner>>
-shareGpus(planner::Dag &dag, const RankGpu &gpu, const OpenRankGpu &open,
+shareGpus(planner::Dag &dag, const RankGpus &here, capture::RankJob::Open open,
+          capture::Ranks::Options options,
           const std::function<Result<Prepared>(const std::string &arch)>
               &prepareFirst,
           Prepared &prepared, const device::Facts &more) {
-  device::MessageRendezvous &others = *gpu.part.others;
-  MGPU_TRY(capture::checkAcrossRanks(dag));
-  MGPU_TRY(capture::checkAcrossProcesses(dag));
-  MGPU_TRY_ASSIGN(const std::string arch, device::architectureOf({gpu.gpu}));
+  device::MessageRendezvous &others = *here.part.others;
+  MGPU_TRY(capture::checkAcrossGpus(dag)); // before all others are asked
+  MGPU_TRY_ASSIGN(const std::string arch, device::architectureOf(here.gpus));
   MGPU_TRY_ASSIGN(const device::FoundLibrary nccl, device::findNccl());
   device::Facts facts = more;
   facts.emplace_back("architecture of its GPU", arch);
@@ -232,8 +234,9 @@ shareGpus(planner::Dag &dag, const RankGpu &gpu, const OpenRankGpu &open,
   }
   MGPU_TRY(sharePrepared(dag, prepared, others, KernelsFor::Gpu));
   planner::addWorkspaces(dag, prepared.plan, prepared.workspaceBytes);
-  return capture::runGpuWithOthers(dag, prepared.plan, prepared.kernels,
-                                   gpu.part, open);
+  return capture::runGpusWithOthers(dag, prepared.plan, prepared.kernels,
+                                    here.part, std::move(open),
+                                    std::move(options));
 }
 
 } // namespace mgpu::pipeline

@@ -6,7 +6,7 @@
 // devices.
 
 #include "bench/profile/Profile.h"
-#include "capture/ranks/RemoteGpu.h"
+#include "capture/ranks/RemoteGpus.h"
 #include "device/api/Agreement.h"
 #include "pipeline/Run.h"
 #include "pipeline/TheRanks.h"
@@ -52,24 +52,23 @@ shareDevices(planner::Dag &dag,
              device::MessageRendezvous &others, Prepared &prepared,
              const device::Facts &more = {});
 
-/// The GPU of this rank, of a program that has as many ranks as devices.
-struct RankGpu {
-  int gpu = 0; ///< as CUDA numbers those of this machine
+/// The GPUs of this rank, one for each of its devices.
+struct RankGpus {
+  std::vector<int> gpus; ///< as CUDA numbers those of this machine
   capture::RemotePart part;
 };
-/// Finds it in `target`, "cuda" or "cuda:K,L": the GPUs of each machine, in the
-/// order of the ranks there. Errors: Unsupported for another number of ranks
-/// than devices, or for devices that share a GPU; Absent for more ranks on a
-/// machine than GPUs.
-Result<RankGpu> gpuOfRank(const std::string &target, uint32_t numDevices,
-                          device::MessageRendezvous &others);
-/// Like shareDevices(), of GPUs, each with a process of its own. All are of one
-/// architecture, which `prepareFirst` is given; it leaves memory that
-/// workspaces need to this. `open` gives the driver of this rank's GPU.
-using OpenRankGpu = std::function<Result<std::unique_ptr<device::Driver>>(
-    std::function<Result<void>()> watch)>;
+/// Deals devices to ranks as device::hostPart() does, and finds the GPUs in
+/// `target`, "cuda" or "cuda:K,L": those of each machine, in the order of the
+/// devices there. Errors: Unsupported for more ranks than devices, or for
+/// devices that share a GPU; Absent for more devices on a machine than GPUs.
+Result<RankGpus> gpusOfRank(const std::string &target, uint32_t numDevices,
+                            device::MessageRendezvous &others);
+/// Like shareDevices(), of GPUs. All are of one architecture, which
+/// `prepareFirst` is given; it leaves memory that workspaces need to this.
+/// `open` gives the drivers of this rank's GPUs.
 Result<std::unique_ptr<Runner>>
-shareGpus(planner::Dag &dag, const RankGpu &gpu, const OpenRankGpu &open,
+shareGpus(planner::Dag &dag, const RankGpus &here, capture::RankJob::Open open,
+          capture::Ranks::Options options,
           const std::function<Result<Prepared>(const std::string &arch)>
               &prepareFirst,
           Prepared &prepared, const device::Facts &more = {});

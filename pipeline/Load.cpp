@@ -62,7 +62,7 @@ Result<void> checkMadeFor(const LoadedProgram &program,
                             origin.source));
   for (const char *option :
        {"--node-limit", "--roll-from", "--devices", "--assign", "--schedule",
-        "--remat", "--grid", "--shardings"})
+        "--remat", "--grid", "--shardings", "--one-device"})
     if (options.given.count(option))
       return fail(ErrorKind::Usage,
                   fmt::format("{}: the nodes of a bundle are made: make it "
@@ -215,6 +215,7 @@ const Format formats[] = {
       {"--remat", holdsNodes},
       {"--grid", holdsNodes},
       {"--shardings", holdsNodes},
+      {"--one-device", holdsNodes},
       {"--roll-from", holdsNodes},
       {"--no-fusion", holdsNodes},
       {"--tensor-cores", holdsNodes}},

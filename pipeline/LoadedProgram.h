@@ -50,8 +50,10 @@ struct ImportOptions {
   std::string grid;
   /// How arguments are cut, by name, instead of as the program says.
   std::map<std::string, planner::Split> splits;
-  bool keepText = false;          ///< fill the text of the shardings
-  bool isQuiet = false;           ///< diagnostics are not printed
+  bool oneDevice = false; ///< device 0 of a function over tensors is all there
+                          ///< is: it stands for the others, and cannot run
+  bool keepText = false;  ///< fill the text of the shardings
+  bool isQuiet = false;   ///< diagnostics are not printed
   bool reportSharding = false;    ///< fill LoadedProgram::sharding
   uint64_t nodeLimit = 4'000'000; ///< most nodes of the unrolled program
   uint64_t rollFrom = 8;  ///< trips from which the outermost loop stays rolled

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "device/api/Topology.h"
 #include "pipeline/GpuIdentity.h"
-#include "pipeline/OwnKernels.h"
+#include "pipeline/Kernels.h"
 #include "pipeline/Prepare.h"
 #include "pipeline/Profile.h"
 #include "pipeline/Target.h"

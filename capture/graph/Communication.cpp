@@ -185,4 +185,9 @@ Result<void> checkAcrossRanks(const Dag &dag) {
   return {};
 }
 
+Result<void> checkAcrossGpus(const Dag &dag) {
+  MGPU_TRY(checkAcrossRanks(dag));
+  return checkAcrossProcesses(dag);
+}
+
 } // namespace mgpu::capture

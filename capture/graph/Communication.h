@@ -77,6 +77,9 @@ Result<void> checkAcrossRanks(const planner::Dag &dag);
 Result<void> checkAcrossHosts(const planner::Dag &dag);
 /// Unsupported where an argument lies on a device: no process has another's.
 Result<void> checkAcrossProcesses(const planner::Dag &dag);
+/// Both of GPUs in processes of their own: checkAcrossRanks() and
+/// checkAcrossProcesses().
+Result<void> checkAcrossGpus(const planner::Dag &dag);
 
 } // namespace mgpu::capture
 

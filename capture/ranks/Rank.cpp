@@ -5,8 +5,6 @@
 #include "capture/ranks/Runner.h"
 #include "support/Clock.h"
 
-#include <numeric>
-
 namespace mgpu::capture {
 
 Result<std::vector<device::GroupId>>
@@ -21,20 +19,31 @@ makeGroups(const planner::Dag &dag, DeviceId own, device::Driver &driver) {
 }
 
 Result<void> joinGroups(const planner::Dag &dag, std::span<const Bytes> told,
-                        std::span<const uint32_t> rankOf,
                         device::Driver &driver) {
   std::vector<ByteReader> readers(told.begin(), told.end());
   std::vector<device::DeviceGroup> groups;
   for (const std::vector<DeviceId> &group : communicatingGroups(dag)) {
-    const uint32_t rank = rankOf[size_t(group.front().value)];
-    groups.push_back({group, readers[rank].take<device::GroupId>()});
+    ByteReader &reader = readers[size_t(group.front().value)];
+    groups.push_back({group, reader.take<device::GroupId>()});
   }
   return driver.join(groups);
 }
 
+static std::unique_ptr<Rendezvous> rendezvousOf(uint32_t rank,
+                                                const RankJob &job) {
+  auto here = job.memory.rendezvous(rank, job.deadline);
+  if (!job.remote)
+    return here;
+  return std::make_unique<RemoteRank>(*job.remote, std::move(here));
+}
+
 Rank::Rank(uint32_t rank, const RankJob &job)
-    : rank(rank), job(job),
-      rendezvous(job.memory.rendezvous(rank, job.deadline)) {}
+    : rank(rank), job(job), rendezvous(rendezvousOf(rank, job)) {}
+
+Result<void> Rank::meet(std::optional<planner::Phase> next) {
+  return job.remote ? static_cast<RemoteRank &>(*rendezvous).meetFor(next)
+                    : rendezvous->meet();
+}
 
 Result<void> Rank::perform(const RankRequest &request, Bytes &said) {
   switch (request.step) {
@@ -59,7 +68,8 @@ Result<void> Rank::perform(const RankRequest &request, Bytes &said) {
   case RankStep::Replay:
     return replay(request.count, said);
   case RankStep::Fetch:
-    return replayer->fetch();
+    MGPU_TRY(replayer->fetch());
+    return job.remote ? meet(std::nullopt) : Result<void>();
   case RankStep::Timed:
     return replayTimed(said);
   case RankStep::Work: {
@@ -84,7 +94,8 @@ Result<void> Rank::open(Bytes &said) {
   MGPU_TRY(driver->adoptHost(job.memory.host(), isPinned));
   if (areThreads && !isPinned)
     MGPU_TRY(rendezvous->meet());
-  MGPU_TRY_ASSIGN(led, makeGroups(job.dag, {int32_t(rank)}, *driver));
+  MGPU_TRY_ASSIGN(led,
+                  makeGroups(job.dag, {int32_t(rendezvous->rank())}, *driver));
   append(said, driver->description());
   return {};
 }
@@ -92,14 +103,13 @@ Result<void> Rank::open(Bytes &said) {
 Result<void> Rank::build() {
   MGPU_TRY_ASSIGN(const std::vector<Bytes> ids,
                   rendezvous->exchange(std::as_bytes(std::span(led))));
-  std::vector<uint32_t> ranks(ids.size());
-  std::iota(ranks.begin(), ranks.end(), 0);
-  MGPU_TRY(joinGroups(job.dag, ids, ranks, *driver));
-  MGPU_TRY_ASSIGN(
-      replayer, Replayer::create(job.dag, job.plan, job.kernels, *driver,
-                                 {job.memory.host(),
-                                  [this](auto) { return rendezvous->meet(); }},
-                                 Arguments::Later));
+  MGPU_TRY(joinGroups(job.dag, ids, *driver));
+  MGPU_TRY_ASSIGN(replayer,
+                  Replayer::create(job.dag, job.plan, job.kernels, *driver,
+                                   {job.memory.host(),
+                                    [this](auto next) { return meet(next); },
+                                    /*hasOwnMemory=*/job.remote != nullptr},
+                                   Arguments::Later));
   return {};
 }
 

@@ -5,6 +5,7 @@
 // One GPU's part of a program on several, in a process or a thread of its own.
 
 #include "capture/ranks/RankMemory.h"
+#include "capture/ranks/RemoteMeeting.h"
 #include "capture/replay/Replayer.h"
 
 namespace mgpu::capture {
@@ -23,8 +24,8 @@ enum class RankPolicy : uint8_t {
 
 /// What all ranks of a program are given; it outlives them.
 struct RankJob {
-  /// Opens the driver of one rank, in its process or thread. `watch` goes into
-  /// the driver's options.
+  /// Opens the driver of one of the ranks here, in its process or thread.
+  /// `watch` goes into the driver's options.
   using Open = std::function<Result<std::unique_ptr<device::Driver>>(
       uint32_t rank, std::function<Result<void>()> watch)>;
   /// Something else that a rank can do; all ranks do it together.
@@ -42,6 +43,13 @@ struct RankJob {
   std::chrono::milliseconds deadline{}; ///< how long to wait for the others
   Work work = nullptr;                  ///< may be null
   Farewell farewell = nullptr;          ///< may be null
+  /// Null where all GPUs of the program are ranks here. Threads only.
+  std::shared_ptr<RemoteMeeting> remote = nullptr;
+
+  /// As many as there are GPUs here.
+  uint32_t numRanks() const {
+    return remote ? remote->part.count : dag.numDevices;
+  }
 };
 
 enum class RankStep : uint8_t {
@@ -71,10 +79,8 @@ struct RankRequest {
 /// first of, for the others to be told.
 Result<std::vector<device::GroupId>>
 makeGroups(const planner::Dag &dag, DeviceId own, device::Driver &driver);
-/// Joins all groups. `told` is what each rank's makeGroups() gave, and `rankOf`
-/// the rank of each device.
+/// Joins all groups. `told` is what the makeGroups() of each device gave.
 Result<void> joinGroups(const planner::Dag &dag, std::span<const Bytes> told,
-                        std::span<const uint32_t> rankOf,
                         device::Driver &driver);
 
 class Rank {
@@ -101,9 +107,11 @@ private:
   /// any more.
   Result<void> close(Bytes &said);
 
-  const uint32_t rank;
+  Result<void> meet(std::optional<planner::Phase> next);
+
+  const uint32_t rank; ///< among those here
   const RankJob &job;
-  const std::unique_ptr<Rendezvous> rendezvous;
+  const std::unique_ptr<Rendezvous> rendezvous; ///< of all of the program
   std::unique_ptr<device::Driver> driver;
   std::vector<device::GroupId> led; ///< the groups this rank is the first of
   std::optional<Replayer> replayer; ///< goes before its driver

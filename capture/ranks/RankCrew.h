@@ -23,6 +23,8 @@ public:
   virtual std::optional<RankAnswer> next(double seconds) = 0;
   /// Gives up a rank that does not answer any more. Says what was done to it.
   virtual std::string giveUp(size_t rank) = 0;
+  /// What the GPUs do and have is left as it is.
+  virtual void abandon() {}
   /// What a rank that answered without an error appended to its answer.
   virtual std::span<const std::byte> said(size_t rank) const = 0;
   virtual pid_t process(size_t rank) const = 0;

@@ -67,14 +67,15 @@ uint64_t wholePages(uint64_t bytes) { return (bytes + 4095) / 4096 * 4096; }
 
 } // namespace
 
-Result<RankMemory> RankMemory::make(const planner::Dag &dag) {
-  if (dag.numDevices > SharedControl::maxRanks)
+Result<RankMemory> RankMemory::make(const planner::Dag &dag,
+                                    uint32_t numRanks) {
+  if (numRanks > SharedControl::maxRanks)
     return fail(ErrorKind::Unsupported,
-                fmt::format("{} GPUs, more than {}", dag.numDevices,
+                fmt::format("{} GPUs, more than {}", numRanks,
                             SharedControl::maxRanks));
   const HostLayout layout = hostLayout(dag);
   RankMemory out;
-  out.numRanks = dag.numDevices;
+  out.numRanks = numRanks;
   // One rank may be the first of every group.
   out.roomBytes = sizeof(uint64_t) +
                   communicatingGroups(dag).size() * sizeof(device::GroupId);

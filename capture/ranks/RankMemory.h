@@ -17,9 +17,9 @@ using device::Rendezvous;
 
 class RankMemory {
 public:
-  /// Fresh memory with the program's constants. Unsupported for more GPUs than
-  /// a SharedControl has ranks.
-  static Result<RankMemory> make(const planner::Dag &dag);
+  /// Fresh memory with the program's constants, for so many ranks. Unsupported
+  /// for more than a SharedControl has.
+  static Result<RankMemory> make(const planner::Dag &dag, uint32_t numRanks);
 
   SharedControl &control() const {
     return *reinterpret_cast<SharedControl *>(memory.bytes().data());

@@ -18,7 +18,7 @@ namespace {
 class Crew {
 public:
   explicit Crew(std::shared_ptr<RankJob> job)
-      : job(std::move(job)), answered(this->job->dag.numDevices),
+      : job(std::move(job)), answered(this->job->numRanks()),
         hasEnded(answered.size()) {
     waiting.reserve(answered.size());
   }
@@ -61,6 +61,11 @@ public:
   void leaveOne() {
     std::lock_guard<std::mutex> lock(mutex);
     ++numLeft;
+    abandon();
+  }
+
+  void giveUpAll() {
+    std::lock_guard<std::mutex> lock(mutex);
     abandon();
   }
 
@@ -146,7 +151,7 @@ private:
 class RankThreads final : public RankCrew {
 public:
   RankThreads(std::shared_ptr<RankJob> job, std::chrono::milliseconds grace)
-      : numRanks(job->dag.numDevices), grace(grace),
+      : numRanks(job->numRanks()), grace(grace),
         crew(std::make_shared<Crew>(std::move(job))) {}
   ~RankThreads() override { crew->end(threads, grace); }
 
@@ -166,6 +171,7 @@ public:
   std::optional<RankAnswer> next(double seconds) override {
     return crew->next(seconds);
   }
+  void abandon() override { crew->giveUpAll(); }
   std::string giveUp(size_t) override {
     crew->leaveOne();
     return "is left to itself";

@@ -9,32 +9,43 @@
 
 namespace mgpu::capture {
 
-Result<std::unique_ptr<Ranks>>
-Ranks::start(planner::Dag dag, planner::Plan plan, std::vector<Bytes> kernels,
-             RankJob::Open open, Options options) {
-  MGPU_TRY(checkAcrossRanks(dag));
-  if (options.policy == RankPolicy::Processes)
-    MGPU_TRY(checkAcrossProcesses(dag));
-  MGPU_TRY_ASSIGN(RankMemory memory, RankMemory::make(dag));
+Result<std::unique_ptr<Ranks>> Ranks::start(planner::Dag dag,
+                                            planner::Plan plan,
+                                            std::vector<Bytes> kernels,
+                                            RankJob::Open open, Options options,
+                                            std::optional<RemotePart> part) {
+  MGPU_TRY(part || options.policy == RankPolicy::Processes
+               ? checkAcrossGpus(dag)
+               : checkAcrossRanks(dag));
+  MGPU_TRY_ASSIGN(RankMemory memory,
+                  RankMemory::make(dag, part ? part->count : dag.numDevices));
   auto job = std::make_shared<RankJob>(
       RankJob{std::move(dag), std::move(plan), std::move(kernels),
               std::move(memory), std::move(open), options.policy,
               options.meeting(), options.work, options.farewell});
+  if (part) {
+    MGPU_TRY_ASSIGN(
+        job->remote,
+        RemoteMeeting::create(job->dag, std::move(*part), job->memory.host()));
+  }
   std::unique_ptr<Ranks> out(new Ranks(job, options));
   MGPU_TRY_ASSIGN(out->crew, options.policy == RankPolicy::Processes
                                  ? startRankProcesses(job)
                                  : startRankThreads(job, options.grace));
   const auto patience = options.patience();
   MGPU_TRY(out->askAll({.step = RankStep::Open}, "opening", patience));
-  for (uint32_t rank = 0; rank < job->dag.numDevices; ++rank)
+  for (uint32_t rank = 0; rank < job->numRanks(); ++rank)
     out->descriptions.push_back(ByteReader(out->crew->said(rank)).text());
   MGPU_TRY(out->askAll({.step = RankStep::Build}, "building", patience));
   return out;
 }
 
 Ranks::~Ranks() {
-  if (crew && job->policy == RankPolicy::Threads && !isClosed &&
-      !steps.isLost())
+  if (!crew || isClosed || steps.isLost())
+    return;
+  if (job->remote) // the others may not be there any more
+    crew->abandon();
+  else if (job->policy == RankPolicy::Threads)
     (void)askAll({.step = RankStep::Close}, "the end", limits.patience());
 }
 
@@ -42,7 +53,11 @@ Result<void> Ranks::askAll(const RankRequest &request, const char *what,
                            std::chrono::milliseconds patience) {
   MGPU_TRY(steps.checkAlive());
   crew->post(request);
-  return steps.gather(what, patience, job->memory.control(), *crew);
+  Result<void> done =
+      steps.gather(what, patience, job->memory.control(), *crew);
+  if (!done && job->remote) // who waits for this process learns why
+    done.error() = job->remote->part.others->giveUp(std::move(done.error()));
+  return done;
 }
 
 std::string Ranks::description() const {
@@ -50,6 +65,8 @@ std::string Ranks::description() const {
 }
 
 std::span<std::byte> Ranks::hostBuffer(planner::BufferId id) {
+  if (job->remote && !job->remote->mirror.holds(id))
+    return {};
   auto own = bound.find(id.value);
   return own == bound.end() ? job->memory.hostBuffer(id) : own->second;
 }
@@ -88,7 +105,7 @@ Result<std::span<std::byte>> Ranks::makeMemory(planner::BufferId id) {
 }
 
 Result<void> Ranks::bind(planner::BufferId id, std::span<std::byte> memory) {
-  if (job->policy == RankPolicy::Processes) {
+  if (job->remote || job->policy == RankPolicy::Processes) {
     std::copy(memory.begin(), memory.end(), hostBuffer(id).begin());
     return {};
   }
@@ -112,7 +129,7 @@ Result<void> Ranks::replay(std::span<double> us) {
   MGPU_TRY(askAll({.step = RankStep::Replay, .count = us.size()}, "the replay",
                   limits.deadline));
   std::fill(us.begin(), us.end(), 0);
-  for (uint32_t rank = 0; rank < job->dag.numDevices; ++rank) {
+  for (uint32_t rank = 0; rank < job->numRanks(); ++rank) {
     ByteReader said(crew->said(rank));
     for (double &longest : us)
       longest = std::max(longest, said.take<double>());
@@ -123,7 +140,7 @@ Result<void> Ranks::replay(std::span<double> us) {
 Result<std::vector<TimedReplay>> Ranks::replayTimed() {
   MGPU_TRY(askAll(RankStep::Timed, "the timed replay"));
   std::vector<TimedReplay> out;
-  for (uint32_t rank = 0; rank < job->dag.numDevices; ++rank)
+  for (uint32_t rank = 0; rank < job->numRanks(); ++rank)
     out.push_back(takeTimedReplay(crew->said(rank)));
   return out;
 }
@@ -131,7 +148,7 @@ Result<std::vector<TimedReplay>> Ranks::replayTimed() {
 Result<std::vector<std::string>> Ranks::work(const char *what) {
   MGPU_TRY(askAll(RankStep::Work, what));
   std::vector<std::string> out;
-  for (uint32_t rank = 0; rank < job->dag.numDevices; ++rank)
+  for (uint32_t rank = 0; rank < job->numRanks(); ++rank)
     out.push_back(ByteReader(crew->said(rank)).text());
   return out;
 }
@@ -139,7 +156,7 @@ Result<std::vector<std::string>> Ranks::work(const char *what) {
 Result<void> Ranks::close() {
   isClosed = true;
   MGPU_TRY(askAll(RankStep::Close, "the end"));
-  for (uint32_t rank = 0; rank < job->dag.numDevices; ++rank)
+  for (uint32_t rank = 0; rank < job->numRanks(); ++rank)
     if (std::string complaint = ByteReader(crew->said(rank)).text();
         !complaint.empty())
       return fail(ErrorKind::Internal,

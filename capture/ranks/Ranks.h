@@ -25,13 +25,16 @@ public:
     RankJob::Work work = nullptr;
   };
 
-  /// Starts a process or a thread for each device; then all open, connect and
-  /// build. Errors: those of checkAcrossRanks(), and of any rank.
+  /// Starts a process or a thread for each device, or for each that is in this
+  /// process (threads only); then all open, connect and build. Errors: those of
+  /// checkAcrossRanks(), and of any rank.
   static Result<std::unique_ptr<Ranks>>
   start(planner::Dag dag, planner::Plan plan, std::vector<Bytes> kernels,
-        RankJob::Open open, Options options);
+        RankJob::Open open, Options options,
+        std::optional<RemotePart> part = {});
   /// Processes are killed. The drivers of threads end in order, if none is
-  /// lost; that takes no longer than a step may.
+  /// lost and no others are in other processes; that takes no longer than a
+  /// step may.
   ~Ranks() override;
 
   std::string description() const override;
@@ -64,7 +67,7 @@ private:
   }
   Ranks(std::shared_ptr<RankJob> job, const Options &options)
       : job(std::move(job)), limits(options),
-        steps(this->job->dag.numDevices, options, options.names) {}
+        steps(this->job->numRanks(), options, options.names) {}
   /// Asks every rank and waits for all answers; `what` is for the error.
   Result<void> askAll(const RankRequest &request, const char *what,
                       std::chrono::milliseconds patience);

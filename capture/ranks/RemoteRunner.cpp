@@ -72,11 +72,19 @@ private:
     MGPU_TRY(others.meet());
     MGPU_TRY_ASSIGN(const std::vector<TimedReplay> timed, here->replayTimed());
     Bytes mine;
-    appendTimedReplay(mine, timed.front());
+    for (const TimedReplay &each : timed) {
+      Bytes bytes;
+      appendTimedReplay(bytes, each);
+      append(mine, std::string(reinterpret_cast<const char *>(bytes.data()),
+                               bytes.size()));
+    }
     MGPU_TRY_ASSIGN(const std::vector<Bytes> all, others.exchange(mine));
     std::vector<TimedReplay> out;
     for (const Bytes &each : all)
-      out.push_back(takeTimedReplay(each));
+      for (ByteReader reader(each); !reader.isEmpty();) {
+        const std::string text = reader.text();
+        out.push_back(takeTimedReplay(std::as_bytes(std::span(text))));
+      }
     return out;
   }
 

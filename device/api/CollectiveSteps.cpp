@@ -30,12 +30,66 @@ Result<Box> retype(const Box &box, uint32_t bytes) {
   return Box{box.offset, {total / bytes}, {int64_t(bytes)}, bytes};
 }
 
+/// Whether some move writes what another one reads.
+bool doConflict(const std::vector<BoxMove> &moves) {
+  struct Source {
+    Range range;
+    size_t move;
+    uintptr_t highest; ///< end of this and all that begin before it
+  };
+  std::vector<Source> sources;
+  for (size_t k = 0; k < moves.size(); ++k)
+    sources.push_back({rangeOf(moves[k].source, moves[k].sourceBox), k, 0});
+  std::sort(sources.begin(), sources.end(),
+            [](const Source &a, const Source &b) {
+              return a.range.low < b.range.low;
+            });
+  uintptr_t highest = 0;
+  for (Source &source : sources)
+    source.highest = highest = std::max(highest, source.range.high);
+  for (size_t k = 0; k < moves.size(); ++k) {
+    Range range = rangeOf(moves[k].destination, moves[k].destinationBox);
+    auto past = std::lower_bound(sources.begin(), sources.end(), range.high,
+                                 [](const Source &source, uintptr_t high) {
+                                   return source.range.low < high;
+                                 });
+    while (past != sources.begin() && (--past)->highest > range.low)
+      if (past->range.high > range.low && past->move != k)
+        return true;
+  }
+  return false;
+}
+
+bool isIdle(const BoxMove &move) {
+  return move.source == move.destination &&
+         collapse(move.sourceBox) == collapse(move.destinationBox);
+}
+
+Result<void> stageMoves(CollectiveSteps &steps, const CollectiveSpace &space) {
+  std::erase_if(steps.moves, isIdle);
+  if (!doConflict(steps.moves))
+    return {};
+  for (BoxMove &move : steps.moves) {
+    if (move.source == space.zeros)
+      continue;
+    Box flat = packedBox(move.sourceBox);
+    MGPU_TRY_ASSIGN(std::byte * held,
+                    space.stage(uint64_t(flat.sizes[0]) * flat.elementBytes));
+    steps.stageIn.push_back({held, flat, move.source, move.sourceBox});
+    move.source = held;
+    move.sourceBox = flat;
+  }
+  return {};
+}
+
 struct Builder {
   const CollectiveNodeParams &params;
   const CollectiveSpace &space;
   CollectiveSteps out;
   uint32_t width;
   std::vector<Box> sends, recvs;
+  std::vector<MemberMove> moves;
+  bool isOfAll = false; ///< moves to members of other processes too
 
   bool isMisaligned(const std::byte *address) const {
     return space.isAligned && uintptr_t(address) % width != 0;
@@ -84,14 +138,8 @@ struct Builder {
     int64_t count = source.numElements();
     if (count != destination.numElements())
       return wrongSize(to, count, destination.numElements());
-    if (!params.members[to].isHere)
-      return {};
-    const std::byte *base = params.members[from].send;
-    std::byte *target = params.members[to].recv;
-    if (count == 0 ||
-        (base == target && collapse(source) == collapse(destination)))
-      return {};
-    out.moves.push_back({target, destination, base, source});
+    if (count > 0 && (isOfAll || params.members[to].isHere))
+      moves.push_back({from, source, to, destination});
     return {};
   }
 
@@ -108,9 +156,9 @@ struct Builder {
       for (uint32_t i = 0; i < n; ++i)
         if (auto source = sourceOf(params.pairs, i)) {
           MGPU_TRY(addMove(*source, sends[*source], i, recvs[i]));
-        } else if (params.members[i].isHere && recvs[i].numElements() > 0) {
-          out.moves.push_back(
-              zeroMove(params.members[i].recv, recvs[i], space.zeros));
+        } else if (recvs[i].numElements() > 0 &&
+                   (isOfAll || params.members[i].isHere)) {
+          moves.push_back({std::nullopt, {}, i, recvs[i]});
         }
       return {};
     case CollectiveKind::AllGather:
@@ -143,52 +191,15 @@ struct Builder {
     }
   }
 
-  /// Whether some move writes what another one reads.
-  bool movesConflict() const {
-    struct Source {
-      Range range;
-      size_t move;
-      uintptr_t highest; ///< end of this and all that begin before it
-    };
-    std::vector<Source> sources;
-    for (size_t k = 0; k < out.moves.size(); ++k)
-      sources.push_back(
-          {rangeOf(out.moves[k].source, out.moves[k].sourceBox), k, 0});
-    std::sort(sources.begin(), sources.end(),
-              [](const Source &a, const Source &b) {
-                return a.range.low < b.range.low;
-              });
-    uintptr_t highest = 0;
-    for (Source &source : sources)
-      source.highest = highest = std::max(highest, source.range.high);
-    for (size_t k = 0; k < out.moves.size(); ++k) {
-      Range range =
-          rangeOf(out.moves[k].destination, out.moves[k].destinationBox);
-      auto past = std::lower_bound(sources.begin(), sources.end(), range.high,
-                                   [](const Source &source, uintptr_t high) {
-                                     return source.range.low < high;
-                                   });
-      while (past != sources.begin() && (--past)->highest > range.low)
-        if (past->range.high > range.low && past->move != k)
-          return true;
+  void finishMoves() {
+    for (const MemberMove &move : moves) {
+      std::byte *target = params.members[move.to].recv;
+      if (move.from)
+        out.moves.push_back({target, move.destination,
+                             params.members[*move.from].send, move.source});
+      else
+        out.moves.push_back(zeroMove(target, move.destination, space.zeros));
     }
-    return false;
-  }
-
-  Result<void> finishMoves() {
-    if (!movesConflict())
-      return {};
-    for (BoxMove &move : out.moves) {
-      if (move.source == space.zeros)
-        continue;
-      Box flat = packedBox(move.sourceBox);
-      MGPU_TRY_ASSIGN(std::byte * held,
-                      space.stage(uint64_t(flat.sizes[0]) * width));
-      out.stageIn.push_back({held, flat, move.source, move.sourceBox});
-      move.source = held;
-      move.sourceBox = flat;
-    }
-    return {};
   }
 
   /// Writing an output in step with reading the inputs is safe if it shares
@@ -271,9 +282,9 @@ BoxMove zeroMove(std::byte *base, const Box &box, const std::byte *zeros) {
   return {base, box, zeros, std::move(source)};
 }
 
-Result<CollectiveSteps> collectiveSteps(const CollectiveNodeParams &params,
-                                        const CollectiveSpace &space) {
-  Builder builder{params, space, {}, sizeBytes(params.elementType), {}, {}};
+static Result<Builder> checked(const CollectiveNodeParams &params,
+                               const CollectiveSpace &space) {
+  Builder builder{params, space, {}, sizeBytes(params.elementType), {}, {}, {}};
   uint32_t n = builder.size();
   if (n == 0)
     return fail(ErrorKind::Invalid, "a collective has no members");
@@ -292,14 +303,38 @@ Result<CollectiveSteps> collectiveSteps(const CollectiveNodeParams &params,
     auto [sends, receives] = sidesOf(params, i);
     MGPU_TRY(builder.checkMember(i, sends, receives));
   }
-  if (kind == CollectiveKind::AllReduce ||
-      kind == CollectiveKind::ReduceScatter) {
+  return builder;
+}
+
+Result<CollectiveSteps> collectiveSteps(const CollectiveNodeParams &params,
+                                        const CollectiveSpace &space) {
+  MGPU_TRY_ASSIGN(Builder builder, checked(params, space));
+  if (params.kind == CollectiveKind::AllReduce ||
+      params.kind == CollectiveKind::ReduceScatter) {
     MGPU_TRY(builder.addReductions());
   } else {
     MGPU_TRY(builder.addMoves());
+    builder.finishMoves();
   }
-  MGPU_TRY(builder.finishMoves());
+  MGPU_TRY(stageMoves(builder.out, space));
   return std::move(builder.out);
+}
+
+Result<std::vector<MemberMove>>
+collectiveMoves(const CollectiveNodeParams &params) {
+  const CollectiveSpace none;
+  MGPU_TRY_ASSIGN(Builder builder, checked(params, none));
+  builder.isOfAll = true;
+  MGPU_TRY(builder.addMoves());
+  return std::move(builder.moves);
+}
+
+Result<CollectiveSteps> stepsOf(std::vector<BoxMove> moves,
+                                const CollectiveSpace &space) {
+  CollectiveSteps steps;
+  steps.moves = std::move(moves);
+  MGPU_TRY(stageMoves(steps, space));
+  return steps;
 }
 
 } // namespace mgpu::device

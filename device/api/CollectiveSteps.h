@@ -28,6 +28,7 @@
 #include "device/api/GraphDriver.h"
 
 #include <functional>
+#include <optional>
 
 namespace mgpu::device {
 
@@ -72,6 +73,24 @@ struct CollectiveSpace {
 /// together, Unsupported for slices that are not boxes, and those of stage.
 Result<CollectiveSteps> collectiveSteps(const CollectiveNodeParams &params,
                                         const CollectiveSpace &space);
+
+/// What one member sends and another receives.
+struct MemberMove {
+  std::optional<uint32_t> from; ///< none: zeros
+  Box source;                   ///< of the sender's `send`
+  uint32_t to = 0;
+  Box destination; ///< of the receiver's `recv`
+};
+
+/// All of a collective that does not reduce, wherever its members are, in an
+/// order that is the same everywhere: what has one source follows each other.
+/// Errors: as collectiveSteps().
+Result<std::vector<MemberMove>>
+collectiveMoves(const CollectiveNodeParams &params);
+
+/// The steps of moves in any order, all read as they were before.
+Result<CollectiveSteps> stepsOf(std::vector<BoxMove> moves,
+                                const CollectiveSpace &space);
 
 } // namespace mgpu::device
 

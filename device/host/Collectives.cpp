@@ -11,7 +11,7 @@ namespace mgpu::device {
 /// Half of a level-one cache holds the accumulator and one input.
 static constexpr size_t chunkBytes = 16384;
 
-static constexpr std::byte zeros[8] = {};
+const std::byte Collective::zeros[8] = {};
 
 static Result<std::vector<StridedCopy>>
 copiesOf(const std::vector<BoxMove> &moves) {
@@ -25,29 +25,46 @@ copiesOf(const std::vector<BoxMove> &moves) {
   return copies;
 }
 
+Result<std::byte *> Collective::stage(uint64_t bytes) {
+  std::unique_ptr<std::byte[]> memory(
+      new (std::nothrow) std::byte[std::max<uint64_t>(bytes, 1)]);
+  if (!memory)
+    return fail(ErrorKind::Absent,
+                fmt::format("no memory for the {} bytes that a collective must "
+                            "keep while it runs",
+                            bytes));
+  staging.push_back(std::move(memory));
+  return staging.back().get();
+}
+
+Result<void> Collective::take(CollectiveSteps steps) {
+  MGPU_TRY_ASSIGN(stageIn, copiesOf(steps.stageIn));
+  MGPU_TRY_ASSIGN(moves, copiesOf(steps.moves));
+  reductions = std::move(steps.reductions);
+  if (!reductions.empty())
+    accumulator = std::make_unique<std::byte[]>(chunkBytes);
+  return {};
+}
+
 Result<std::unique_ptr<Collective>>
 Collective::create(const CollectiveNodeParams &params) {
-  auto out = std::unique_ptr<Collective>(new Collective);
-  auto stage = [&](uint64_t bytes) -> Result<std::byte *> {
-    std::unique_ptr<std::byte[]> memory(
-        new (std::nothrow) std::byte[std::max<uint64_t>(bytes, 1)]);
-    if (!memory)
-      return fail(ErrorKind::Absent,
-                  fmt::format("no memory for the {} bytes that {} must keep "
-                              "while it runs",
-                              bytes, toString(params.kind)));
-    out->staging.push_back(std::move(memory));
-    return out->staging.back().get();
-  };
+  auto out = std::make_unique<Collective>();
+  auto stage = [&](uint64_t bytes) { return out->stage(bytes); };
   MGPU_TRY_ASSIGN(CollectiveSteps steps,
                   collectiveSteps(params, {stage, zeros, false}));
-  MGPU_TRY_ASSIGN(out->stageIn, copiesOf(steps.stageIn));
-  MGPU_TRY_ASSIGN(out->moves, copiesOf(steps.moves));
-  out->reductions = std::move(steps.reductions);
   out->elementBytes = sizeBytes(params.elementType);
   out->function = reduceFunction(params.elementType, params.reduction);
-  if (!out->reductions.empty())
-    out->accumulator = std::make_unique<std::byte[]>(chunkBytes);
+  MGPU_TRY(out->take(std::move(steps)));
+  return out;
+}
+
+Result<std::unique_ptr<Collective>>
+Collective::create(std::vector<BoxMove> moves) {
+  auto out = std::make_unique<Collective>();
+  auto stage = [&](uint64_t bytes) { return out->stage(bytes); };
+  MGPU_TRY_ASSIGN(CollectiveSteps steps,
+                  stepsOf(std::move(moves), {stage, zeros, false}));
+  MGPU_TRY(out->take(std::move(steps)));
   return out;
 }
 

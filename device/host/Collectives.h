@@ -18,9 +18,15 @@ public:
   /// Allocates whatever staging run() will need.
   static Result<std::unique_ptr<Collective>>
   create(const CollectiveNodeParams &params);
+  /// Moves in any order, all read as they were before; zeroMove's among them
+  /// are of `zeros`.
+  static Result<std::unique_ptr<Collective>> create(std::vector<BoxMove> moves);
+  static const std::byte zeros[8];
   void run();
 
 private:
+  Result<std::byte *> stage(uint64_t bytes);
+  Result<void> take(CollectiveSteps steps);
   void reduce(const ElementwiseReduction &reduction);
 
   std::vector<std::unique_ptr<std::byte[]>> staging;

@@ -3,14 +3,11 @@
 #define MGPU_DEVICE_HOST_REMOTECOLLECTIVE_H
 
 // A collective, or a copy as a send and a receive, some of whose members are in
-// other processes. Each process sends the others the bytes that they read, then
-// does what is left among its own members by the rules of CollectiveSteps.h:
-// all combine in rank order, so the bits are those of one process.
+// other processes. Each process sends the others what they read, then does what
+// is left among its own members by the rules of CollectiveSteps.h: all combine
+// in rank order, so the bits are those of one process.
 
-#include "device/host/Collectives.h"
-#include "device/host/HostDriver.h"
-
-#include <optional>
+#include "device/host/RemoteRounds.h"
 
 namespace mgpu::device {
 
@@ -27,19 +24,12 @@ public:
   Result<void> run();
 
 private:
-  explicit RemoteCollective(const HostPart &part) : part(part) {}
-  Result<void> addUnpack(const CollectiveNodeParams &params);
+  RemoteCollective(std::string name, MessageRendezvous &others)
+      : name(std::move(name)), others(others) {}
 
-  const HostPart &part;
   std::string name;
-  /// By member; null where the bytes go straight from or to the member's own.
-  std::vector<std::unique_ptr<std::byte[]>> staging;
-  std::vector<StridedCopy> packs; ///< before sending
-  std::vector<Outgoing> sends;
-  std::vector<Incoming> recvs;
-  // Once all has come:
-  std::unique_ptr<Collective> local; ///< null of a send and a receive
-  std::optional<StridedCopy> unpack; ///< at the receiver of one
+  MessageRendezvous &others;
+  RemoteRounds rounds;
 };
 
 } // namespace mgpu::device

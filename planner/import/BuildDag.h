@@ -80,6 +80,9 @@ struct ParseOptions {
   bool keepText = false; ///< fill the text of ParsedProgram::shardings
   /// What tensors that change their layout are resharded by.
   conversion::ExchangeCost exchangeCost = nullptr;
+  /// A function over tensors becomes the program of device 0, which stands for
+  /// all. Errors: Unsupported for others, and where devices differ.
+  bool oneDevice = false;
 };
 
 struct ParsedProgram {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // mgpu operations that communicate.
+#include "dialect/conversion/OneDevice.h"
 #include "planner/import/Commands.h"
 
 namespace mgpu::planner {
@@ -13,8 +14,10 @@ Result<void> Commands::issue(ir::CreateCommunicatorOp op) {
     MGPU_TRY_ASSIGN(auto device, host.deviceOf(op, handle));
     devices.push_back(device);
   }
-  auto number = recorder.createCommunicator(std::move(devices),
-                                            host.placeOf(op.getLoc()));
+  auto number = recorder.createCommunicator(
+      std::move(devices), host.placeOf(op.getLoc()),
+      op->hasAttr(conversion::oneDeviceName) ? CallsOf::OneMember
+                                             : CallsOf::All);
   MGPU_TRY(number);
   host.set(op.getComm(), CommunicatorValue{*number});
   return {};

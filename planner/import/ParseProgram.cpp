@@ -12,6 +12,7 @@
 #include "planner/import/UnknownWords.h"
 
 #include "dialect/conversion/AsyncRegions.h"
+#include "dialect/conversion/OneDevice.h"
 #include "dialect/conversion/Schedule.h"
 #include "dialect/conversion/SpmdPhases.h"
 #include "dialect/mgpu/Diagnostics.h"
@@ -126,13 +127,24 @@ private:
 
 } // namespace
 
+static void setOptions(conversion::SpmdPipelineOptions &spmd, ModuleOp module,
+                       const ParseOptions &options) {
+  spmd.entry = options.entry;
+  spmd.devices = options.devices;
+  for (const auto &[name, mesh] : options.meshes)
+    spmd.assign += name + "=" + mesh + ",";
+  spmd.schedule = options.schedule;
+  spmd.remat = options.remat;
+  spmd.tosa = conversion::hasTosa(module);
+}
+
 /// Makes a program of devices and buffers of a function over tensors. Passes on
 /// what users wrote are verified one by one, later ones phase by phase.
-static LogicalResult
-lowerTensors(ModuleOp module, const conversion::SpmdPipelineOptions &options,
-             const conversion::ExchangeCost &cost) {
+static LogicalResult lowerTensors(ModuleOp module, const ParseOptions &parse) {
+  conversion::SpmdPipelineOptions options;
+  setOptions(options, module, parse);
   PassManager passes(module.getContext());
-  conversion::addSpmdFrontEnds(passes, options, cost);
+  conversion::addSpmdFrontEnds(passes, options, parse.exchangeCost);
   if (failed(passes.run(module)))
     return failure();
   PassManager placing(module.getContext());
@@ -140,6 +152,10 @@ lowerTensors(ModuleOp module, const conversion::SpmdPipelineOptions &options,
   conversion::addSpmdPlacement(placing, options);
   if (failed(placing.run(module)) || failed(verify(module)))
     return failure();
+  if (auto entry = module.lookupSymbol<func::FuncOp>(options.entry);
+      entry && parse.oneDevice)
+    entry->setAttr(conversion::oneDeviceName,
+                   UnitAttr::get(module.getContext()));
   PassManager bufferizing(module.getContext());
   bufferizing.enableVerifier(false);
   conversion::addSpmdBufferization(bufferizing, options,
@@ -220,17 +236,13 @@ static Result<ParsedProgram> lower(OwningOpRef<ModuleOp> module,
   const bool isGpu = conversion::isGpuProgram(*program.module, options.entry);
   const bool isTensor =
       succeeded(result) && entry && conversion::isTensorProgram(entry);
+  if (options.oneDevice && !isTensor && succeeded(result))
+    return fail(ErrorKind::Unsupported,
+                "it names each of its devices; one device stands for all in "
+                "functions over tensors alone");
   if (isTensor) {
     foldScalars(entry, options.scalars, options.roles);
-    conversion::SpmdPipelineOptions spmd;
-    spmd.entry = options.entry;
-    spmd.devices = options.devices;
-    for (const auto &[name, mesh] : options.meshes)
-      spmd.assign += name + "=" + mesh + ",";
-    spmd.schedule = options.schedule;
-    spmd.remat = options.remat;
-    spmd.tosa = conversion::hasTosa(*program.module);
-    result = lowerTensors(*program.module, spmd, options.exchangeCost);
+    result = lowerTensors(*program.module, options);
   }
   if (isGpu && succeeded(result)) {
     if (entry)

@@ -47,7 +47,7 @@ Result<void> CollectiveMatcher::callCollective(CollectiveCallSite site) {
   if (!calls.empty())
     MGPU_TRY(checkMatch(calls.front(), site));
   calls.push_back(std::move(site));
-  if (calls.size() < state.callsMade.size())
+  if (calls.size() < state.callsMade.size() && !areOfOne(calls.front()))
     return {};
   Pending done = std::move(calls);
   calls.clear();
@@ -77,6 +77,20 @@ Result<void> CollectiveMatcher::callPointToPoint(CollectiveCallSite site) {
   calls.push_back(thisSends ? std::move(site) : std::move(other));
   calls.push_back(thisSends ? std::move(other) : std::move(site));
   return complete(std::move(calls));
+}
+
+/// What is known of a collective by the call of one member.
+static OpaqueCall opaqueCall(const CollectiveCall &call, uint32_t width,
+                             size_t group) {
+  const CollectiveMember &member = call.members.front();
+  const int64_t elements =
+      std::max(member.sendBox.numElements(), member.recvBox.numElements());
+  OpaqueCall out;
+  out.isCollective = true;
+  out.kind = call.kind;
+  out.bytes = uint64_t(elements) * width;
+  out.group = uint32_t(group);
+  return out;
 }
 
 RecordedNode CollectiveMatcher::nodeOf(const Pending &calls) const {
@@ -113,8 +127,13 @@ RecordedNode CollectiveMatcher::nodeOf(const Pending &calls) const {
     node.devices.push_back(device);
     entry.calls.push_back({call.point, call.before, call.place});
   }
+  if (areOfOne(first)) {
+    node.devices = communicators[first.communicator].devices;
+    node.work = opaqueCall(work, width, node.devices.size());
+  } else {
+    node.work = std::move(work);
+  }
   std::ranges::sort(node.devices);
-  node.work = std::move(work);
   return entry;
 }
 

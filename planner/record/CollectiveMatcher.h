@@ -14,9 +14,15 @@
 
 namespace mgpu::planner {
 
+/// Who calls the collectives of a communicator. The calls of one member stand
+/// for those of all, of which nothing is known but that they are alike: such a
+/// collective is an OpaqueCall.
+enum class CallsOf : uint8_t { All, OneMember };
+
 struct Communicator {
   std::vector<DeviceId> devices; ///< by rank
   Place place;
+  CallsOf callers = CallsOf::All;
 };
 
 /// The axes along which a call cuts what it sends and joins what it receives;
@@ -98,6 +104,9 @@ private:
   Result<void> lateAnswer(const EarlyUse &use) const;
   Result<void> complete(Pending calls);
   RecordedNode nodeOf(const Pending &calls) const;
+  bool areOfOne(const CollectiveCallSite &site) const {
+    return communicators[site.communicator].callers == CallsOf::OneMember;
+  }
   void learnOrder(const Pending &calls, const VectorClock &reached);
   /// The first unanswered call, in a fixed order, that `isSought`; or null.
   const CollectiveCallSite *findOpen(

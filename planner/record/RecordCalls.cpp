@@ -12,7 +12,7 @@
 namespace mgpu::planner {
 
 Result<uint32_t> Recorder::createCommunicator(std::vector<DeviceId> devices,
-                                              Place place) {
+                                              Place place, CallsOf callers) {
   for (size_t k = 0; k < devices.size(); ++k) {
     if (devices[k].isHost())
       return findings.callError(place, "the host cannot be a member");
@@ -21,7 +21,7 @@ Result<uint32_t> Recorder::createCommunicator(std::vector<DeviceId> devices,
       return findings.callError(
           place, fmt::format("device {} is listed twice", devices[k].value));
   }
-  return matcher.addCommunicator({std::move(devices), place});
+  return matcher.addCommunicator({std::move(devices), place, callers});
 }
 
 Result<CollectiveCallSite> Recorder::startCall(CollectiveKind kind,

@@ -205,7 +205,8 @@ public:
 
   /// The result is its number. Each device may be in it once.
   Result<uint32_t> createCommunicator(std::vector<DeviceId> devices,
-                                      Place place);
+                                      Place place,
+                                      CallsOf callers = CallsOf::All);
   Result<void> allReduce(uint32_t communicator, ReductionKind reduction,
                          const View &send, const View &recv, CallSite site);
   /// Pairs are taken in any order.

@@ -27,6 +27,8 @@ public:
       return matches(*call, std::get<KernelCall>(b.work));
     if (auto *call = std::get_if<CollectiveCall>(&a.work))
       return matches(*call, std::get<CollectiveCall>(b.work));
+    if (auto *call = std::get_if<OpaqueCall>(&a.work))
+      return *call == std::get<OpaqueCall>(b.work);
     if (auto *x = std::get_if<CopyCall>(&a.work)) {
       const auto &y = std::get<CopyCall>(b.work);
       return same(x->source, y.source) && same(x->destination, y.destination) &&

@@ -128,9 +128,9 @@ void CudaPrograms::readyThreads(uint32_t gpus, uint64_t seed) const {
 }
 
 Result<std::unique_ptr<device::Driver>>
-CudaPrograms::openThread(uint32_t rank,
-                         std::function<Result<void>()> watch) const {
-  device::CudaOptions options = fake::rankOptions(rank, int(rank));
+CudaPrograms::openThread(uint32_t rank, std::function<Result<void>()> watch,
+                         uint32_t first) const {
+  device::CudaOptions options = fake::rankOptions(first + rank, int(rank));
   options.watch = std::move(watch);
   options.nccl.windows = useWindows;
   return fake::openThread(options);

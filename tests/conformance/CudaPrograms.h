@@ -49,9 +49,10 @@ public:
            std::chrono::milliseconds deadline = std::chrono::seconds(20)) const;
   /// A machine for ranks that are threads, with a GPU each.
   void readyThreads(uint32_t gpus, uint64_t seed) const;
-  /// One of them, in its thread.
+  /// One of them, in its thread, for device `first` + `rank`.
   Result<std::unique_ptr<device::Driver>>
-  openThread(uint32_t rank, std::function<Result<void>()> watch) const;
+  openThread(uint32_t rank, std::function<Result<void>()> watch,
+             uint32_t first = 0) const;
   /// What was chosen for the kernel added as number `kernel`.
   std::string configOf(size_t kernel) const {
     return planner::toText(twins.configs[kernel].config);

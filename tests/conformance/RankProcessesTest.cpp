@@ -13,7 +13,7 @@
 
 #include "capture/graph/Communication.h"
 #include "capture/ranks/Ranks.h"
-#include "capture/ranks/RemoteGpu.h"
+#include "capture/ranks/RemoteGpus.h"
 #include "device/tcp/TcpChannel.h"
 
 #include <gtest/gtest.h>
@@ -124,15 +124,18 @@ Result<HostData> asRemote(const CudaPrograms &programs, size_t number,
   MGPU_TRY_ASSIGN(auto channel, device::joinByTcp(place, deadline));
   device::MessageRendezvous others(std::move(channel), deadline);
   MGPU_TRY(others.tellNode(place.rank % 2 ? "one" : "another"));
-  capture::RemotePart part{{}, others.ranksByNode(), &others};
-  part.own = {int32_t(std::ranges::find(part.rankOf, place.rank) -
-                      part.rankOf.begin())};
-  auto open = [&](std::function<Result<void>()> watch) {
-    return programs.openRank(uint32_t(part.own.value), seed, std::move(watch));
+  const device::HostPart split = device::hostPart(dag.numDevices, others);
+  const capture::RemotePart part{split.here.first, split.here.count,
+                                 split.ranks, &others};
+  programs.readyThreads(part.count, seed + place.rank);
+  auto open = [&](uint32_t rank, std::function<Result<void>()> watch) {
+    return programs.openThread(rank, std::move(watch), part.first);
   };
-  MGPU_TRY_ASSIGN(auto gpu,
-                  capture::runGpuWithOthers(dag, plan, programs.objects(number),
-                                            part, open));
+  capture::Ranks::Options options;
+  options.deadline = deadline;
+  MGPU_TRY_ASSIGN(auto gpu, capture::runGpusWithOthers(dag, plan,
+                                                       programs.objects(number),
+                                                       part, open, options));
   giveInputs(*gpu, dag, inputs);
   MGPU_TRY(gpu->load());
   std::vector<double> us(numReplays);
@@ -141,7 +144,9 @@ Result<HostData> asRemote(const CudaPrograms &programs, size_t number,
   HostData data;
   if (place.rank == 0)
     data = takeOutputs(*gpu, dag);
-  MGPU_TRY(gpu->replayTimed());
+  MGPU_TRY_ASSIGN(const auto timed, gpu->replayTimed());
+  if (timed.size() != dag.numDevices)
+    return fail(ErrorKind::Internal, "not all GPUs say their times");
   MGPU_TRY(gpu->close());
   gpu.reset();
   if (std::string complaint = fake::rankComplaints(); !complaint.empty())
@@ -149,6 +154,7 @@ Result<HostData> asRemote(const CudaPrograms &programs, size_t number,
   return data;
 }
 
+/// Each has a GPU or two.
 Result<HostData> onRemotes(const CudaPrograms &programs, size_t number,
                            const planner::Dag &dag, const planner::Plan &plan,
                            uint64_t seed, const HostData &inputs,
@@ -157,11 +163,12 @@ Result<HostData> onRemotes(const CudaPrograms &programs, size_t number,
   MGPU_TRY_ASSIGN(auto listening, device::listenOn(0));
   const uint16_t port = device::portOf(listening);
   listening = {};
+  const uint32_t count =
+      seed % 2 ? dag.numDevices : dag.numDevices - dag.numDevices / 2;
   const std::vector<std::string> said =
-      fake::forkRanks(dag.numDevices, [&](uint32_t rank) {
-        auto data =
-            asRemote(programs, number, dag, plan, seed, inputs, numReplays,
-                     {rank, dag.numDevices, "127.0.0.1", port});
+      fake::forkRanks(count, [&](uint32_t rank) {
+        auto data = asRemote(programs, number, dag, plan, seed, inputs,
+                             numReplays, {rank, count, "127.0.0.1", port});
         Bytes out;
         append(out, data ? std::string() : data.error().message);
         putMap(out, data ? *data : HostData());
@@ -226,7 +233,9 @@ TEST_P(GpusExamples, GiveTheBitsOfTheHost) {
   }
   {
     SCOPED_TRACE("processes that share no memory");
-    checkRanks(programs, *number, dag, "1", *inputs, *expected, 2, onRemotes);
+    for (const char *scheduler : {"1", "2", "list"})
+      checkRanks(programs, *number, dag, scheduler, *inputs, *expected, 2,
+                 onRemotes);
     if (HasFatalFailure())
       return;
   }

@@ -335,22 +335,23 @@ def gpus(launcher, ranks, tune, source, libraries):
         subprocess.run([*ops, "--target", "host:4", *outs("host")], check=True, stdout=subprocess.DEVNULL)
         rank = "${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-$RANK}}"
         on = ["sh", "-c", f'MGPU_NODE=node$(({rank} % $NODES)) exec "$@"', "-"]
-        for nodes, target in (("1", "cuda"), ("2", "cuda:2,0")):
+        for nodes, target, count in (("1", "cuda", ranks), ("2", "cuda:2,0", ranks), ("1", "cuda", 3), ("2", "cuda:1,3", 2)):
             os.environ["NODES"] = nodes
-            done = said([*on, *ops, "--distributed", "--target", target, "--repeat", "3", "--json", *outs(nodes)])
+            place = f"{nodes} nodes, {count} processes"
+            done = said([*on, *ops, "--distributed", "--target", target, "--repeat", "3", "--json", *outs(place)], count)
             if any(code != 0 for code, _, _ in done):
-                fail(f"on {nodes} nodes: {done}")
-            if "".join(out for _, out, _ in done).count(f"shared with {ranks - 1} other processes") != 1:
+                fail(f"on {place}: {done}")
+            if "".join(out for _, out, _ in done).count(f"shared with {count - 1} other process") != 1:
                 fail(f"one rank alone speaks, but this was printed: {done}")
             for name in names:
-                if read(f"{folder}/host/{name}.npy") != read(f"{folder}/{nodes}/{name}.npy"):
-                    fail(f"{name} of GPUs on {nodes} nodes differs from the host's")
+                if read(f"{folder}/host/{name}.npy") != read(f"{folder}/{place}/{name}.npy"):
+                    fail(f"{name} of GPUs on {place} differs from the host's")
         with open(f"{folder}/violations", encoding="utf-8") if os.path.exists(f"{folder}/violations") else open(os.devnull) as left:
             if words := left.read():
                 fail(f"rules of CUDA's that were broken:\n{words}")
         other = f'test {rank} = 1 && export MGPU_REHEARSAL_NCCL=22708; exec "$@"'
         for line, words, count in (
-                ([*ops, "--target", "cuda"], "start as many", ranks - 1),
+                ([*ops, "--target", "cuda"], "start as many or fewer", ranks + 1),
                 ([*ops, "--target", "cuda:0/4"], "GPUs of several processes are one for each", ranks),
                 ([*ops, "--target", "cuda:0,1"], "name more, or start fewer processes there", ranks),
                 (["sh", "-c", other, "-", *ops, "--target", "cuda"], "rank 1 has another NCCL than rank 0", ranks)):

@@ -153,6 +153,10 @@ Result<int> runCheck(const CheckOptions &options) {
   if (options.planFile.empty() && !options.certificateFile.empty())
     return fail(ErrorKind::Usage,
                 "--certificate is of a plan: give --plan FILE as well");
+  if (options.planFile.empty() && options.load.oneDevice)
+    return fail(ErrorKind::Usage,
+                "--one-device is of a plan: give --plan FILE, or check the "
+                "program of all devices");
   std::vector<Message> messages;
   LoadOptions load = options.load;
   load.racesAreErrors = true;

@@ -139,6 +139,12 @@ void addCompileTimeout(CLI::App *command, LoadOptions &load) {
             0, 1'000'000);
 }
 
+void addOneDevice(CLI::App *command, LoadOptions &load) {
+  command->add_flag("--one-device", load.oneDevice,
+                    "Device 0 of a function over tensors stands for all "
+                    "devices, in a plan for a sim target");
+}
+
 void addTensorCores(CLI::App *command, LoadOptions &load) {
   const std::string help =
       "On GPUs, products of f16 and bf16 by a form of ours, mma or "

@@ -27,6 +27,7 @@ void addDatabase(CLI::App *command, std::string &database);
 void addTuned(CLI::App *command, LoadOptions &load, bool &useTuned);
 void addCompileTimeout(CLI::App *command, LoadOptions &load);
 void addTensorCores(CLI::App *command, LoadOptions &load);
+void addOneDevice(CLI::App *command, LoadOptions &load);
 void addPdl(CLI::App *command, LoadOptions &load);
 void addCold(CLI::App *command, MeasureOptions &options);
 /// For commands that measure on the host.

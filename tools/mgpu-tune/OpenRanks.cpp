@@ -9,17 +9,17 @@ namespace mgpu::pipeline {
 
 Result<RanksToOpen> ranksToOpen(const std::vector<int> &gpus,
                                 const GpuOptions &options,
-                                const std::string &database,
-                                capture::OwnCubins own) {
+                                std::optional<std::string> database,
+                                capture::OwnCubins own, uint32_t first) {
   RanksToOpen out;
   out.how.deadline = std::chrono::milliseconds(options.deadlineSeconds * 1000);
   for (int gpu : gpus)
     out.how.names.push_back(fmt::format("cuda:{}", gpu));
   MGPU_TRY_ASSIGN(const device::NcclOptions nccl, parseNccl(options.nccl));
-  out.open = [gpus, nccl, deadline = out.how.deadline,
-              compile = ownCompiler(database, std::move(own))](
+  out.open = [gpus, first, nccl, deadline = out.how.deadline,
+              compile = ownCompiler(std::move(database), std::move(own))](
                  uint32_t rank, std::function<Result<void>()> watch) {
-    return openRank(gpus[rank], rank, deadline, nccl, std::move(watch),
+    return openRank(gpus[rank], first + rank, deadline, nccl, std::move(watch),
                     compile);
   };
   return out;
@@ -41,27 +41,6 @@ Result<std::unique_ptr<Runner>> openRanks(const LoadedProgram &program,
                                                     std::move(opening.open),
                                                     std::move(opening.how)));
   return std::unique_ptr<Runner>(std::move(ranks));
-}
-
-Result<OpenRankGpu> remoteGpuToOpen(const LoadedProgram &program,
-                                    const RankGpu &gpu,
-                                    const GpuOptions &options) {
-  capture::OwnCubins own;
-  if (program.bundle) {
-    MGPU_TRY_ASSIGN(own, program.bundle->ownCubins());
-  }
-  MGPU_TRY_ASSIGN(const device::NcclOptions nccl, parseNccl(options.nccl));
-  std::optional<std::string> database; // rank 0 alone writes it
-  if (isFirstRank())
-    database = program.from.database;
-  return OpenRankGpu(
-      [ordinal = gpu.gpu, rank = uint32_t(gpu.part.own.value), nccl,
-       deadline = std::chrono::milliseconds(options.deadlineSeconds * 1000),
-       compile = ownCompiler(std::move(database), std::move(own))](
-          std::function<Result<void>()> watch) {
-        return openRank(ordinal, rank, deadline, nccl, std::move(watch),
-                        compile);
-      });
 }
 
 } // namespace mgpu::pipeline

@@ -10,27 +10,25 @@
 
 namespace mgpu::pipeline {
 
-/// How to open a process for each GPU, as --deadline and --nccl say.
+/// How to open a process or thread for each GPU, as --deadline and --nccl say.
 struct RanksToOpen {
   capture::RankJob::Open open;
   capture::Ranks::Options how;
 };
-/// Usage for these options. `own` are a bundle's kernels of the target.
+/// Usage for these options. `own` are a bundle's kernels of the target; the
+/// GPUs are those of the program's devices from `first` on. Without `database`
+/// nothing is kept of what is compiled.
 Result<RanksToOpen> ranksToOpen(const std::vector<int> &gpus,
                                 const GpuOptions &options,
-                                const std::string &database,
-                                capture::OwnCubins own = {});
+                                std::optional<std::string> database,
+                                capture::OwnCubins own = {},
+                                uint32_t first = 0);
 
 /// `program` and `prepared` must outlive it.
 Result<std::unique_ptr<Runner>> openRanks(const LoadedProgram &program,
                                           const Prepared &prepared,
                                           const std::vector<int> &gpus,
                                           const GpuOptions &options);
-
-/// How to open the GPU of this rank of several processes.
-Result<OpenRankGpu> remoteGpuToOpen(const LoadedProgram &program,
-                                    const RankGpu &gpu,
-                                    const GpuOptions &options);
 
 } // namespace mgpu::pipeline
 

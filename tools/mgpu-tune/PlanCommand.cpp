@@ -4,6 +4,7 @@
 #include "pipeline/Distributed.h"
 #include "pipeline/Kernels.h"
 #include "pipeline/Load.h"
+#include "pipeline/OneDevice.h"
 #include "pipeline/Target.h"
 #include "planner/dagfile/DagJson.h"
 #include "planner/schedule/Simulate.h"
@@ -29,6 +30,7 @@ Result<void> refuseSimOptions(const PlanCommandOptions &options) {
                       : options.noisePercent > 0 ? "--noise"
                       : options.pareto           ? "--pareto"
                       : options.shardings > 0    ? "--shardings"
+                      : options.load.oneDevice   ? "--one-device"
                                                  : nullptr;
   if (given)
     return fail(ErrorKind::Usage,
@@ -101,6 +103,9 @@ Result<void> planHere(LoadedProgram &program, const PlanCommandOptions &options,
 Result<void> planElsewhere(LoadedProgram &program,
                            const PlanCommandOptions &options,
                            const MachineRequest &request, PlanReport &report) {
+  if (options.load.oneDevice)
+    MGPU_TRY(
+        checkAlike(program.dag, request.machine.machine().devicesPerNode()));
   if (!options.whatIf.empty())
     report.source = program.dag;
   MGPU_TRY_ASSIGN(report.target, makePlan(program.dag, request));
@@ -255,6 +260,9 @@ Result<int> runPlan(const PlanCommandOptions &options) {
                   "leave it out");
     report.workspace = productWorkspace(program, options.prepare.streams);
     if (options.pareto) {
+      if (load.oneDevice)
+        MGPU_TRY(checkAlike(program.dag,
+                            report.machine->machine().devicesPerNode()));
       const MachineRequest request{*report.machine, options.prepare,
                                    options.machine, report.workspace};
       MGPU_TRY_ASSIGN(const Front front, makeFrontOfOrders(program, request));

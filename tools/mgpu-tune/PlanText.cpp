@@ -148,6 +148,10 @@ void printText(const PlanReport &report, const LoadedProgram &program,
     return;
   }
   fmt::print("{}", planner::summaryText(plan, program.dag));
+  if (program.from.oneDevice)
+    fmt::print("alike      device 0 stands for {}: of the others the plan has "
+               "the collectives alone\n",
+               counted(program.dag.numDevices, "device"));
   fmt::print("{}", toText(report.order));
   if (!program.meshes.empty())
     fmt::print("{}", toText(planner::reportPipeline(plan, program.dag,

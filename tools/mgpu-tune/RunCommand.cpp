@@ -126,15 +126,24 @@ Result<std::unique_ptr<Runner>>
 openRemote(LoadedProgram &program, const RunOptions &options,
            Prepared &prepared, const std::function<void()> &opened) {
   MGPU_TRY_ASSIGN(
-      const RankGpu gpu,
-      gpuOfRank(program.from.target, program.dag.numDevices, *theRanks()));
-  MGPU_TRY_ASSIGN(const OpenRankGpu open,
-                  remoteGpuToOpen(program, gpu, options));
+      const RankGpus here,
+      gpusOfRank(program.from.target, program.dag.numDevices, *theRanks()));
+  capture::OwnCubins own;
+  if (program.bundle) {
+    MGPU_TRY_ASSIGN(own, program.bundle->ownCubins());
+  }
+  std::optional<std::string> database; // rank 0 alone writes it
+  if (isFirstRank())
+    database = program.from.database;
+  MGPU_TRY_ASSIGN(RanksToOpen opening,
+                  ranksToOpen(here.gpus, options, std::move(database),
+                              std::move(own), here.part.first));
   opened();
   auto prepareFirst = [&](const std::string &arch) {
     return prepareBare(program, options.prepare, arch);
   };
-  return shareGpus(program.dag, gpu, open, prepareFirst, prepared,
+  return shareGpus(program.dag, here, std::move(opening.open),
+                   std::move(opening.how), prepareFirst, prepared,
                    factsOf(program.from));
 }
 

@@ -24,6 +24,7 @@ void addCheckCommand(CommandLine &line) {
   addValue(command, "--certificate", options.certificateFile, "FILE",
            "Verify the proof of that plan's bound, written by `plan "
            "--certificate`");
+  addOneDevice(command, options.load);
 }
 
 /// What `run` and `replay` have in common.
@@ -120,6 +121,7 @@ void addPlanCommand(CommandLine &line) {
                      "program's arguments, and print the program with the "
                      "shortest plan's; of sim targets"),
             1, 1'000'000);
+  addOneDevice(command, options.load);
   addValue(command, "-o,--output", options.output, "FILE",
            "Write the plan's text form to FILE; - is the standard output");
   addDistributed(command, options);

@@ -29,7 +29,7 @@ const std::vector<Group> &groups() {
       {"Plan",
        {"--plan", "--certificate", "--scheduler", "--transforms", "--streams",
         "--seed", "--collectives", "--what-if", "--noise", "--pareto",
-        "--shardings"}},
+        "--shardings", "--one-device"}},
       {"Measuring",
        {"--budget", "--strategy", "--repeat", "--cold", "--pin", "--no-pin"}},
       {"Database", {"--db", "--db-site", "--no-tuned", "--problem"}},

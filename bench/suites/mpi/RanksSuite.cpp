@@ -79,7 +79,9 @@ Result<std::unique_ptr<GraphExec>> graphOf(const Bench &bench,
   const bool scatters = kind == CollectiveKind::ReduceScatter;
   for (int k = 0; k < members; ++k) {
     const bool isHere = k == bench.rank;
-    params.members.push_back({DeviceId{k}, isHere ? bench.send : nullptr,
+    std::byte *send = // MPI_Bcast has one buffer
+        kind == CollectiveKind::Broadcast ? bench.recv : bench.send;
+    params.members.push_back({DeviceId{k}, isHere ? send : nullptr,
                               isHere ? bench.recv : nullptr,
                               box(gathers ? sizes.slice : sizes.all),
                               box(scatters ? sizes.slice : sizes.all)});

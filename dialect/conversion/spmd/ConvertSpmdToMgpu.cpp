@@ -181,6 +181,12 @@ struct ConvertSpmdToMgpu : impl::ConvertSpmdToMgpuBase<ConvertSpmdToMgpu> {
              "alike, so that some of a group might not call it";
       return signalPassFailure();
     }
+    if (Operation *op = spread.findUnlike()) {
+      ir::emitUnsupported(op)
+          << "devices do not all do this alike, so that none of them stands "
+             "for all; plan all of them";
+      return signalPassFailure();
+    }
     if (failed(spread.run()))
       signalPassFailure();
   }

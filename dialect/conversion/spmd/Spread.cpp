@@ -3,6 +3,8 @@
 // The order of the program for N devices; SpreadOps.cpp has the operations.
 #include "dialect/conversion/spmd/Spread.h"
 
+#include "dialect/conversion/OneDevice.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -33,9 +35,11 @@ static bool isCollective(Operation *op) {
 }
 
 Spread::Spread(func::FuncOp function, int64_t numDevices)
-    : function(function), b(function.getContext()), maps(numDevices),
-      perDevice(function),
-      running(llvm::to_vector(llvm::seq<int64_t>(0, numDevices))) {}
+    : function(function), b(function.getContext()),
+      isOne(function->hasAttr(oneDeviceName)),
+      all(llvm::to_vector(llvm::seq<int64_t>(0, numDevices))),
+      maps(isOne ? 1 : numDevices), perDevice(function),
+      running(llvm::to_vector(llvm::seq<int64_t>(0, maps.size()))) {}
 
 /// Whether `op` gives all devices the same scalars.
 bool Spread::isUniform(Operation *op) const {
@@ -77,9 +81,9 @@ LogicalResult Spread::run() {
   host = handle(ir::hostDeviceIndex);
   auto order =
       function->getAttrOfType<DenseI64ArrayAttr>(spmd::deviceOrderName);
-  for (size_t device = 0; device < maps.size(); ++device)
-    devices.push_back(handle(
-        order && device < size_t(order.size()) ? order[device] : device));
+  for (int64_t device : all)
+    devices.push_back(
+        handle(order && device < order.size() ? order[device] : device));
   function->removeAttr(spmd::deviceOrderName);
   head = devices.back().getDefiningOp();
   spreadBlock(old);

@@ -22,12 +22,16 @@ namespace mgpu::conversion {
 /// devices take alike stay one, also where their bodies are several devices'.
 class Spread {
 public:
+  /// With oneDeviceName on the function, device 0 alone is written.
   Spread(mlir::func::FuncOp function, int64_t devices);
   /// Fails after a report.
   mlir::LogicalResult run();
   /// A collective in a loop or branch that devices do not take alike, so that
   /// some of a group might not call it; null where there is none.
   mlir::Operation *findUnmatched() const;
+  /// What devices do not do alike, so that one does not stand for all; null
+  /// where there is nothing, or all devices are written.
+  mlir::Operation *findUnlike() const;
 
 private:
   using Segment = llvm::SmallVector<mlir::Operation *>;
@@ -59,6 +63,9 @@ private:
   void emitStore(int64_t device, mlir::memref::StoreOp op);
 
   bool isUniform(mlir::Operation *op) const;
+  bool isWritten(int64_t device) const { return device < int64_t(maps.size()); }
+  /// All that run this part, written or not.
+  llvm::ArrayRef<int64_t> members() const { return isOne ? all : running; }
   /// What stands for `value` on a device.
   mlir::Value on(int64_t device, mlir::Value value) const {
     return maps[device].lookupOrDefault(value);
@@ -72,14 +79,16 @@ private:
 
   mlir::func::FuncOp function;
   mlir::OpBuilder b;
-  llvm::SmallVector<mlir::IRMapping> maps; ///< by device
+  bool isOne;
+  llvm::SmallVector<int64_t> all;          ///< devices of the program
+  llvm::SmallVector<mlir::IRMapping> maps; ///< by device that is written
   PerDevice perDevice;                     ///< of the old body
   mlir::Operation *head =
       nullptr; ///< the last one of the start of the function
   mlir::Value host;
   bool isFailed = false;
   llvm::SmallVector<mlir::Value> devices;
-  llvm::SmallVector<int64_t> running; ///< the devices that run this part
+  llvm::SmallVector<int64_t> running; ///< written devices that run this part
   std::map<llvm::SmallVector<int64_t>, mlir::Value> communicators;
   std::map<std::pair<std::string, int64_t>, mlir::Value> globals;
 };

@@ -3,6 +3,7 @@
 // What each operation of a device's program becomes.
 #include "dialect/conversion/spmd/Spread.h"
 
+#include "dialect/conversion/OneDevice.h"
 #include "dialect/mgpu/Diagnostics.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -24,7 +25,7 @@ bool isHostBuffer(memref::AllocOp alloc) {
 /// The name of a value, with the device it is on where there are several.
 Location Spread::named(Location loc, int64_t device) {
   auto name = dyn_cast<NameLoc>(loc);
-  if (!name || maps.size() == 1)
+  if (!name || all.size() == 1)
     return loc;
   return NameLoc::get(
       StringAttr::get(b.getContext(),
@@ -216,6 +217,8 @@ Value Spread::communicator(ArrayRef<int64_t> group) {
         b, function.getLoc(), ir::CommunicatorType::get(b.getContext()),
         members);
     made = head->getResult(0);
+    if (isOne)
+      head->setAttr(oneDeviceName, b.getUnitAttr());
   }
   return made;
 }
@@ -260,14 +263,17 @@ void Spread::spreadCollective(Operation *op) {
   Value init = destination.getDpsInits()[0];
   auto broadcast = dyn_cast<spmd::BroadcastOp>(op);
   auto groups = op->getAttrOfType<ArrayAttr>("groups");
-  for (ArrayRef<int64_t> group : spmd::groupsOf(groups, running)) {
+  for (ArrayRef<int64_t> group : spmd::groupsOf(groups, members())) {
+    if (llvm::none_of(group, [&](int64_t each) { return isWritten(each); }))
+      continue;
     Value comm = communicator(group);
-    if (broadcast && input != init) { // it sends from where it receives
-      int64_t root = group[broadcast.getRoot()];
-      memref::CopyOp::create(b, op->getLoc(), on(root, input), on(root, init));
-    }
+    if (broadcast && input != init) // it sends from where it receives
+      if (int64_t root = group[broadcast.getRoot()]; isWritten(root))
+        memref::CopyOp::create(b, op->getLoc(), on(root, input),
+                               on(root, init));
     for (int64_t device : group)
-      makeCall(b, op, on(device, input), on(device, init), comm);
+      if (isWritten(device))
+        makeCall(b, op, on(device, input), on(device, init), comm);
   }
 }
 
@@ -276,7 +282,7 @@ void Spread::spreadPermute(spmd::PermuteOp op) {
   for (Attribute pair : op.getPairs())
     for (int64_t device : cast<DenseI64ArrayAttr>(pair).asArrayRef())
       pairs.push_back(device - running.front());
-  Value comm = communicator(running);
+  Value comm = communicator(members());
   for (int64_t device : running)
     ir::PermuteOp::create(b, op.getLoc(), on(device, op.getInput()),
                           on(device, op.getInit()), comm, Value(), pairs);

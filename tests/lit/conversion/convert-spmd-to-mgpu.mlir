@@ -151,3 +151,30 @@ func.func @main() {
   linalg.fill ins(%zero : f32) outs(%view : memref<1x2x?xf32>)
   return
 }
+
+// -----
+
+// One device that stands for all: its code alone, and its calls of what all do.
+
+mgpu.device_config @config #mgpu.device_config<numDevices = 4>
+
+// CHECK-LABEL: func.func @main
+// CHECK-SAME: (%[[X:.*]]: memref<8xf32>)
+func.func @main(%x: memref<8xf32>) attributes {mgpu.one_device} {
+  // CHECK: %[[HOST:.*]] = mgpu.get_device %c-1
+  // CHECK: %[[D0:.*]] = mgpu.get_device %c0
+  // CHECK: %[[D1:.*]] = mgpu.get_device %c1
+  // CHECK: mgpu.create_communicator %[[D0]], %[[D1]] {mgpu.one_device}
+  // CHECK-NOT: mgpu.create_communicator
+  // CHECK: %[[A0:.*]] = mgpu.alloc %[[D0]]
+  // CHECK-NOT: mgpu.alloc
+  // CHECK: %[[PART:.*]] = memref.subview %[[X]][0] [2] [1]
+  // CHECK: mgpu.memcpy %[[A0]], %[[PART]], %[[D0]], %[[HOST]]
+  // CHECK: mgpu.all_reduce %[[A0]], %[[A0]]
+  // CHECK-NOT: mgpu.all_reduce
+  // CHECK: return
+  %a = memref.alloc() : memref<2xf32>
+  spmd.distribute #spmd.layout<mesh = [4], split = [[0]]> ins(%x : memref<8xf32>) outs(%a : memref<2xf32>)
+  spmd.all_reduce sum ins(%a : memref<2xf32>) outs(%a : memref<2xf32>) groups [[0, 1], [2, 3]]
+  return
+}

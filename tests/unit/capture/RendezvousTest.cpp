@@ -13,7 +13,7 @@ constexpr uint32_t numRanks = 3;
 RankMemory makeMemory() {
   planner::Dag dag;
   dag.numDevices = numRanks;
-  auto memory = RankMemory::make(dag);
+  auto memory = RankMemory::make(dag, dag.numDevices);
   EXPECT_TRUE(memory) << memory.error().message;
   return std::move(*memory);
 }
