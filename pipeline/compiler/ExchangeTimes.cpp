@@ -70,11 +70,16 @@ static double collectiveUs(const LatencyEstimator &times,
   return times.durationUs(dagOf(std::move(node)), NodeId{0});
 }
 
+/// More than any exchange takes.
+static constexpr double lastResortUs = 1e12;
+
 conversion::ExchangeCost
-exchangeCost(std::shared_ptr<const LatencyEstimator> times) {
+exchangeCost(std::shared_ptr<const LatencyEstimator> times, bool oneDevice) {
   if (!times)
     return nullptr;
-  return [times = std::move(times)](const Exchange &exchange) {
+  return [times = std::move(times), oneDevice](const Exchange &exchange) {
+    if (oneDevice && !exchange.copies.empty())
+      return lastResortUs;
     double most = 0;
     for (const std::vector<int64_t> &group : exchange.groups)
       most = std::max(most, collectiveUs(*times, exchange, group));

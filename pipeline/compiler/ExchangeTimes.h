@@ -12,9 +12,11 @@ namespace mgpu::pipeline {
 /// By the planning model (planner/schedule/list/Schedulers.h): collectives of
 /// groups without a common device run beside each other, and each device takes
 /// part in one copy at a time, so its copies take the sum of their times. Null
-/// for a null `times`.
+/// for a null `times`. With `oneDevice`, where one device stands for all,
+/// copies between devices are the last resort: they differ by device.
 conversion::ExchangeCost
-exchangeCost(std::shared_ptr<const planner::LatencyEstimator> times);
+exchangeCost(std::shared_ptr<const planner::LatencyEstimator> times,
+             bool oneDevice);
 
 } // namespace mgpu::pipeline
 

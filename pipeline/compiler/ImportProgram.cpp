@@ -173,7 +173,7 @@ MlirCompiler::importProgram(const ImportOptions &options,
        int64_t(options.devices), options.meshes, options.arguments,
        options.roles, options.reportSharding, options.schedule, options.remat,
        options.isQuiet, options.grid, options.splits, options.keepText,
-       exchangeCost(options.times), options.oneDevice});
+       exchangeCost(options.times, options.oneDevice), options.oneDevice});
   if (!parsed && (numErrors == 0 || parsed.error().kind != ErrorKind::Invalid))
     return countErrors(std::move(parsed.error()));
   if (!parsed)
