@@ -293,7 +293,6 @@ private:
     buffer.device = device;
     buffer.role = role;
     buffer.sizeBytes = bytes;
-    buffer.shape = {int64_t(bytes)};
     dag.buffers.push_back(std::move(buffer));
     return id;
   }

@@ -19,16 +19,24 @@ struct Tenant {
 class Tenants {
 public:
   Tenants(const Certificate &claims, const Problem &problem, uint32_t device)
-      : claims(claims), problem(problem), ways(problem.size(), -1) {
+      : claims(claims), problem(problem) {
     const ProblemDevice &of = problem.devices[device];
     if (of.memoryBytes == UINT64_MAX || of.memoryBytes <= of.residentBytes)
       return;
     room = of.memoryBytes - of.residentBytes;
-    for (uint32_t b = 0; b < problem.buffers.size(); ++b)
-      if (problem.buffers[b].device == device && problem.buffers[b].bytes > 0) {
-        all.push_back(tenantOf(b));
-        sum += double(all.back().bytes);
+    size_t count = 0;
+    for (const ProblemBuffer &buffer : problem.buffers)
+      if (buffer.device == device && buffer.bytes > 0) {
+        ++count;
+        sum += double(buffer.bytes);
       }
+    if (!isShort())
+      return;
+    ways.resize(problem.size() <= mostWaysNodes ? problem.size() : 0, -1);
+    all.reserve(count);
+    for (uint32_t b = 0; b < problem.buffers.size(); ++b)
+      if (problem.buffers[b].device == device && problem.buffers[b].bytes > 0)
+        all.push_back(tenantOf(b));
   }
 
   /// Whether the buffers cannot all be live at once.

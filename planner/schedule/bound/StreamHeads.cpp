@@ -2,6 +2,7 @@
 #include "planner/schedule/bound/StreamHeads.h"
 
 #include <algorithm>
+#include <optional>
 
 namespace mgpu::planner {
 
@@ -94,7 +95,9 @@ std::vector<Claim> streamHeads(const Problem &problem, Direction direction,
   const uint32_t nodes = problem.size();
   const bool hasSets = nodes <= mostNodes;
   std::vector<Claim> claims(nodes);
-  AncestorBits ancestors(problem, direction);
+  std::optional<AncestorBits> ancestors;
+  if (hasSets)
+    ancestors.emplace(problem, direction);
   std::vector<Done> done(problem.numResources());
   for (uint32_t k = 0; k < nodes; ++k) {
     const uint32_t node = problem.nodeAt(k, direction);
@@ -103,9 +106,9 @@ std::vector<Claim> streamHeads(const Problem &problem, Direction direction,
       if (double us = claims[other].us + problem.durations[other];
           us > claim.us)
         claim = {us, PathReason{other}};
-    if (!hasSets)
+    if (!ancestors)
       continue;
-    const std::vector<uint64_t> &row = ancestors.collect(node);
+    const std::vector<uint64_t> &row = ancestors->collect(node);
     for (uint32_t r = 0; r < done.size(); ++r)
       done[r].raise(claim, r, row);
     for (const ResourceUse &use : problem.uses[node])

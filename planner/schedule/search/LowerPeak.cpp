@@ -12,6 +12,9 @@ namespace mgpu::planner::search {
 static constexpr double stepShare = 0.005;
 // So many moves without gain end the search; so many are made at least.
 static constexpr uint32_t peakPatience = 5000, leastMoves = 2000;
+// Both are for sequences of this length; longer ones get fewer moves, as each
+// takes time in proportion to the nodes.
+static constexpr uint32_t shortSequence = 200'000;
 // After so many moves without gain some that lose a little stay, as long as all
 // they lost is less than the excess at one place.
 static constexpr uint32_t quiet = 100;
@@ -25,6 +28,7 @@ public:
   PeakLowering(const Problem &problem, uint64_t seed,
                const std::vector<uint32_t> &sequence)
       : problem(problem), memory(problem, sequence), random(seed),
+        share(std::min(1.0, double(shortSequence) / problem.size())),
         isMoved(problem.size()) {}
 
   bool run(const std::vector<uint64_t> &limits, const rcpsp::Budget &budget) {
@@ -60,7 +64,8 @@ private:
                     const rcpsp::Budget &budget) {
     lost = 0;
     for (idle = 0; findPlace(limits); ++moves) {
-      if (++idle > peakPatience || (moves > leastMoves && budget.isOutOfTime()))
+      if (++idle > share * peakPatience ||
+          (moves > share * leastMoves && budget.isOutOfTime()))
         return false;
       if ((lost += move()) < 0) {
         lost = 0;
@@ -245,6 +250,7 @@ private:
   const Problem &problem;
   SequenceMemory memory;
   Random random;
+  const double share; ///< of the moves of a short sequence
   uint32_t moves = 0, idle = 0;
   double worstExcess = 0;        ///< bytes above a target at one place
   double lost = 0;               ///< excess above the least so far

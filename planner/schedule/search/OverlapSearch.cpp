@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 namespace mgpu::planner::search {
 
@@ -19,6 +20,9 @@ static constexpr int mostLeaps = 6, mostRungs = 24;
 static constexpr uint64_t firstOffer = 64;
 // One move in so many is a repair.
 static constexpr uint64_t repairOneIn = 16;
+// In a sequence of so many nodes a move that lowers the peak takes about a
+// millisecond, and thousands are made.
+static constexpr uint32_t longSequence = 200'000;
 // Sums in another order round to just above what meets a bound.
 static constexpr double rounding = 1e-12;
 
@@ -29,6 +33,16 @@ static std::vector<double> prioritiesOf(const Problem &problem,
   for (size_t i = 0; i < claims.size(); ++i)
     priorities[i] += claims[i].us;
   return priorities;
+}
+
+static bool isLong(const Problem &problem) {
+  return problem.size() > longSequence;
+}
+
+static std::vector<uint32_t> ownOrder(const Problem &problem) {
+  std::vector<uint32_t> order(problem.size());
+  std::iota(order.begin(), order.end(), 0u);
+  return order;
 }
 
 OverlapSearch::OverlapSearch(const Problem &problem, uint64_t seed, Offer offer)
@@ -148,6 +162,14 @@ bool OverlapSearch::descend(const std::vector<uint32_t> &base,
   return false;
 }
 
+/// Makes a plan of a sequence that fits without being lowered.
+bool OverlapSearch::offerAsIs(const std::vector<uint32_t> &sequence,
+                              const rcpsp::Budget &budget) {
+  const std::vector<uint64_t> peaks = sequencePeakBytes(problem, sequence);
+  return fits(problem, peaks) &&
+         tryRung(sequence, peaks, budget).value_or(2) <= 1;
+}
+
 /// Makes a plan of the best schedule; if that takes too much, of one that takes
 /// less.
 bool OverlapSearch::settle(const rcpsp::Budget &budget, bool mayDescend) {
@@ -170,6 +192,9 @@ bool OverlapSearch::first(const rcpsp::Budget &budget) {
   if (offerWorking() <= 1)
     return true;
   const std::vector<uint32_t> low = lowMemoryOrder(problem);
+  if (isLong(problem) &&
+      (offerAsIs(low, budget) || offerAsIs(ownOrder(problem), budget)))
+    return true;
   for (Descent descent : {Descent::Leaps, Descent::Steps})
     if (descend(passes, budget, descent) || descend(low, budget, descent))
       return true;
@@ -269,7 +294,7 @@ void OverlapSearch::improve(const Certificate &bound, rcpsp::Budget &budget) {
   if (ladder)
     return improveOnLadder(bound, budget);
   // Where memory is short, from what the better priorities gave.
-  if (isTight)
+  if (isTight && (!isLong(problem) || !budget.exhausted()))
     descend(startOrder(problem, windows.best()), budget, Descent::Leaps);
   // Where the whole is not for the exact search, parts of it are.
   const bool canRepair =

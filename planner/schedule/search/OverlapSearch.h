@@ -69,6 +69,8 @@ private:
   std::optional<double> tryRung(const std::vector<uint32_t> &base,
                                 const std::vector<uint64_t> &rung,
                                 const rcpsp::Budget &budget);
+  bool offerAsIs(const std::vector<uint32_t> &sequence,
+                 const rcpsp::Budget &budget);
   enum class Descent : uint8_t { Leaps, Steps };
   bool descend(const std::vector<uint32_t> &base, const rcpsp::Budget &budget,
                Descent descent);

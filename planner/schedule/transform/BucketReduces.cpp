@@ -17,6 +17,10 @@ namespace {
 // Buffers start at multiples of this in an arena; so do the parts of a bucket.
 constexpr int64_t partAlignment = 256;
 
+// How many groups behind its first member a bucket is filled from, so that
+// buckets of a long program take no more time each than those of a short one.
+constexpr size_t farthestMember = 20'000;
+
 int64_t aligned(int64_t bytes) {
   return (bytes + partAlignment - 1) / partAlignment * partAlignment;
 }
@@ -194,7 +198,8 @@ private:
                std::get<OpaqueCall>(y.work).group;
   }
 
-  /// The group at a place and later ones that no path leads to from a member.
+  /// The group at a place and later ones that no path leads to from a member:
+  /// of those that are not far.
   std::vector<uint32_t> collect(uint32_t at) const {
     const uint32_t seed = groups.order[at];
     std::string why;
@@ -202,7 +207,8 @@ private:
     uint64_t bytes = candidate(seed, why)->bytes;
     std::vector<bool> reached(dag.nodes.size(), false);
     reached[seed] = true;
-    for (size_t k = at + 1; k < groups.order.size(); ++k) {
+    const size_t end = std::min(groups.order.size(), at + 1 + farthestMember);
+    for (size_t k = at + 1; k < end; ++k) {
       const uint32_t group = groups.order[k];
       for (uint32_t before : groups.needs(group))
         reached[group] = reached[group] || reached[before];

@@ -199,6 +199,26 @@ TEST(Overlap, PlansKeepEveryLimit) {
   EXPECT_GT(refused, 10);
 }
 
+/// Moves that lower the peak of so long a sequence would take minutes.
+TEST(Overlap, LongProgramsThatFitInSomeOrderArePlanned) {
+  std::string text = R"({"format":"mgpu-dag/2","name":"r","devices":1,)"
+                     R"("spmd":true,"resident_bytes":0,"nodes":[)";
+  for (uint32_t i = 0; i < 200'002; ++i)
+    text += fmt::format(R"({}{{"id":{},"kind":"kernel","name":"n",)"
+                        R"("out_bytes":{},"deps":[{}],"duration_us":1}})",
+                        i ? "," : "", i, i % 2 ? 0 : 1'000'000,
+                        i % 2 ? fmt::format("{}", i - 1) : "");
+  Result<Dag> dag = parseDagJson(text + "]}", "r");
+  ASSERT_TRUE(dag) << dag.error().message;
+  constexpr uint64_t limit = 10'000'000;
+  rcpsp::Budget budget(1e9, 0);
+  Result<OverlapOutcome> made =
+      planOverlap(*dag, {1, nullptr, limit}, 1, budget);
+  ASSERT_TRUE(made) << made.error().message;
+  EXPECT_LE(made->peakBytes, limit);
+  EXPECT_DOUBLE_EQ(made->plan.makespanUs, 200'002);
+}
+
 /// Limits from what every order takes up to what no plan exceeds.
 static std::vector<uint64_t> limitsUpTo(uint64_t least, uint64_t most) {
   constexpr uint64_t count = 9;
