@@ -5,6 +5,8 @@
 Usage: launch.py cases MPIRUN RANKS RUN_CASES FILE     every program of FILE (Case.h)
        launch.py replay MPIRUN RANKS MGPU_TUNE BUNDLE  a bundle of examples/ops gives the bits of one process
        launch.py embed MPIRUN RANKS PROGRAM BUNDLE     a program that opens the bundle by the C interface
+       launch.py embed-gpus MPIRUN RANKS MGPU_TUNE SOURCE LIBRARIES PROGRAM...
+                                                       the same on GPUs that are doubles
        launch.py lose RANKS PROGRAM BUNDLE             a rank that is killed or late loses such a program for all
        launch.py harm MPIRUN RANKS MGPU_TUNE BUNDLE    one rank is killed or stopped at some moment
        launch.py measure MPIRUN RANKS MGPU_TUNE BUNDLE plan, profile and tune, and what a replay makes of it
@@ -315,21 +317,16 @@ def forged(tune, bundle, examples):
 def gpus(launcher, ranks, tune, source, libraries):
     """GPUs of one machine and of two, as processes that share no memory see them."""
     with tempfile.TemporaryDirectory() as folder:
-        os.environ.update({"LD_LIBRARY_PATH": libraries, "MGPU_REHEARSAL": folder, "MGPU_REHEARSAL_GPUS": "4",
-                           "MGPU_REHEARSAL_WORLD": f"{folder}/world", "MGPU_DB": f"{folder}/db"})
+        use_doubles(folder, libraries)
         ops = [tune, "run", f"{source}/examples/ops/ops.mlir", "--no-tuned", "--arg", "a=iota", "--arg", "b=random:3"]
         names = ["gathered", "maximum", "product", "chained", "uneven"]
-
-        def forget_world():
-            if os.path.exists(f"{folder}/world"):
-                os.remove(f"{folder}/world")
 
         def outs(place):
             os.mkdir(f"{folder}/{place}")
             return [word for name in names for word in ("--out", f"{name}={folder}/{place}/{name}.npy")]
 
         def said(line, count=ranks):
-            forget_world()
+            forget_world(folder)
             return finish(start(launcher, count, line))
 
         subprocess.run([*ops, "--target", "host:4", *outs("host")], check=True, stdout=subprocess.DEVNULL)
@@ -346,9 +343,7 @@ def gpus(launcher, ranks, tune, source, libraries):
             for name in names:
                 if read(f"{folder}/host/{name}.npy") != read(f"{folder}/{place}/{name}.npy"):
                     fail(f"{name} of GPUs on {place} differs from the host's")
-        with open(f"{folder}/violations", encoding="utf-8") if os.path.exists(f"{folder}/violations") else open(os.devnull) as left:
-            if words := left.read():
-                fail(f"rules of CUDA's that were broken:\n{words}")
+        check_rules(folder)
         other = f'test {rank} = 1 && export MGPU_REHEARSAL_NCCL=22708; exec "$@"'
         for line, words, count in (
                 ([*ops, "--target", "cuda"], "start as many or fewer", ranks + 1),
@@ -359,7 +354,7 @@ def gpus(launcher, ranks, tune, source, libraries):
             if any(code == 0 for code, _, _ in done) or words not in "".join(err for _, _, err in done):
                 fail(f"not '{words}': {done}")
         if launcher == "tcp":
-            forget_world()
+            forget_world(folder)
             processes = start(launcher, ranks, [*ops, "--distributed", "--target", "cuda", "--deadline", "10", "--repeat", "5000000"])
             time.sleep(3)
             os.kill(processes[2].pid, signal.SIGSTOP)
@@ -368,6 +363,37 @@ def gpus(launcher, ranks, tune, source, libraries):
             if any(code == 0 or "rank 2" not in err for code, _, err in done):
                 fail(f"rank 2 stands still, and this is said: {done}")
         print(f"GPUs that are not there give the bits of the host to {ranks} processes by {launcher}")
+
+
+def use_doubles(folder, libraries):
+    os.environ.update({"LD_LIBRARY_PATH": libraries, "MGPU_REHEARSAL": folder, "MGPU_REHEARSAL_GPUS": "4",
+                       "MGPU_REHEARSAL_WORLD": f"{folder}/world", "MGPU_DB": f"{folder}/db"})
+
+
+def forget_world(folder):
+    """What the ranks of NCCL's double met in."""
+    if os.path.exists(f"{folder}/world"):
+        os.remove(f"{folder}/world")
+
+
+def check_rules(folder):
+    if os.path.exists(f"{folder}/violations"):
+        with open(f"{folder}/violations", encoding="utf-8") as left:
+            fail(f"rules of CUDA's that were broken:\n{left.read()}")
+
+
+def embed_gpus(launcher, ranks, tune, source, libraries, *program):
+    with tempfile.TemporaryDirectory() as folder:
+        use_doubles(folder, libraries)
+        bundle = f"{folder}/ops.mgpu"
+        subprocess.run([tune, "bundle", f"{source}/examples/ops/ops.mlir", "--arch", "sm_90", "-o", bundle], check=True,
+                       stdout=subprocess.DEVNULL)
+        os.environ["NCCL_GRAPH_MIXING_SUPPORT"] = "0"
+        for target, count in (("cuda", ranks), ("cuda:3,1,0,2", ranks // 2)):
+            forget_world(folder)
+            os.environ["MGPU_TEST_TARGET"] = target
+            print(f"{target} in {count} processes by {launcher}:", run(launcher, count, [*program, bundle]), end="")
+        check_rules(folder)
 
 
 def lose(ranks, program, bundle):
@@ -394,6 +420,8 @@ def main():
         sys.exit(SKIPPED)
     if what == "embed":
         print(run(launcher, ranks, words[2:]), end="")
+    elif what == "embed-gpus":
+        embed_gpus(launcher, ranks, *words[2:])
     elif what == "gpus":
         gpus(launcher, ranks, *words[2:])
     elif what == "cases":
