@@ -14,8 +14,9 @@ Usage: launch.py cases MPIRUN RANKS RUN_CASES FILE     every program of FILE (Ca
        launch.py gpus MPIRUN RANKS MGPU_TUNE SOURCE LIBRARIES
                                                        examples/ops on GPUs that are doubles, a process for each
 
-MPIRUN is a command, "tcp" for processes that meet without MPI, or "none" where there is no MPI: then the
-test is skipped. MGPU_SWEEPS=all: 100 ranks are harmed instead of 3.
+MPIRUN is a command; "tcp" for processes that meet without MPI, "torchrun" and "srun" with the variables that
+those set; or "none" where there is no MPI: then the test is skipped. MGPU_SWEEPS=all: 100 ranks are harmed instead of 3, and
+the machine is calibrated.
 """
 
 import os
@@ -32,6 +33,8 @@ import time
 ALL = os.environ.get("MGPU_SWEEPS") == "all"
 SKIPPED = 77
 DEADLINE = 3  # seconds; of ranks that are harmed
+WITHOUT_MPI = ("tcp", "torchrun", "srun")
+stores = []
 OUTS = ["gathered", "maximum", "minimum", "product", "broadcasted", "chained", "uneven"]
 
 
@@ -45,16 +48,55 @@ def free_port():
         return one.getsockname()[1]
 
 
+def as_by_hand(ranks):
+    port = str(free_port())
+    return [{"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "RANK": str(rank), "WORLD_SIZE": str(ranks)} for rank in range(ranks)]
+
+
+def as_torchrun(ranks):
+    """Two nodes of torchrun's, whose own store listens at MASTER_PORT as long as the workers run."""
+    while True:
+        store = socket.create_server(("127.0.0.1", 0))
+        port = store.getsockname()[1]
+        try:
+            socket.create_server(("127.0.0.1", port + 1)).close()
+            break
+        except OSError:
+            store.close()
+    stores.append(store)
+    here = (ranks + 1) // 2
+    return [{**of_rank, "MASTER_PORT": str(port), "TORCHELASTIC_USE_AGENT_STORE": "True", "TORCHELASTIC_RUN_ID": "none",
+             "TORCHELASTIC_RESTART_COUNT": "0", "TORCHELASTIC_MAX_RESTARTS": "0", "LOCAL_RANK": str(rank % here),
+             "LOCAL_WORLD_SIZE": str(here if rank < here else ranks - here), "GROUP_RANK": str(rank // here), "GROUP_WORLD_SIZE": "2",
+             "ROLE_RANK": str(rank), "ROLE_WORLD_SIZE": str(ranks), "ROLE_NAME": "default", "OMP_NUM_THREADS": "1",
+             "MGPU_NODE": f"node{rank // here}"} for rank, of_rank in enumerate(as_by_hand(ranks))]
+
+
+def as_srun(ranks):
+    """A step of Slurm's without MPI. The port is of the job, so its number is one with a free port."""
+    job = next(job for job in range(os.getpid() * 100, os.getpid() * 100 + 15000) if is_free(15000 + (job % 15000 * 31) % 15000))
+    return [{"SLURM_JOB_ID": str(job), "SLURM_JOBID": str(job), "SLURM_STEP_ID": "0", "SLURM_PROCID": str(rank), "SLURM_NTASKS": str(ranks),
+             "SLURM_LOCALID": str(rank), "SLURM_NODEID": "0", "SLURM_NNODES": "1", "SLURM_NTASKS_PER_NODE": str(ranks),
+             "SLURM_JOB_NODELIST": "localhost", "SLURM_STEP_NODELIST": "localhost"} for rank in range(ranks)]
+
+
+def is_free(port):
+    try:
+        socket.create_server(("127.0.0.1", port)).close()
+        return True
+    except OSError:
+        return False
+
+
 def start(launcher, ranks, command):
     """The processes that make up one run: mpirun, or each rank."""
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    if launcher != "tcp":
+    if launcher not in WITHOUT_MPI:
         extra = ["--allow-run-as-root", "--oversubscribe"] if "openmpi" in launcher else []
         # MPICH's own messages would go by shared memory that small machines do not have.
         return [subprocess.Popen([launcher, *extra, "-n", str(ranks), *command], **pipes)]
-    port = free_port()
-    return [subprocess.Popen(command, env={**os.environ, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "RANK": str(rank),
-                                           "WORLD_SIZE": str(ranks)}, **pipes) for rank in range(ranks)]
+    variables = {"tcp": as_by_hand, "torchrun": as_torchrun, "srun": as_srun}[launcher](ranks)
+    return [subprocess.Popen(command, env={**os.environ, **of_rank}, **pipes) for of_rank in variables]
 
 
 def finish(processes, seconds=120):
@@ -107,6 +149,10 @@ def replay(launcher, ranks, tune, bundle):
     print(f"{len(OUTS)} results of {ranks} processes by {launcher} equal those of one")
 
 
+def has_compiler(tune):
+    return "LLVM: " in subprocess.run([tune, "--version"], check=True, capture_output=True, text=True).stdout
+
+
 def measure(launcher, ranks, tune, bundle):
     with tempfile.TemporaryDirectory() as folder:
         database = f"{folder}/mgpu.db"
@@ -125,6 +171,10 @@ def measure(launcher, ranks, tune, bundle):
         if '"tuned": true' in subprocess.run(line, check=True, capture_output=True, text=True).stdout:
             fail("what several processes tuned was taken for one")
         subprocess.run([tune, "db", "verify", database], check=True, stdout=subprocess.DEVNULL)
+        if ALL and has_compiler(tune):
+            out = run(launcher, ranks, [tune, "calibrate", "--distributed", "-o", f"{folder}/machine.json"])
+            if out.count("written to") != 1 or b"calibration" not in read(f"{folder}/machine.json"):
+                fail(f"nothing was calibrated:\n{out}")
     print(f"{ranks} processes by {launcher} plan, profile and tune together")
 
 
