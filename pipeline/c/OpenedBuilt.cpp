@@ -77,18 +77,18 @@ Result<void> OpenedBuilt::openGpuPart(const pipeline::PrepareOptions &prepare,
   std::optional<std::string> database; // rank 0 alone writes it
   if (ranks->rank() == 0)
     database = loaded.from.database;
-  MGPU_TRY_ASSIGN(ThreadedGpus gpus,
-                  gpusInThreads(here.gpus, here.part.first, {},
-                                pipeline::ownCompiler(std::move(database)),
-                                deadline));
+  const device::CudaCompile compile =
+      pipeline::ownCompiler(std::move(database));
+  auto open = [&](const pipeline::Prepared &) {
+    return gpusInThreads(here.gpus, here.part.first, {}, compile, deadline);
+  };
   auto prepareFirst = [&](const std::string &arch) {
     pipeline::PrepareOptions options = prepare;
     options.useTuned = false; // it was tuned for one process
     return pipeline::prepareBare(loaded, options, arch);
   };
-  MGPU_TRY_ASSIGN(theRunner, pipeline::shareGpus(
-                                 loaded.dag, here, std::move(gpus.open),
-                                 std::move(gpus.how), prepareFirst, prepared));
+  MGPU_TRY_ASSIGN(theRunner, pipeline::shareGpus(loaded.dag, here, open,
+                                                 prepareFirst, prepared));
   return {};
 }
 

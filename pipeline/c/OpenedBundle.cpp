@@ -144,9 +144,9 @@ Result<void> OpenedBundle::openGpuPart(const std::string &path,
       const pipeline::RankGpus here,
       pipeline::gpusOfRank(target, theProgram.dag.numDevices, *ranks));
   MGPU_TRY_ASSIGN(device::CudaCompile compile, ownCompiler(bundle));
-  MGPU_TRY_ASSIGN(ThreadedGpus gpus,
-                  gpusInThreads(here.gpus, here.part.first, nccl,
-                                std::move(compile), deadline));
+  auto open = [&](const pipeline::Prepared &) {
+    return gpusInThreads(here.gpus, here.part.first, nccl, compile, deadline);
+  };
   auto prepareFirst =
       [&](const std::string &arch) -> Result<pipeline::Prepared> {
     MGPU_TRY_ASSIGN(kernels::CudaObjects kernels, cudaObjects(bundle, arch));
@@ -157,9 +157,8 @@ Result<void> OpenedBundle::openGpuPart(const std::string &path,
     out.cpu = arch;
     return out;
   };
-  MGPU_TRY_ASSIGN(theRunner, pipeline::shareGpus(
-                                 theProgram.dag, here, std::move(gpus.open),
-                                 std::move(gpus.how), prepareFirst, shared));
+  MGPU_TRY_ASSIGN(theRunner, pipeline::shareGpus(theProgram.dag, here, open,
+                                                 prepareFirst, shared));
   return {};
 }
 
@@ -211,7 +210,7 @@ Result<void> OpenedBundle::openRanks(Bundle &bundle,
   MGPU_TRY_ASSIGN(std::string arch, device::architectureOf(ordinals));
   MGPU_TRY_ASSIGN(device::CudaCompile compile, ownCompiler(bundle));
   MGPU_TRY_ASSIGN(
-      ThreadedGpus gpus,
+      pipeline::RanksToOpen gpus,
       gpusInThreads(ordinals, 0, nccl, std::move(compile), deadline));
   MGPU_TRY_ASSIGN(auto kernels, takeCubins(bundle, arch));
   MGPU_TRY_ASSIGN(theRunner,

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "pipeline/c/ThreadedGpus.h"
 
+#include "device/cuda/CudaDriver.h"
+
 #include <fmt/format.h>
 
 namespace mgpu::capture {
 
-Result<ThreadedGpus> gpusInThreads(const std::vector<int> &gpus, uint32_t first,
-                                   const device::NcclOptions &nccl,
-                                   device::CudaCompile compile,
-                                   std::chrono::milliseconds deadline) {
+Result<pipeline::RanksToOpen>
+gpusInThreads(const std::vector<int> &gpus, uint32_t first,
+              const device::NcclOptions &nccl, device::CudaCompile compile,
+              std::chrono::milliseconds deadline) {
   MGPU_TRY(device::checkNcclMixing());
-  ThreadedGpus out;
+  pipeline::RanksToOpen out;
   out.how.policy = RankPolicy::Threads;
   if (deadline.count() > 0)
     out.how.deadline = deadline;

@@ -59,8 +59,23 @@ struct Calibrated {
   std::string target;
   CudaTarget cuda; ///< set for GPUs
   uint32_t devices = 1;
-  bool areGpus() const { return cuda.gpus.size() > 1; }
+  bool areGpus() const {
+    return cuda.gpus.size() > 1 || (theRanks() && !cuda.gpus.empty());
+  }
 };
+
+/// A GPU for each rank, or those of the target on each machine.
+Result<GpuRanks> ranksGpus(const Calibrated &what,
+                           const CalibrateOptions &options) {
+  MGPU_TRY_ASSIGN(RankGpus here,
+                  gpusOfRank(what.target, what.devices, *theRanks()));
+  std::optional<std::string> database; // rank 0 alone writes it
+  if (isFirstRank())
+    database = options.load.database;
+  return GpuRanks{std::move(here),
+                  std::chrono::milliseconds(options.deadlineSeconds * 1000),
+                  ownCompiler(std::move(database))};
+}
 
 Result<Calibrated> calibrated(const CalibrateOptions &options) {
   Calibrated out;
@@ -74,6 +89,9 @@ Result<Calibrated> calibrated(const CalibrateOptions &options) {
     MGPU_TRY_ASSIGN(out.cuda, parseCudaTarget(out.target));
     out.devices =
         std::max(out.cuda.devicesOnGpu, uint32_t(out.cuda.gpus.size()));
+    if (theRanks())
+      out.devices = out.target == "cuda" ? theRanks()->count()
+                                         : out.devices * numRankNodes();
   } else {
     MGPU_TRY_ASSIGN(out.devices, targetDevices(out.target, 1));
     if (options.load.given.contains("--deadline") && !theRanks())
@@ -96,9 +114,10 @@ Result<Calibrated> calibrated(const CalibrateOptions &options) {
 
 Result<int> runCalibrate(const CalibrateOptions &options) {
   MGPU_TRY(filesRead(options.load).write("-o", options.output));
-  MGPU_TRY(joinAsked(options, options.load));
+  MGPU_TRY(joinAsked(options));
   MGPU_TRY_ASSIGN(const Calibrated what, calibrated(options));
   const auto &[target, cuda, devices] = what;
+  std::string described = target; // the GPUs here
   CalibrationKernels kernels;
   // Several GPUs' processes write what they say themselves to nowhere.
   const Descriptor words(fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3));
@@ -106,7 +125,7 @@ Result<int> runCalibrate(const CalibrateOptions &options) {
   const auto start = std::chrono::steady_clock::now();
   auto input = [&](device::Driver &driver) -> Result<bench::CalibrationInput> {
     MGPU_TRY_ASSIGN(device::Topology about,
-                    describeTarget(target, devices, driver));
+                    describeTarget(described, devices, driver));
     about.name = options.output;
     bench::CalibrationInput out{
         driver,
@@ -129,7 +148,16 @@ Result<int> runCalibrate(const CalibrateOptions &options) {
     return out;
   };
   device::Topology measured;
-  if (what.areGpus()) {
+  if (what.areGpus() && theRanks()) {
+    MGPU_TRY_ASSIGN(const GpuRanks gpus, ranksGpus(what, options));
+    described = targetOf(gpus.here.gpus);
+    MGPU_TRY_ASSIGN(const std::string architecture,
+                    architectureOf(gpus.here.gpus));
+    MGPU_TRY_ASSIGN(kernels, compileCalibration(options.load, architecture));
+    MGPU_TRY_ASSIGN(measured, calibrateGpusTogether(gpus, options.nccl, input));
+    if (!isFirstRank())
+      return 0;
+  } else if (what.areGpus()) {
     MGPU_TRY_ASSIGN(RanksToOpen opening,
                     ranksToOpen(cuda.gpus, options, options.load.database));
     MGPU_TRY_ASSIGN(const std::string architecture, architectureOf(cuda.gpus));
