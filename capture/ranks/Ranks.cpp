@@ -24,6 +24,7 @@ Result<std::unique_ptr<Ranks>> Ranks::start(planner::Dag dag,
               std::move(memory), std::move(open), options.policy,
               options.meeting(), options.work, options.farewell});
   if (part) {
+    options.process = part->others->rank();
     MGPU_TRY_ASSIGN(
         job->remote,
         RemoteMeeting::create(job->dag, std::move(*part), job->memory.host()));

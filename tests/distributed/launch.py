@@ -7,6 +7,8 @@ Usage: launch.py cases MPIRUN RANKS RUN_CASES FILE     every program of FILE (Ca
        launch.py embed MPIRUN RANKS PROGRAM BUNDLE     a program that opens the bundle by the C interface
        launch.py embed-gpus MPIRUN RANKS MGPU_TUNE SOURCE LIBRARIES PROGRAM...
                                                        the same on GPUs that are doubles
+       launch.py measure-gpus MPIRUN RANKS MGPU_TUNE SOURCE LIBRARIES
+                                                       plan, profile, tune and calibrate on GPUs that are doubles
        launch.py lose RANKS PROGRAM BUNDLE             a rank that is killed or late loses such a program for all
        launch.py harm MPIRUN RANKS MGPU_TUNE BUNDLE    one rank is killed or stopped at some moment
        launch.py measure MPIRUN RANKS MGPU_TUNE BUNDLE plan, profile and tune, and what a replay makes of it
@@ -342,7 +344,6 @@ def forged(tune, bundle, examples):
         other = [*good, "--db"]
         expect_refusal([[*other, f"{folder}/a.db"], [*other, f"{folder}/b.db"]], "rank 1 has another database than rank 0")
         expect_refusal([good, good], "rank 1 has another plan than rank 0", forged_words=(b'scheduler "list"', b'scheduler "lost"'))
-        expect_refusal([[tune, "plan", bundle, "--distributed", "--target", "cuda:0"]], "GPUs of several processes are for run and replay")
         said = subprocess.run([tune, "--version"], check=True, capture_output=True, text=True).stdout
         commit = re.search(r"commit (\w+)", said).group(1).encode()
         with tempfile.TemporaryDirectory() as other_folder:
@@ -446,6 +447,60 @@ def embed_gpus(launcher, ranks, tune, source, libraries, *program):
         check_rules(folder)
 
 
+SMALLER = [("4194304", "4096"), ("16384", "16"), ("65536", "1024"), ("#few = 256", "#few = 4"),
+           ("%rounds = arith.constant 512", "%rounds = arith.constant 8"), ("512x512", "32x32"), ("256x256", "16x16")]
+
+
+def measure_gpus(launcher, ranks, tune, source, libraries):
+    with tempfile.TemporaryDirectory() as folder:
+        use_doubles(folder, libraries)
+        ops, shared = f"{source}/examples/ops/ops.mlir", ["--distributed", "--target", "cuda", "--deadline", "30"]
+
+        def once(count, line, words):
+            forget_world(folder)
+            out = run(launcher, count, [tune, *line, *shared])
+            if out.count(words) != 1:
+                fail(f"{line[0]}: one rank alone speaks, but this was printed:\n{out}")
+            return out
+
+        for count in (ranks, ranks // 2) if ALL else (ranks,) if launcher == "tcp" else (ranks // 2,):  # a GPU each, and two
+            once(count, ["plan", ops, "-o", f"{folder}/plan"], "written to")
+            once(count, ["profile", ops, "--repeat", "3"], "nodes timed by CUDA events")
+            out = once(count, ["tune", ops, "--budget", "2"], "coverage")
+            if "2 tried" not in out:
+                fail(f"nothing was tried:\n{out}")
+            once(count, ["run", ops, "--arg", "a=iota", "--arg", "b=random:3", "--json"], '"tuned": true')
+        if ALL:
+            with open(f"{source}/pipeline/calibrate.mlir", encoding="utf-8") as text:
+                program = text.read()
+            for old, new in SMALLER:
+                program = program.replace(old, new)
+            with open(f"{folder}/kernels.mlir", "w", encoding="utf-8") as text:
+                text.write(program)
+            once(2, ["calibrate", f"{folder}/kernels.mlir", "-o", f"{folder}/node.json"], "24 times of collectives")
+            if b'"devices": 2' not in read(f"{folder}/node.json"):
+                fail("the calibration is not of two devices")
+        check_rules(folder)
+        if launcher == "tcp":  # a GPU that faults ends the search on all ranks, and leaves the database whole
+            forget_world(folder)
+            os.environ["MGPU_REHEARSAL_FAULT"] = "1:100"
+            done = finish(start(launcher, ranks, [tune, "tune", ops, "--budget", "50", "--no-pin", *shared]))
+            if any(code == 0 or "rank 1" not in err for code, _, err in done):
+                fail(f"GPU 1 faults, and this is said: {done}")
+            subprocess.run([tune, "db", "verify", f"{folder}/db"], check=True, stdout=subprocess.DEVNULL)
+            del os.environ["MGPU_REHEARSAL_FAULT"]
+            stray = read(f"{source}/tests/lit/run/guard.mlir").decode()  # on rank 1, which alone can see it
+            for old, new in (("numDevices = 1", "numDevices = 2"), ("get_device %c0 ", "get_device %c1 ")):
+                stray = stray.replace(old, new)
+            with open(f"{folder}/stray.mlir", "w", encoding="utf-8") as file:
+                file.write(stray)
+            forget_world(folder)
+            done = finish(start(launcher, 2, [tune, "tune", f"{folder}/stray.mlir", "--arg", "at=70", *shared]))
+            if any(code == 0 or "wrote outside of its buffers, 24 bytes after buffer 'a'" not in err for code, _, err in done):
+                fail(f"a kernel on rank 1 writes past its buffer, and this is said: {done}")
+    print(f"{ranks} processes by {launcher} plan, profile and tune GPUs together")
+
+
 def lose(ranks, program, bundle):
     for how in ("killed", "late"):
         with tempfile.TemporaryDirectory() as folder:
@@ -472,6 +527,8 @@ def main():
         print(run(launcher, ranks, words[2:]), end="")
     elif what == "embed-gpus":
         embed_gpus(launcher, ranks, *words[2:])
+    elif what == "measure-gpus":
+        measure_gpus(launcher, ranks, *words[2:])
     elif what == "gpus":
         gpus(launcher, ranks, *words[2:])
     elif what == "cases":
