@@ -43,7 +43,7 @@ public:
   using Runs = std::function<Result<double>(uint64_t count)>;
 
   Sampler(Action prepare, Action run, SamplingOptions options = {});
-  /// Of what has a clock of its own for many runs together.
+  /// The runs have a clock of their own for many of them together.
   Sampler(Action prepare, Runs runs, SamplingOptions options);
   /// Runs until warm and sets how many runs make a sample; sample() calls it
   /// when nobody has.

@@ -110,13 +110,52 @@ Result<Calibrated> calibrated(const CalibrateOptions &options) {
   return out;
 }
 
+/// All ranks or GPUs, or one process. `kernels` and `described`, the GPUs here,
+/// are what `input` measures with.
+Result<device::Topology> measure(const Calibrated &what,
+                                 const CalibrateOptions &options,
+                                 const bench::MakeCalibration &input,
+                                 CalibrationKernels &kernels,
+                                 std::string &described) {
+  if (what.areGpus() && theRanks()) {
+    MGPU_TRY_ASSIGN(const GpuRanks gpus, ranksGpus(what, options));
+    described = targetOf(gpus.here.gpus);
+    MGPU_TRY_ASSIGN(const std::string architecture,
+                    architectureOf(gpus.here.gpus));
+    MGPU_TRY_ASSIGN(kernels, compileCalibration(options.load, architecture));
+    return calibrateGpusTogether(gpus, options.nccl, input);
+  }
+  if (what.areGpus()) {
+    MGPU_TRY_ASSIGN(RanksToOpen opening, ranksToOpen(what.cuda.gpus, options,
+                                                     options.load.database));
+    MGPU_TRY_ASSIGN(const std::string architecture,
+                    architectureOf(what.cuda.gpus));
+    MGPU_TRY_ASSIGN(kernels, compileCalibration(options.load, architecture));
+    return bench::calibrateRanks(what.devices, std::move(opening.open),
+                                 std::move(opening.how), input);
+  }
+  if (theRanks()) {
+    MGPU_TRY_ASSIGN(kernels, compileCalibration(options.load, ""));
+    return calibrateTogether(what.target, what.devices, input);
+  }
+  OpenOptions how;
+  how.profiles = true;
+  how.compile = ownCompiler(options.load.database);
+  how.deadline = std::chrono::milliseconds(options.deadlineSeconds * 1000);
+  MGPU_TRY_ASSIGN(auto driver, openTarget(what.target, what.devices, how));
+  MGPU_TRY_ASSIGN(kernels,
+                  compileCalibration(options.load, driver->architecture()));
+  MGPU_TRY_ASSIGN(const bench::CalibrationInput made, input(*driver));
+  return bench::calibrate(made);
+}
+
 } // namespace
 
 Result<int> runCalibrate(const CalibrateOptions &options) {
   MGPU_TRY(filesRead(options.load).write("-o", options.output));
   MGPU_TRY(joinAsked(options));
   MGPU_TRY_ASSIGN(const Calibrated what, calibrated(options));
-  const auto &[target, cuda, devices] = what;
+  const std::string &target = what.target;
   std::string described = target; // the GPUs here
   CalibrationKernels kernels;
   // Several GPUs' processes write what they say themselves to nowhere.
@@ -125,7 +164,7 @@ Result<int> runCalibrate(const CalibrateOptions &options) {
   const auto start = std::chrono::steady_clock::now();
   auto input = [&](device::Driver &driver) -> Result<bench::CalibrationInput> {
     MGPU_TRY_ASSIGN(device::Topology about,
-                    describeTarget(described, devices, driver));
+                    describeTarget(described, what.devices, driver));
     about.name = options.output;
     bench::CalibrationInput out{
         driver,
@@ -147,40 +186,10 @@ Result<int> runCalibrate(const CalibrateOptions &options) {
     };
     return out;
   };
-  device::Topology measured;
-  if (what.areGpus() && theRanks()) {
-    MGPU_TRY_ASSIGN(const GpuRanks gpus, ranksGpus(what, options));
-    described = targetOf(gpus.here.gpus);
-    MGPU_TRY_ASSIGN(const std::string architecture,
-                    architectureOf(gpus.here.gpus));
-    MGPU_TRY_ASSIGN(kernels, compileCalibration(options.load, architecture));
-    MGPU_TRY_ASSIGN(measured, calibrateGpusTogether(gpus, options.nccl, input));
-    if (!isFirstRank())
-      return 0;
-  } else if (what.areGpus()) {
-    MGPU_TRY_ASSIGN(RanksToOpen opening,
-                    ranksToOpen(cuda.gpus, options, options.load.database));
-    MGPU_TRY_ASSIGN(const std::string architecture, architectureOf(cuda.gpus));
-    MGPU_TRY_ASSIGN(kernels, compileCalibration(options.load, architecture));
-    MGPU_TRY_ASSIGN(measured,
-                    bench::calibrateRanks(devices, std::move(opening.open),
-                                          std::move(opening.how), input));
-  } else if (theRanks()) {
-    MGPU_TRY_ASSIGN(kernels, compileCalibration(options.load, ""));
-    MGPU_TRY_ASSIGN(measured, calibrateTogether(target, devices, input));
-    if (!isFirstRank())
-      return 0;
-  } else {
-    OpenOptions how;
-    how.profiles = true;
-    how.compile = ownCompiler(options.load.database);
-    how.deadline = std::chrono::milliseconds(options.deadlineSeconds * 1000);
-    MGPU_TRY_ASSIGN(auto driver, openTarget(target, devices, how));
-    MGPU_TRY_ASSIGN(kernels,
-                    compileCalibration(options.load, driver->architecture()));
-    MGPU_TRY_ASSIGN(const bench::CalibrationInput made, input(*driver));
-    MGPU_TRY_ASSIGN(measured, bench::calibrate(made));
-  }
+  MGPU_TRY_ASSIGN(const device::Topology measured,
+                  measure(what, options, input, kernels, described));
+  if (!isFirstRank())
+    return 0;
   line.clear();
   const std::string text = device::topologyText(measured);
   // What is written is what can be read.

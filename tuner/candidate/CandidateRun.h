@@ -56,7 +56,7 @@ enum class Command : uint8_t { Check, Outputs, Sample, NodeTimes, Timeline };
 Bytes requestOf(Command command, uint64_t number,
                 std::span<const std::byte> body = {});
 
-/// What of a request says what to do: all of it but what is expected.
+/// So much of a request says what to do, without what is expected.
 inline constexpr size_t requestHeadBytes = sizeof(Command) + sizeof(uint64_t);
 /// `body` is Command::Check's: what is expected, then tolerances where there
 /// are such.

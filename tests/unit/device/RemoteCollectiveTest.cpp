@@ -97,7 +97,7 @@ struct RandomCase {
   void fill(Random &random, std::byte *at) const {
     const float value = float(below(random, 20001) - 10000) / 7;
     const int64_t whole = int64_t(random());
-    // Of any sign, between 2^-9 and 2^2.
+    // Its sign is any, and its size between 2^-9 and 2^2.
     const uint16_t half =
         uint16_t((whole & 0x83ff) | int64_t(6 + uint64_t(whole) % 11) << 10);
     switch (params.elementType) {
