@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <fmt/ranges.h>
 
 namespace mgpu::pipeline {
 
@@ -77,6 +78,54 @@ Result<device::Topology> calibrateTogether(const std::string &target,
   if (others.rank() != 0)
     input.progress = nullptr;
   return bench::calibrate(input);
+}
+
+std::string targetOf(const std::vector<int> &gpus) {
+  return fmt::format("cuda:{}", fmt::join(gpus, ","));
+}
+
+/// The GPUs of a rank, which measure the same things.
+static Result<std::string> kindOf(const std::vector<int> &gpus) {
+  MGPU_TRY_ASSIGN(const device::CudaMachine machine, device::inspectCuda());
+  std::string text;
+  for (int gpu : gpus) {
+    if (size_t(gpu) >= machine.gpus.size())
+      return fail(ErrorKind::Absent, fmt::format("there is no GPU {}", gpu));
+    const device::CudaMachine::Gpu &each = machine.gpus[size_t(gpu)];
+    const std::string kind =
+        fmt::format("{} ({} multiprocessors)", each.name, each.multiprocessors);
+    if (!text.empty() && text != kind)
+      return fail(ErrorKind::Unsupported,
+                  fmt::format("GPUs {} differ ({}; {}), and all of a "
+                              "calibration by several processes are alike",
+                              targetOf(gpus), text, kind));
+    text = kind;
+  }
+  return text;
+}
+
+Result<device::Topology>
+calibrateGpusTogether(const GpuRanks &gpus, const std::string &nccl,
+                      const bench::MakeCalibration &make) {
+  const capture::RemotePart &part = gpus.here.part;
+  device::MessageRendezvous &others = *part.others;
+  MGPU_TRY_ASSIGN(const std::string kind, kindOf(gpus.here.gpus));
+  MGPU_TRY(device::agree({{"version", versionText("mgpu", "")},
+                          {"library", others.library()},
+                          {"GPU", kind},
+                          {"--nccl", nccl}},
+                         others));
+  MGPU_TRY_ASSIGN(RanksToOpen opening, gpus.opening(nccl));
+  auto of = [&](device::Driver &driver) -> Result<bench::CalibrationInput> {
+    MGPU_TRY_ASSIGN(bench::CalibrationInput input, make(driver));
+    for (uint32_t rank : part.rankOf)
+      input.nodes.push_back(others.nodeOf()[rank]);
+    input.about.nodes = numRankNodes();
+    return input;
+  };
+  return bench::calibrateRanks(uint32_t(part.rankOf.size()),
+                               std::move(opening.open), std::move(opening.how),
+                               of, part);
 }
 
 } // namespace mgpu::pipeline

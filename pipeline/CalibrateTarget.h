@@ -8,6 +8,7 @@
 #include "bench/profile/CalibrateRanks.h"
 #include "device/api/GraphDriver.h"
 #include "device/api/Topology.h"
+#include "pipeline/GpuRanks.h"
 #include "support/Result.h"
 
 #include <string>
@@ -24,6 +25,12 @@ Result<device::Topology> describeTarget(const std::string &target,
 Result<device::Topology> calibrateTogether(const std::string &target,
                                            uint32_t devices,
                                            const bench::MakeCalibration &make);
+/// The same of GPUs, of which each rank has some, all alike.
+Result<device::Topology>
+calibrateGpusTogether(const GpuRanks &gpus, const std::string &nccl,
+                      const bench::MakeCalibration &make);
+/// "cuda:0,1" of the GPUs that this rank has.
+std::string targetOf(const std::vector<int> &gpus);
 
 } // namespace mgpu::pipeline
 

@@ -32,6 +32,7 @@ std::string hashOf(const Prepared &prepared, const planner::Dag &dag) {
         {reinterpret_cast<const char *>(kernel.data()), kernel.size()});
   for (const uint64_t bytes : prepared.workspaceBytes)
     hash.addField(std::to_string(bytes));
+  hash.addField(prepared.nccl);
   return hash.hex();
 }
 
@@ -51,6 +52,7 @@ Bytes toBytes(const Prepared &prepared, const planner::Dag &dag) {
   append(out, planner::toText(prepared.plan, dag));
   append(out, prepared.cpu);
   append(out, processorText());
+  append(out, prepared.nccl);
   append(out, prepared.threads);
   append(out, uint64_t(prepared.workspaceBytes.size()));
   append(out, std::as_bytes(std::span(prepared.workspaceBytes)));
@@ -83,6 +85,7 @@ Result<Prepared> fromBytes(std::span<const std::byte> bytes, planner::Dag &dag,
                   readPlanText("the plan of rank 0", reader.text(), dag));
   out.cpu = reader.text();
   const std::string first = reader.text();
+  out.nccl = reader.text();
   out.threads = reader.take<uint32_t>();
   auto left = reader.take<uint64_t>();
   for (; left > 0 && !reader.isEmpty(); --left)
@@ -215,28 +218,34 @@ Result<RankGpus> gpusOfRank(const std::string &target, uint32_t numDevices,
   return out;
 }
 
-Result<std::unique_ptr<Runner>>
-shareGpus(planner::Dag &dag, const RankGpus &here, capture::RankJob::Open open,
-          capture::Ranks::Options options,
-          const std::function<Result<Prepared>(const std::string &arch)>
-              &prepareFirst,
-          Prepared &prepared, const device::Facts &more) {
-  device::MessageRendezvous &others = *here.part.others;
+Result<std::string> agreeOnGpus(const planner::Dag &dag, const RankGpus &here,
+                                const device::Facts &more) {
   MGPU_TRY(capture::checkAcrossGpus(dag)); // before all others are asked
-  MGPU_TRY_ASSIGN(const std::string arch, device::architectureOf(here.gpus));
+  MGPU_TRY_ASSIGN(std::string arch, device::architectureOf(here.gpus));
   MGPU_TRY_ASSIGN(const device::FoundLibrary nccl, device::findNccl());
   device::Facts facts = more;
   facts.emplace_back("architecture of its GPU", arch);
   facts.emplace_back("NCCL", nccl.version);
-  MGPU_TRY(agreeOnProgram(dag, others, facts));
+  MGPU_TRY(agreeOnProgram(dag, *here.part.others, facts));
+  return arch;
+}
+
+Result<std::unique_ptr<Runner>>
+shareGpus(planner::Dag &dag, const RankGpus &here, const OpenGpus &open,
+          const std::function<Result<Prepared>(const std::string &arch)>
+              &prepareFirst,
+          Prepared &prepared, const device::Facts &more) {
+  device::MessageRendezvous &others = *here.part.others;
+  MGPU_TRY_ASSIGN(const std::string arch, agreeOnGpus(dag, here, more));
   if (others.rank() == 0) {
     MGPU_TRY_ASSIGN(prepared, prepareFirst(arch));
   }
   MGPU_TRY(sharePrepared(dag, prepared, others, KernelsFor::Gpu));
   planner::addWorkspaces(dag, prepared.plan, prepared.workspaceBytes);
+  MGPU_TRY_ASSIGN(RanksToOpen opening, open(prepared));
   return capture::runGpusWithOthers(dag, prepared.plan, prepared.kernels,
-                                    here.part, std::move(open),
-                                    std::move(options));
+                                    here.part, std::move(opening.open),
+                                    std::move(opening.how));
 }
 
 } // namespace mgpu::pipeline

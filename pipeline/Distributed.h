@@ -63,12 +63,25 @@ struct RankGpus {
 /// devices that share a GPU; Absent for more devices on a machine than GPUs.
 Result<RankGpus> gpusOfRank(const std::string &target, uint32_t numDevices,
                             device::MessageRendezvous &others);
+/// agreeOnProgram() of ranks with GPUs: all are of one architecture, which it
+/// gives, and have the same NCCL. Errors: Unsupported for a program that GPUs
+/// of several processes do not run.
+Result<std::string> agreeOnGpus(const planner::Dag &dag, const RankGpus &here,
+                                const device::Facts &more);
+
+/// How to open a process or thread for each of some GPUs.
+struct RanksToOpen {
+  capture::RankJob::Open open;
+  capture::Ranks::Options how;
+};
+/// For what was prepared.
+using OpenGpus = std::function<Result<RanksToOpen>(const Prepared &)>;
+
 /// Like shareDevices(), of GPUs. All are of one architecture, which
 /// `prepareFirst` is given; it leaves memory that workspaces need to this.
 /// `open` gives the drivers of this rank's GPUs.
 Result<std::unique_ptr<Runner>>
-shareGpus(planner::Dag &dag, const RankGpus &here, capture::RankJob::Open open,
-          capture::Ranks::Options options,
+shareGpus(planner::Dag &dag, const RankGpus &here, const OpenGpus &open,
           const std::function<Result<Prepared>(const std::string &arch)>
               &prepareFirst,
           Prepared &prepared, const device::Facts &more = {});

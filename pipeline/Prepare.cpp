@@ -153,6 +153,7 @@ static Result<void> buildChosen(const LoadedProgram &program,
                   compileConfig(program, choice.context, choice.config));
   prepared.threads = choice.config.threads;
   prepared.isTuned = choice.isTuned;
+  prepared.nccl = ncclText(choice.config.settings);
   if (choice.isTuned)
     prepared.configuration =
         describeConfig(choice.config, program.dag, choice.context.spaces, "");

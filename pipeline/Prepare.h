@@ -65,6 +65,9 @@ struct Prepared {
   /// That the threads stay on, the calling one first; empty: none is pinned.
   std::vector<int> cpus;
   bool isTuned = false;
+  /// device::parseNccl() of several GPUs' ranks, as it was tuned; "": NCCL's
+  /// own.
+  std::string nccl;
   std::string configuration;        ///< describeConfig(); "": nothing was tuned
   double planUs = 0, compileUs = 0; ///< the time it took to make them
 };

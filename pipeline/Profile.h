@@ -4,6 +4,7 @@
 #ifndef MGPU_PIPELINE_PROFILE_H
 #define MGPU_PIPELINE_PROFILE_H
 
+#include "pipeline/GpuRanks.h"
 #include "pipeline/LoadedProgram.h"
 #include "tuner/record/ProfileFacts.h"
 
@@ -41,6 +42,13 @@ Result<void> followProfile(LoadedProgram &program,
 Result<ProfileResult> profileOnGpu(LoadedProgram &program,
                                    const ProfileRequest &request,
                                    const std::string &path);
+
+/// On the GPUs of all ranks, which all call it. Rank 0 alone stores, and what
+/// it gives is whole.
+Result<ProfileResult> profileOnRanks(LoadedProgram &program,
+                                     const ProfileRequest &request,
+                                     const std::string &path,
+                                     const GpuRanks &gpus);
 
 /// Writes the replay timed last, beside the program as a DAG file: with the
 /// times measured and, where nothing was, those of `plan`.

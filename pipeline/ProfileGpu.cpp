@@ -6,6 +6,7 @@
 #include "pipeline/Profile.h"
 #include "pipeline/Target.h"
 #include "planner/cost/TopologyEstimator.h"
+#include "planner/plan/Workspace.h"
 #include "planner/schedule/list/PlanBuilder.h"
 #include "planner/schedule/list/Schedulers.h"
 #include "tuner/record/MeasuredTimes.h"
@@ -40,6 +41,55 @@ static void predictFor(std::string_view arch, planner::Plan &plan,
   planner::predictTimes(plan, dag);
 }
 
+namespace {
+
+/// What was measured of a program on GPUs, and what it is stored under.
+struct MeasuredGpus {
+  const planner::Dag &original; ///< before the plan's transforms
+  const Prepared &prepared;
+  const bench::Profile &profile;
+  tuner::TargetIdentity identity;
+  std::string ranks; ///< as tuner::KeyInput
+};
+
+Result<ProfileResult> store(const LoadedProgram &program,
+                            const ProfileRequest &request,
+                            const std::string &path,
+                            const MeasuredGpus &measured) {
+  const Prepared &prepared = measured.prepared;
+  const bench::ProfileSamples &samples = measured.profile.subjects.front();
+  ProfileFacts facts = tuner::describeProfile(
+      program.dag,
+      {{"scheduler", prepared.plan.scheduler}, {"target", request.target}},
+      {prepared.plan, 0}, samples, measured.profile.serialUs);
+  facts.timedBy = measured.profile.timedBy;
+  std::vector<tuner::KernelObject> compiled;
+  for (const std::vector<std::byte> &object : prepared.kernels)
+    compiled.push_back(std::make_shared<Bytes>(object));
+  const bench::Environment environment = bench::readEnvironment();
+  const db::TuningProblem key = tuner::programProblem(
+      {measured.original, compiled, environment, MGPU_VERSION,
+       program.dag.numDevices, false, measured.identity, measured.ranks});
+  MGPU_TRY_ASSIGN(db::TuningStore store, db::TuningStore::open(path));
+  MGPU_TRY(tuner::storeProfile(key, facts, MGPU_VERSION, store));
+  if (!request.traceFile.empty())
+    MGPU_TRY(writeProfileTrace(program, request, samples, true, prepared.plan));
+  return ProfileResult{std::move(facts), prepared.isTuned, {}};
+}
+
+Result<planner::Plan> serialPlan(const planner::Dag &dag) {
+  return planner::scheduleSerial(
+      dag, planner::RooflineEstimator(planner::hostRates(), "host roofline"));
+}
+
+PrepareOptions preparing(const ProfileRequest &request) {
+  PrepareOptions out;
+  out.useTuned = request.useTuned;
+  return out;
+}
+
+} // namespace
+
 Result<ProfileResult> profileOnGpu(LoadedProgram &program,
                                    const ProfileRequest &request,
                                    const std::string &path) {
@@ -57,13 +107,10 @@ Result<ProfileResult> profileOnGpu(LoadedProgram &program,
                   identifyGpu(request.target, true));
   MGPU_TRY_ASSIGN(auto inputs, programInputs(program));
   const planner::Dag original = program.dag;
-  PrepareOptions preparing;
-  preparing.useTuned = request.useTuned;
-  MGPU_TRY_ASSIGN(Prepared prepared, prepare(program, preparing, arch));
+  MGPU_TRY_ASSIGN(Prepared prepared,
+                  prepare(program, preparing(request), arch));
   predictFor(arch, prepared.plan, program.dag);
-  planner::RooflineEstimator roofline(planner::hostRates(), "host roofline");
-  MGPU_TRY_ASSIGN(planner::Plan serial,
-                  planner::scheduleSerial(program.dag, roofline));
+  MGPU_TRY_ASSIGN(const planner::Plan serial, serialPlan(program.dag));
   tuner::ProgramData data(program.dag, std::move(inputs));
   how.profiles = true;
   auto open = [&](uint32_t devices, uint32_t, std::span<const int>) {
@@ -76,24 +123,55 @@ Result<ProfileResult> profileOnGpu(LoadedProgram &program,
   MGPU_TRY_ASSIGN(
       bench::Profile profile,
       bench::measureProfile(input, serial, subjects, request.repeat));
-  const bench::ProfileSamples &samples = profile.subjects.front();
-  ProfileFacts facts = tuner::describeProfile(
-      program.dag,
-      {{"scheduler", prepared.plan.scheduler}, {"target", request.target}},
-      subjects.front(), samples, profile.serialUs);
-  facts.timedBy = profile.timedBy;
-  std::vector<tuner::KernelObject> compiled;
-  for (const std::vector<std::byte> &object : prepared.kernels)
-    compiled.push_back(std::make_shared<Bytes>(object));
-  const bench::Environment environment = bench::readEnvironment();
-  const db::TuningProblem key = tuner::programProblem(
-      {original, compiled, environment, MGPU_VERSION, program.dag.numDevices,
-       false, std::move(identity)});
-  MGPU_TRY_ASSIGN(db::TuningStore store, db::TuningStore::open(path));
-  MGPU_TRY(tuner::storeProfile(key, facts, MGPU_VERSION, store));
-  if (!request.traceFile.empty())
-    MGPU_TRY(writeProfileTrace(program, request, samples, true, prepared.plan));
-  return ProfileResult{std::move(facts), prepared.isTuned, {}};
+  return store(program, request, path,
+               {original, prepared, profile, std::move(identity), ""});
+}
+
+Result<ProfileResult> profileOnRanks(LoadedProgram &program,
+                                     const ProfileRequest &request,
+                                     const std::string &path,
+                                     const GpuRanks &gpus) {
+  device::MessageRendezvous &others = *gpus.here.part.others;
+  std::vector<std::string> madeUp; // rank 0 says it
+  MGPU_TRY_ASSIGN(
+      auto inputs,
+      programInputs(program, {}, isFirstRank() ? nullptr : &madeUp));
+  const planner::Dag original = program.dag;
+  Prepared prepared;
+  if (isFirstRank()) {
+    MGPU_TRY_ASSIGN(prepared,
+                    prepareBare(program, preparing(request), gpus.arch));
+    predictFor(gpus.arch, prepared.plan, program.dag);
+  }
+  MGPU_TRY(sharePrepared(program.dag, prepared, others, KernelsFor::Gpu));
+  planner::addWorkspaces(program.dag, prepared.plan, prepared.workspaceBytes);
+  MGPU_TRY_ASSIGN(const planner::Plan serial, serialPlan(program.dag));
+  tuner::ProgramData data(program.dag, std::move(inputs));
+  auto open =
+      [&](const planner::Plan &plan) -> Result<std::unique_ptr<Runner>> {
+    MGPU_TRY_ASSIGN(auto runner, openOnGpus(program.dag, plan, prepared.kernels,
+                                            gpus, prepared.nccl));
+    data.bind(
+        [&](planner::BufferId id, std::span<const std::byte> bytes) {
+          return runner->write(id, bytes);
+        },
+        0);
+    return runner;
+  };
+  bench::ProfileInput input{program.dag, prepared.kernels, {}, {}, {},
+                            true,        &others};
+  input.openRunner = open;
+  const std::vector<bench::ProfileSubject> subjects{{prepared.plan, 0}};
+  MGPU_TRY_ASSIGN(
+      const bench::Profile profile,
+      bench::measureProfile(input, serial, subjects, request.repeat));
+  if (!isFirstRank())
+    return ProfileResult();
+  MGPU_TRY_ASSIGN(
+      tuner::TargetIdentity identity,
+      identifyGpu(fmt::format("cuda:{}", gpus.here.gpus.front()), true));
+  return store(program, request, path,
+               {original, prepared, profile, std::move(identity), ranksText()});
 }
 
 } // namespace mgpu::pipeline

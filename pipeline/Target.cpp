@@ -20,7 +20,8 @@ Result<CudaTarget> findGpu(const std::string &target, uint32_t numDevices) {
   if (several)
     return fail(ErrorKind::Unsupported,
                 fmt::format("target '{}': only run and replay take several "
-                            "GPUs; cuda:{}/{} is one as so many devices",
+                            "GPUs without --distributed; cuda:{}/{} is one as "
+                            "so many devices",
                             target, several->front(), numDevices));
   return device::oneGpu(target, numDevices);
 }

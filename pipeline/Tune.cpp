@@ -84,7 +84,7 @@ static Result<TuningResult> search(const LoadedProgram &program,
   tuning.stop = request.stop;
   tuner::TuningSubject subject = tuningSubject(program, context, data);
   if (request.leader)
-    request.leader->lead(subject, request.coldCaches);
+    request.leader->lead(subject, request.coldCaches, request.gpus);
   return tuner::tune(subject, tuning, &store);
 }
 

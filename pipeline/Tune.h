@@ -13,6 +13,7 @@
 namespace mgpu::pipeline {
 
 class TuneLeader;
+struct GpuRanks;
 
 struct TuneRequest {
   SearchBudget budget; ///< what earlier sessions spent counts
@@ -28,6 +29,7 @@ struct TuneRequest {
   const std::atomic<bool> *stop = nullptr; ///< ends the search, keeps all
   /// Where several processes share the devices, in rank 0.
   TuneLeader *leader = nullptr;
+  const GpuRanks *gpus = nullptr; ///< and theirs are GPUs
 };
 
 /// Searches until the budget is spent, or gives what the database of

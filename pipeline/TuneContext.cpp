@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "pipeline/TuneContext.h"
 
+#include "device/cuda/api/Libraries.h"
 #include "kernels/compile/CudaObjects.h"
 #include "pipeline/Arguments.h"
 #include "pipeline/Compiler.h"
+#include "pipeline/Distributed.h"
 #include "pipeline/GpuIdentity.h"
 #include "pipeline/Kernels.h"
 #include "pipeline/Target.h"
@@ -25,13 +27,16 @@ tuner::KeyInput TuneContext::keys(const planner::Dag &dag,
           devices, coldCaches, target,      ranks};
 }
 
+static bool hasCollectives(const planner::Dag &dag) {
+  return std::ranges::any_of(dag.nodes, [](const planner::DagNode &node) {
+    return workClass(node) == planner::WorkClass::Collective;
+  });
+}
+
 /// What targets let be chosen of collectives, this one does not: the host, or
 /// one GPU as several devices.
 static std::vector<tuner::TargetSetting> settingsOf(const planner::Dag &dag) {
-  if (std::none_of(dag.nodes.begin(), dag.nodes.end(),
-                   [](const planner::DagNode &node) {
-                     return workClass(node) == planner::WorkClass::Collective;
-                   }))
+  if (!hasCollectives(dag))
     return {};
   constexpr const char *ofNccl = "is NCCL's, between several GPUs";
   return {{"algorithm",
@@ -39,6 +44,47 @@ static std::vector<tuner::TargetSetting> settingsOf(const planner::Dag &dag) {
            "devices of one memory have one algorithm for each collective"},
           {"communicator_split", {"off"}, ofNccl},
           {"cta_policy", {"none"}, ofNccl}};
+}
+
+static constexpr const char *split = "communicator_split", *ctas = "cta_policy",
+                            *windows = "windows";
+
+/// What NCCL lets be chosen, by its version.
+static Result<std::vector<tuner::TargetSetting>>
+ncclSettings(const planner::Dag &dag) {
+  if (!hasCollectives(dag))
+    return std::vector<tuner::TargetSetting>();
+  MGPU_TRY_ASSIGN(const device::FoundLibrary nccl, device::findNccl());
+  auto choice = [&](const char *name, std::vector<std::string> values,
+                    int since) -> tuner::TargetSetting {
+    if (nccl.number >= since)
+      return {name, std::move(values), ""};
+    values.resize(1);
+    return {name, std::move(values),
+            fmt::format("NCCL {} has no other", nccl.version)};
+  };
+  tuner::TargetSetting policy =
+      choice(ctas, {"default", "efficiency", "zero"}, 22700);
+  if (policy.values.size() > 1 && nccl.number < 22800)
+    policy.values.pop_back();
+  return std::vector<tuner::TargetSetting>{
+      {"algorithm", {"NCCL's"}, "NCCL chooses for each collective"},
+      choice(split, {"off", "on"}, 0),
+      std::move(policy),
+      choice(windows, {"off", "on"}, 22700)};
+}
+
+std::string ncclText(const std::map<std::string, std::string> &settings) {
+  std::vector<std::string> words;
+  for (const auto &[name, value] : settings) {
+    if (name == split && value == "on")
+      words.push_back("overlap");
+    if (name == windows && value == "on")
+      words.push_back("windows");
+    if (name == ctas && (value == "efficiency" || value == "zero"))
+      words.push_back("ctas=" + value);
+  }
+  return fmt::format("{}", fmt::join(words, ","));
 }
 
 static constexpr const char *pdl = "pdl";
@@ -59,14 +105,24 @@ bool usesPdl(const std::map<std::string, std::string> &settings) {
 /// Adds what is a GPU's.
 static Result<void> addGpu(TuneContext &context, const LoadedProgram &program,
                            bool usesCuda) {
-  const std::string &target = program.from.target;
-  MGPU_TRY_ASSIGN(auto several, severalGpus(target, program.dag.numDevices));
-  if (several)
-    return fail(ErrorKind::Unsupported,
-                fmt::format("target '{}': this version measures on one GPU; "
-                            "cuda:{}/{} is one as so many devices",
-                            target, several->front(), program.dag.numDevices));
-  MGPU_TRY_ASSIGN(context.target, identifyGpu(target, usesCuda));
+  std::string target = program.from.target;
+  if (theRanks()) {
+    MGPU_TRY_ASSIGN(const RankGpus here,
+                    gpusOfRank(target, context.devices, *theRanks()));
+    target = fmt::format("cuda:{}", here.gpus.front());
+    context.ranks = ranksText();
+    MGPU_TRY_ASSIGN(context.settings, ncclSettings(program.dag));
+  } else {
+    MGPU_TRY_ASSIGN(auto several, severalGpus(target, program.dag.numDevices));
+    if (several)
+      return fail(ErrorKind::Unsupported,
+                  fmt::format("target '{}': several GPUs are measured by ranks "
+                              "(--distributed), of which one may have them "
+                              "all; cuda:{}/{} is one GPU as so many devices",
+                              target, several->front(),
+                              program.dag.numDevices));
+  }
+  MGPU_TRY_ASSIGN(context.target, identifyGpu(target, usesCuda || theRanks()));
   auto cache = openCubinCache(program.from.database);
   MGPU_TRY_ASSIGN(context.texts, cudaTexts(program, cache.get()));
   for (const kernels::CudaText &text : context.texts)
@@ -105,8 +161,11 @@ Result<TuneContext> makeTuneContext(const LoadedProgram &program,
   MGPU_TRY(checkHasKernels(program, "cannot run"));
   const std::string &target = program.from.target;
   TuneContext context;
-  MGPU_TRY_ASSIGN(context.devices,
-                  targetDevices(target, program.dag.numDevices));
+  context.devices = program.dag.numDevices;
+  if (!theRanks() || !isCudaTarget(target)) {
+    MGPU_TRY_ASSIGN(context.devices,
+                    targetDevices(target, program.dag.numDevices));
+  }
   context.environment = bench::readEnvironment();
   context.settings = settingsOf(program.dag);
   if (isCudaTarget(target)) {

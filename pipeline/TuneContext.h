@@ -26,7 +26,7 @@ struct TuneContext {
 };
 /// Compiles the default kernels. `usesCuda` says that this process uses CUDA
 /// already and forks no more. Errors: Unsupported for a DAG of costs and for
-/// several GPUs; Absent for a GPU that is not there.
+/// several GPUs of one process; Absent for a GPU that is not there.
 Result<TuneContext> makeTuneContext(const LoadedProgram &program,
                                     bool usesCuda = false);
 
@@ -35,6 +35,9 @@ Result<TuneContext> makeTuneContext(const LoadedProgram &program,
 tuner::TargetSetting pdlSetting(const std::string &arch);
 /// Whether a configuration has it on.
 bool usesPdl(const std::map<std::string, std::string> &settings);
+
+/// What a configuration says of NCCL, as device::parseNccl() takes it.
+std::string ncclText(const std::map<std::string, std::string> &settings);
 
 /// Compiles the kernels of a configuration: for the context's GPU, else for
 /// "native" or a CPU level. For the host a bundle has them.

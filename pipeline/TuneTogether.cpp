@@ -12,8 +12,9 @@ using tuner::Realization;
 
 RankCandidates::RankCandidates(const planner::Dag &dag,
                                const tuner::ProgramData &data, bool coldCaches,
-                               device::MessageRendezvous &others)
-    : dag(dag), data(data), others(others) {
+                               device::MessageRendezvous &others,
+                               const GpuRanks *gpus)
+    : dag(dag), data(data), others(others), gpus(gpus) {
   options.openDriver = [&others](uint32_t devices, uint32_t threads,
                                  std::span<const int>) {
     return device::createHostDriver(device::hostPart(devices, others), threads);
@@ -46,8 +47,10 @@ Result<Outcome<void>> RankCandidates::open(uint64_t id,
     prepared.threads = mine->threads;
     for (const tuner::KernelObject &kernel : mine->kernels)
       prepared.kernels.push_back(*kernel);
+    prepared.nccl = ncclText(mine->settings);
   }
-  MGPU_TRY(sharePrepared(changed, prepared, others));
+  MGPU_TRY(sharePrepared(changed, prepared, others,
+                         gpus ? KernelsFor::Gpu : KernelsFor::Processor));
   each.realization.dag =
       std::make_shared<const planner::Dag>(std::move(changed));
   each.realization.plan = std::move(prepared.plan);
@@ -55,6 +58,12 @@ Result<Outcome<void>> RankCandidates::open(uint64_t id,
   for (Bytes &kernel : prepared.kernels)
     each.realization.kernels.push_back(
         std::make_shared<const Bytes>(std::move(kernel)));
+  if (gpus) {
+    each.onGpus = std::make_unique<GpuCandidate>(
+        each.realization, data, *gpus, prepared.nccl, options.sampling.cache);
+    MGPU_TRY(each.onGpus->open());
+    return Outcome<void>();
+  }
   each.run.emplace(each.realization, data, options);
   auto opened = each.run->openTimed();
   MGPU_TRY_ASSIGN(auto heard, hear(opened ? "" : opened.error().what, others));
@@ -63,12 +72,25 @@ Result<Outcome<void>> RankCandidates::open(uint64_t id,
   return heard;
 }
 
-Outcome<Bytes> RankCandidates::answer(uint64_t id,
-                                      std::span<const std::byte> request) {
+Result<Outcome<Bytes>>
+RankCandidates::answer(uint64_t id, std::span<const std::byte> request) {
   auto at = all.find(id);
   if (at == all.end())
-    return fault(FaultKind::Refused, "is not open");
-  return at->second.run->answer(request);
+    return fail(ErrorKind::Internal, "a candidate that is asked is not open");
+  if (at->second.onGpus)
+    return at->second.onGpus->answer(request);
+  auto answer = at->second.run->answer(request);
+  if (!answer) // the others are somewhere in what they do together
+    return fail(ErrorKind::Absent,
+                "a candidate that was checked failed as it was measured: it " +
+                    answer.error().what);
+  return answer;
+}
+
+void RankCandidates::drop(uint64_t id) {
+  if (auto at = all.find(id); at != all.end() && at->second.onGpus)
+    (void)at->second.onGpus->close(); // once it is lost, nothing is closed
+  all.erase(id);
 }
 
 /// A candidate of rank 0's, which the ranks open when they are first asked.
@@ -145,16 +167,13 @@ Outcome<Bytes> TuneLeader::ask(Led &led, std::span<const std::byte> request) {
       return tl::make_unexpected(opened->error());
     led.id = id;
   }
-  if (auto told = tell(Step::Ask, led.id, request); !told)
+  // Rank 0 alone compares with what is expected.
+  const auto head =
+      request.first(std::min(request.size(), tuner::requestHeadBytes));
+  if (auto told = tell(Step::Ask, led.id, head); !told)
     return fault(FaultKind::Crash, told.error().message);
   auto answer = candidates->answer(led.id, request);
-  if (!answer) // the others are somewhere in what they do together
-    return lose({.kind = ErrorKind::Absent,
-                 .message = "a candidate that was checked failed as it was "
-                            "measured: it " +
-                            answer.error().what,
-                 .cause = ErrorCause::Own});
-  return answer;
+  return answer ? *answer : lose(answer.error());
 }
 
 Result<void> TuneLeader::checkWhole() {
@@ -162,9 +181,11 @@ Result<void> TuneLeader::checkWhole() {
   return lost ? fail(*lost) : Result<void>();
 }
 
-void TuneLeader::lead(tuner::TuningSubject &subject, bool coldCaches) {
+void TuneLeader::lead(tuner::TuningSubject &subject, bool coldCaches,
+                      const GpuRanks *gpus) {
   candidates = std::make_unique<RankCandidates>(subject.dag, subject.data,
-                                                coldCaches, others);
+                                                coldCaches, others, gpus);
+  subject.checksTogether = gpus != nullptr;
   subject.together = [this](const Realization &realization) -> tuner::Asked {
     auto led = std::make_shared<Led>(Led{*this, realization});
     return [this, led](std::span<const std::byte> request) {
@@ -182,9 +203,10 @@ Result<void> TuneLeader::end() {
 
 Result<void> followTuning(const planner::Dag &dag,
                           const tuner::ProgramData &data, bool coldCaches,
-                          device::MessageRendezvous &others) {
+                          device::MessageRendezvous &others,
+                          const GpuRanks *gpus) {
   using Step = TuneLeader::Step;
-  RankCandidates candidates(dag, data, coldCaches, others);
+  RankCandidates candidates(dag, data, coldCaches, others, gpus);
   while (true) {
     MGPU_TRY_ASSIGN(const std::vector<Bytes> all, others.exchange({}));
     ByteReader words(all[0]);
@@ -198,11 +220,7 @@ Result<void> followTuning(const planner::Dag &dag,
       break;
     }
     case Step::Ask:
-      if (auto answer = candidates.answer(id, words.rest()); !answer)
-        return fail(ErrorKind::Absent,
-                    "a candidate that was checked failed as it was measured: "
-                    "it " +
-                        answer.error().what);
+      MGPU_TRY(candidates.answer(id, words.rest()));
       break;
     case Step::Drop:
       candidates.drop(id);

@@ -9,8 +9,20 @@
 
 namespace mgpu::bench {
 
+static Sampler::Runs timed(Sampler::Action run) {
+  return [run = std::move(run)](uint64_t count) -> Result<double> {
+    const Clock::time_point start = Clock::now();
+    for (uint64_t k = 0; k < count; ++k)
+      MGPU_TRY(run());
+    return secondsSince(start);
+  };
+}
+
 Sampler::Sampler(Action prepare, Action run, SamplingOptions options)
-    : prepare(std::move(prepare)), run(std::move(run)), options(options) {}
+    : Sampler(std::move(prepare), timed(std::move(run)), options) {}
+
+Sampler::Sampler(Action prepare, Runs runs, SamplingOptions options)
+    : prepare(std::move(prepare)), runs(std::move(runs)), options(options) {}
 
 void Sampler::coolCaches() {
   if (sweep.empty()) {
@@ -52,9 +64,8 @@ Result<Disturbance> Sampler::worst(const Disturbance &found) {
 
 Result<double> Sampler::timedRun() {
   MGPU_TRY(meet());
-  const Clock::time_point start = Clock::now();
-  MGPU_TRY(run());
-  return slowest(secondsSince(start));
+  MGPU_TRY_ASSIGN(const double seconds, runs(1));
+  return slowest(seconds);
 }
 
 Result<void> Sampler::warmUp() {
@@ -68,8 +79,9 @@ Result<void> Sampler::warmUp() {
     ++count;
     MGPU_TRY_ASSIGN(passed, slowest(secondsSince(start)));
   } while (passed < options.warmUpSeconds);
-  double runs = std::ceil(options.sampleSeconds / std::max(fastest, 1e-9));
-  runsPerSample = uint64_t(std::clamp(runs, 1.0, double(options.maxUnroll)));
+  const double enough =
+      std::ceil(options.sampleSeconds / std::max(fastest, 1e-9));
+  runsPerSample = uint64_t(std::clamp(enough, 1.0, double(options.maxUnroll)));
   return {};
 }
 
@@ -80,22 +92,19 @@ Result<Sample> Sampler::sample() {
   Sample sample;
   if (options.cache == CacheMode::Cold) {
     // Each run is timed alone; the sweeps between them are not.
-    uint64_t runs = std::min<uint64_t>(runsPerSample, 5);
+    const uint64_t count = std::min<uint64_t>(runsPerSample, 5);
     watch.begin();
-    for (uint64_t k = 0; k < runs; ++k) {
+    for (uint64_t k = 0; k < count; ++k) {
       coolCaches();
       MGPU_TRY_ASSIGN(const double seconds, timedRun());
-      sample.seconds += seconds / double(runs);
+      sample.seconds += seconds / double(count);
     }
   } else {
-    MGPU_TRY(run()); // what prepare() displaced from the caches comes back
+    MGPU_TRY(runs(1)); // what prepare() displaced from the caches comes back
     watch.begin();
     MGPU_TRY(meet());
-    const Clock::time_point start = Clock::now();
-    for (uint64_t k = 0; k < runsPerSample; ++k)
-      MGPU_TRY(run());
-    MGPU_TRY_ASSIGN(sample.seconds,
-                    slowest(secondsSince(start) / double(runsPerSample)));
+    MGPU_TRY_ASSIGN(const double seconds, runs(runsPerSample));
+    MGPU_TRY_ASSIGN(sample.seconds, slowest(seconds / double(runsPerSample)));
   }
   MGPU_TRY_ASSIGN(sample.disturbance, worst(watch.end()));
   return sample;

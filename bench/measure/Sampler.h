@@ -39,8 +39,12 @@ struct Sample {
 class Sampler {
 public:
   using Action = std::function<Result<void>()>;
+  /// Runs so often, and gives the seconds that took.
+  using Runs = std::function<Result<double>(uint64_t count)>;
 
   Sampler(Action prepare, Action run, SamplingOptions options = {});
+  /// The runs have a clock of their own for many of them together.
+  Sampler(Action prepare, Runs runs, SamplingOptions options);
   /// Runs until warm and sets how many runs make a sample; sample() calls it
   /// when nobody has.
   Result<void> warmUp();
@@ -54,7 +58,8 @@ private:
   Result<double> slowest(double seconds);
   Result<Disturbance> worst(const Disturbance &found);
 
-  Action prepare, run;
+  Action prepare;
+  Runs runs;
   SamplingOptions options;
   DisturbanceWatch watch;
   uint64_t runsPerSample = 0;

@@ -50,10 +50,13 @@ Dag connectingProgram(uint32_t devices) {
 
 } // namespace
 
-Result<device::Topology> calibrateRanks(uint32_t devices,
-                                        capture::RankJob::Open open,
-                                        capture::Ranks::Options options,
-                                        MakeCalibration make) {
+Result<device::Topology>
+calibrateRanks(uint32_t devices, capture::RankJob::Open open,
+               capture::Ranks::Options options, MakeCalibration make,
+               std::optional<capture::RemotePart> part) {
+  if (part) // the drivers are in threads, as runGpusWithOthers() has them
+    options.policy = capture::RankPolicy::Threads;
+
   const Dag dag = connectingProgram(devices);
   MGPU_TRY_ASSIGN(
       const Plan plan,
@@ -65,14 +68,14 @@ Result<device::Topology> calibrateRanks(uint32_t devices,
     input.largest = [&rank](double mine) {
       return rank.others().largest(mine);
     };
-    if (number != 0)
+    if (rank.others().rank() != 0)
       input.progress = nullptr;
     MGPU_TRY_ASSIGN(device::Topology measured, calibrate(input));
     return number == 0 ? device::topologyText(measured) : "";
   };
   MGPU_TRY_ASSIGN(auto ranks,
                   capture::Ranks::start(dag, plan, {}, std::move(open),
-                                        std::move(options)));
+                                        std::move(options), std::move(part)));
   MGPU_TRY_ASSIGN(std::vector<std::string> said,
                   ranks->work("the calibration"));
   MGPU_TRY(ranks->close());

@@ -14,12 +14,13 @@ namespace mgpu::bench {
 using MakeCalibration =
     std::function<Result<CalibrationInput>(device::Driver &)>;
 
-/// Calibrates the `devices` GPUs that `open` opens. Errors: those of Ranks and
-/// of calibrate().
-Result<device::Topology> calibrateRanks(uint32_t devices,
-                                        capture::RankJob::Open open,
-                                        capture::Ranks::Options options,
-                                        MakeCalibration make);
+/// Calibrates the `devices` GPUs that `open` opens. With `part` those of other
+/// processes are among them, which all make the same call and find the same.
+/// Errors: those of Ranks and of calibrate().
+Result<device::Topology>
+calibrateRanks(uint32_t devices, capture::RankJob::Open open,
+               capture::Ranks::Options options, MakeCalibration make,
+               std::optional<capture::RemotePart> part = {});
 
 } // namespace mgpu::bench
 

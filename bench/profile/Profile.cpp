@@ -7,10 +7,19 @@
 #include "support/Clock.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace mgpu::bench {
 
 using namespace planner;
+
+Sampler::Runs replaysOf(capture::Runner &runner) {
+  return [&runner](uint64_t count) -> Result<double> {
+    std::vector<double> us(count);
+    MGPU_TRY(runner.replay(us));
+    return std::accumulate(us.begin(), us.end(), 0.0) * 1e-6;
+  };
+}
 
 namespace {
 
@@ -31,6 +40,7 @@ struct Run {
   uint32_t threads = 1;
   std::unique_ptr<device::Driver> driver;
   std::optional<capture::Replayer> replayer;
+  std::unique_ptr<capture::Runner> runner; ///< in place of both
   std::optional<Sampler> sampler;
   device::Rendezvous *others = nullptr;
   std::vector<double> us;
@@ -38,10 +48,37 @@ struct Run {
   std::vector<Overlap> overlaps;
   std::vector<double> spanUs;
   capture::TimedReplay last;
+
+  Result<capture::TimedReplay> timed() {
+    if (!runner)
+      return replayTimed(*replayer, others);
+    MGPU_TRY_ASSIGN(const auto all, runner->replayTimed());
+    return slowestOf(all);
+  }
+  Result<std::optional<double>> span() {
+    return runner ? std::optional<double>() : replayer->replaySpan();
+  }
+  std::string timedBy() const {
+    return runner ? runner->timedBy() : driver->timedBy();
+  }
 };
+
+Result<std::unique_ptr<Run>> openRanks(const ProfileInput &input,
+                                       const Plan &plan) {
+  auto made = std::make_unique<Run>();
+  made->nodeUs.resize(input.dag.nodes.size());
+  MGPU_TRY_ASSIGN(made->runner, input.openRunner(plan));
+  MGPU_TRY(made->runner->load());
+  made->sampler.emplace([] { return Result<void>(); }, replaysOf(*made->runner),
+                        SamplingOptions{.others = input.others});
+  MGPU_TRY(made->sampler->warmUp());
+  return made;
+}
 
 Result<std::unique_ptr<Run>> open(const ProfileInput &input, const Plan &plan,
                                   uint32_t threads) {
+  if (input.openRunner)
+    return openRanks(input, plan);
   auto made = std::make_unique<Run>();
   made->threads = threads;
   made->others = input.others;
@@ -73,7 +110,7 @@ Result<void> sampleNodes(Run &run, const Dag &dag, double clock) {
   const uint64_t burst =
       std::clamp<uint64_t>(uint64_t(burstUs / us), 1, mostInBurst);
   for (uint64_t j = 0; j < burst; ++j) {
-    MGPU_TRY_ASSIGN(run.last, replayTimed(*run.replayer, run.others));
+    MGPU_TRY_ASSIGN(run.last, run.timed());
     if (j == 0 && burst > 1)
       continue;
     run.overlaps.push_back(overlapOf(dag, run.last.nodes));
@@ -88,7 +125,7 @@ Result<std::vector<capture::NodeSpan>> timelineOf(Run &run, uint64_t rounds) {
   constexpr uint64_t mostReplays = 11;
   std::vector<std::vector<capture::NodeSpan>> replays;
   for (uint64_t k = 0; k < std::min(rounds, mostReplays); ++k) {
-    MGPU_TRY_ASSIGN(auto timed, replayTimed(*run.replayer, run.others));
+    MGPU_TRY_ASSIGN(auto timed, run.timed());
     replays.push_back(std::move(timed.nodes));
   }
   return medianReplay(std::move(replays));
@@ -171,7 +208,7 @@ Result<Profile> measureProfile(const ProfileInput &input, const Plan &serial,
   if (input.onGpu) {
     for (uint64_t k = 0; k < rounds; ++k)
       for (const std::unique_ptr<Run> &run : runs) {
-        MGPU_TRY_ASSIGN(std::optional<double> us, run->replayer->replaySpan());
+        MGPU_TRY_ASSIGN(std::optional<double> us, run->span());
         if (us)
           run->spanUs.push_back(*us);
       }
@@ -197,9 +234,13 @@ Result<Profile> measureProfile(const ProfileInput &input, const Plan &serial,
     if (!run->spanUs.empty())
       samples.spanUs = summarize(std::move(run->spanUs));
     samples.last = std::move(run->last);
-    profile.timedBy = run->driver->timedBy();
+    profile.timedBy = run->timedBy();
     MGPU_TRY_ASSIGN(samples.timeline, timelineOf(*run, rounds));
+    if (run->runner)
+      MGPU_TRY(run->runner->close());
   }
+  if (first->runner)
+    MGPU_TRY(first->runner->close());
   return profile;
 }
 

@@ -5,12 +5,22 @@
 // Times of the nodes of a program in replays on one target, the host or a GPU,
 // measured in this process. All times are microseconds.
 
+#include "bench/measure/Sampler.h"
 #include "bench/measure/Summary.h"
 #include "bench/profile/ReplaySpans.h"
+#include "capture/ranks/Runner.h"
 #include "device/api/DriverFactory.h"
 #include "planner/plan/Plan.h"
 
 namespace mgpu::bench {
+
+/// Replays, by the clock of each rank: the slowest one's seconds. `runner` must
+/// outlive it.
+Sampler::Runs replaysOf(capture::Runner &runner);
+
+/// Opens a plan on GPUs that several ranks have, with its inputs.
+using OpenRunner = std::function<Result<std::unique_ptr<capture::Runner>>(
+    const planner::Plan &plan)>;
 
 struct ProfileInput {
   const planner::Dag &dag; ///< as the plans' transforms leave it
@@ -26,6 +36,8 @@ struct ProfileInput {
   /// The processes that have the other devices: all make the same calls, and
   /// find the times of the slowest. Null: this one has them all.
   device::Rendezvous *others = nullptr;
+  /// In place of a driver and what is bound. Null: the driver's.
+  OpenRunner openRunner = nullptr;
 };
 
 /// A plan, and the threads it is replayed on; 0 on a GPU.

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "bench/profile/ReplaySpans.h"
 
+#include "bench/measure/Summary.h"
 #include "capture/ranks/Runner.h"
+#include "support/Clock.h"
 
 #include <algorithm>
 #include <map>
@@ -9,6 +11,31 @@
 namespace mgpu::bench {
 
 using namespace planner;
+
+capture::TimedReplay slowestOf(std::span<const capture::TimedReplay> all) {
+  capture::TimedReplay out;
+  std::map<uint32_t, capture::NodeSpan> longest;
+  uint32_t firstQueue = 0;
+  for (const capture::TimedReplay &each : all) {
+    uint32_t nextQueue = firstQueue;
+    for (capture::NodeSpan span : each.nodes) {
+      span.queue += firstQueue; // those of each process are apart
+      nextQueue = std::max(nextQueue, span.queue + 1);
+      auto [at, isNew] = longest.emplace(span.node.value, span);
+      if (!isNew &&
+          span.endUs - span.startUs > at->second.endUs - at->second.startUs)
+        at->second = span;
+    }
+    firstQueue = nextQueue;
+  }
+  for (const auto &[node, span] : longest)
+    out.nodes.push_back(span);
+  std::sort(out.nodes.begin(), out.nodes.end(),
+            [](const capture::NodeSpan &a, const capture::NodeSpan &b) {
+              return a.startUs < b.startUs;
+            });
+  return out;
+}
 
 Result<capture::TimedReplay> replayTimed(capture::Replayer &replayer,
                                          device::Rendezvous *others) {
@@ -19,28 +46,39 @@ Result<capture::TimedReplay> replayTimed(capture::Replayer &replayer,
   Bytes mine;
   capture::appendTimedReplay(mine, timed);
   MGPU_TRY_ASSIGN(const std::vector<Bytes> all, others->exchange(mine));
-  std::map<uint32_t, capture::NodeSpan> longest;
-  uint32_t firstQueue = 0;
-  for (const Bytes &each : all) {
-    uint32_t nextQueue = firstQueue;
-    for (capture::NodeSpan span : capture::takeTimedReplay(each).nodes) {
-      span.queue += firstQueue; // those of each process are apart
-      nextQueue = std::max(nextQueue, span.queue + 1);
-      auto [at, isNew] = longest.emplace(span.node.value, span);
-      if (!isNew &&
-          span.endUs - span.startUs > at->second.endUs - at->second.startUs)
-        at->second = span;
-    }
-    firstQueue = nextQueue;
-  }
-  timed.nodes.clear();
-  for (const auto &[node, span] : longest)
-    timed.nodes.push_back(span);
-  std::sort(timed.nodes.begin(), timed.nodes.end(),
-            [](const capture::NodeSpan &a, const capture::NodeSpan &b) {
-              return a.startUs < b.startUs;
-            });
+  std::vector<capture::TimedReplay> each;
+  for (const Bytes &bytes : all)
+    each.push_back(capture::takeTimedReplay(bytes));
+  timed.nodes = slowestOf(each).nodes;
   return timed;
+}
+
+Result<std::vector<Spans>>
+timedFor(double seconds, device::Rendezvous *others,
+         const std::function<Result<capture::TimedReplay>()> &timed) {
+  std::vector<Spans> replays;
+  const Clock::time_point start = Clock::now();
+  for (double passed = 0; replays.size() < 3 || passed < seconds;) {
+    MGPU_TRY_ASSIGN(capture::TimedReplay spans, timed());
+    replays.push_back(std::move(spans.nodes));
+    passed = secondsSince(start);
+    if (others) {
+      MGPU_TRY_ASSIGN(passed, others->largest(passed));
+    }
+  }
+  return replays;
+}
+
+std::vector<double> medianTimes(size_t numNodes,
+                                std::span<const Spans> replays) {
+  std::vector<std::vector<double>> times(numNodes);
+  for (const Spans &spans : replays)
+    for (const capture::NodeSpan &span : spans)
+      times[span.node.value].push_back(span.endUs - span.startUs);
+  std::vector<double> out;
+  for (std::vector<double> &ofNode : times)
+    out.push_back(ofNode.empty() ? 0.0 : median(std::move(ofNode)));
+  return out;
 }
 
 std::vector<capture::NodeSpan>

@@ -19,6 +19,18 @@ namespace mgpu::bench {
 Result<capture::TimedReplay> replayTimed(capture::Replayer &replayer,
                                          device::Rendezvous *others);
 
+/// The spans of a replay as each of several processes or ranks saw it: of a
+/// node of several that of the one where it took longest.
+capture::TimedReplay slowestOf(std::span<const capture::TimedReplay> all);
+
+using Spans = std::vector<capture::NodeSpan>;
+/// Timed replays for about `seconds`, three at least. `others` as above.
+Result<std::vector<Spans>>
+timedFor(double seconds, device::Rendezvous *others,
+         const std::function<Result<capture::TimedReplay>()> &timed);
+/// Median microseconds of each of so many nodes; 0 of one that did not run.
+std::vector<double> medianTimes(size_t numNodes,
+                                std::span<const Spans> replays);
 /// The replay of median length among several; empty if there are none.
 std::vector<capture::NodeSpan>
 medianReplay(std::vector<std::vector<capture::NodeSpan>> replays);

@@ -97,6 +97,7 @@ Result<void> Rank::open(Bytes &said) {
   MGPU_TRY_ASSIGN(led,
                   makeGroups(job.dag, {int32_t(rendezvous->rank())}, *driver));
   append(said, driver->description());
+  append(said, driver->timedBy());
   return {};
 }
 

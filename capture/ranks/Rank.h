@@ -53,7 +53,7 @@ struct RankJob {
 };
 
 enum class RankStep : uint8_t {
-  Open,   ///< opens the GPU; answers with its description
+  Open,   ///< opens the GPU; answers with its description and its clock
   Build,  ///< joins the others and builds the graphs
   Bind,   ///< Replayer::rebind(); threads only
   Memory, ///< answers with the address of an argument on its device, or 0

@@ -42,10 +42,10 @@ tl::unexpected<Error> RankSteps::lose(const char *what) {
   std::sort(order.begin(), order.end());
   std::string text = fmt::format("{} on several GPUs failed", what);
   for (auto [how, rank] : order)
-    text += fmt::format("; rank {}{} {}", rank,
-                        rank < names.size() ? fmt::format(" ({})", names[rank])
-                                            : "",
-                        answers[rank].said.error().message);
+    text += fmt::format(
+        "; rank {}{} {}", limits.process.value_or(uint32_t(rank)),
+        rank < names.size() ? fmt::format(" ({})", names[rank]) : "",
+        answers[rank].said.error().message);
   lost = text;
   return fail(answers[order.front().second].said.error().kind, std::move(text));
 }

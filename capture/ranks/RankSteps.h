@@ -17,6 +17,9 @@ struct RankLimits {
   std::chrono::milliseconds deadline = std::chrono::minutes(2);
   /// How long the others may take to say what they were in.
   std::chrono::milliseconds grace = std::chrono::seconds(5);
+  /// The number of this process, where it is one rank of several and errors
+  /// call what is here by it.
+  std::optional<uint32_t> process = {};
   /// For opening and connecting GPUs, which takes as long as it takes.
   std::chrono::milliseconds patience() const;
   /// For waiting until the others come to a step. It is longer than a replay's,

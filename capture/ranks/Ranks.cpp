@@ -24,6 +24,7 @@ Result<std::unique_ptr<Ranks>> Ranks::start(planner::Dag dag,
               std::move(memory), std::move(open), options.policy,
               options.meeting(), options.work, options.farewell});
   if (part) {
+    options.process = part->others->rank();
     MGPU_TRY_ASSIGN(
         job->remote,
         RemoteMeeting::create(job->dag, std::move(*part), job->memory.host()));
@@ -34,8 +35,12 @@ Result<std::unique_ptr<Ranks>> Ranks::start(planner::Dag dag,
                                  : startRankThreads(job, options.grace));
   const auto patience = options.patience();
   MGPU_TRY(out->askAll({.step = RankStep::Open}, "opening", patience));
-  for (uint32_t rank = 0; rank < job->numRanks(); ++rank)
-    out->descriptions.push_back(ByteReader(out->crew->said(rank)).text());
+  for (uint32_t rank = 0; rank < job->numRanks(); ++rank) {
+    ByteReader said(out->crew->said(rank));
+    out->descriptions.push_back(said.text());
+    if (rank == 0)
+      out->clock = said.text();
+  }
   MGPU_TRY(out->askAll({.step = RankStep::Build}, "building", patience));
   return out;
 }

@@ -55,6 +55,7 @@ public:
   using Runner::replay;
   Result<void> fetch() override;
   Result<std::vector<TimedReplay>> replayTimed() override; ///< by rank
+  std::string timedBy() const override { return clock; }
   /// What Options::work says, by rank; `what` is for the error.
   Result<std::vector<std::string>> work(const char *what);
   Result<void> close() override;
@@ -80,6 +81,7 @@ private:
   RankSteps steps;
   std::unique_ptr<RankCrew> crew;
   std::vector<std::string> descriptions;          ///< by rank
+  std::string clock;                              ///< timedBy(), of the first
   std::map<uint32_t, std::span<std::byte>> bound; ///< by BufferId
   std::deque<Bytes> made;                         ///< by makeMemory()
   bool isClosed = false;

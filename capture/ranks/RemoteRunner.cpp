@@ -43,6 +43,7 @@ public:
   Result<std::vector<TimedReplay>> replayTimed() override {
     return kept(timeTogether());
   }
+  std::string timedBy() const override { return here->timedBy(); }
   Result<void> close() override {
     MGPU_TRY(here->close());
     return others.meet();

@@ -83,6 +83,7 @@ public:
     MGPU_TRY_ASSIGN(auto timed, replayer.replayTimed());
     return std::vector<TimedReplay>{std::move(timed)};
   }
+  std::string timedBy() const override { return driver->timedBy(); }
   Result<void> close() override { return {}; }
 
 private:

@@ -46,6 +46,8 @@ public:
   virtual Result<void> fetch() = 0;
   /// By process.
   virtual Result<std::vector<TimedReplay>> replayTimed() = 0;
+  /// The clock of the last replayTimed(), as Driver::timedBy().
+  virtual std::string timedBy() const = 0;
   /// Ends the drivers in order. No call may follow but description().
   virtual Result<void> close() = 0;
 };

@@ -25,9 +25,11 @@ struct TcpPlace {
 };
 
 /// The place that MASTER_ADDR, MASTER_PORT, RANK and WORLD_SIZE say, as
-/// torchrun and its like set them; MGPU_PORT wins over MASTER_PORT, which
-/// torchrun itself listens on. None where not one of the four is set. Usage
-/// where one is missing or is no number.
+/// torchrun and its like set them; what is missing of these Slurm's variables
+/// say: SLURM_PROCID, SLURM_NTASKS, the first node of the step's, and a port of
+/// the job's. MGPU_PORT wins over both. It is the port after MASTER_PORT where
+/// torchrun says that it listens there itself. None where no variable is set.
+/// Usage where one is missing or is no number.
 Result<std::optional<TcpPlace>> tcpPlaceOfEnvironment();
 
 /// Meets the others: rank 0 listens at its port and tells each where the others

@@ -3,8 +3,6 @@
 
 #include "support/Bytes.h"
 
-#include <charconv>
-#include <cstdlib>
 #include <fmt/format.h>
 
 namespace mgpu::device {
@@ -211,50 +209,7 @@ Result<std::vector<TcpSocket>> visit(const TcpPlace &place, Until until) {
   return sockets;
 }
 
-Result<uint32_t> numberOf(const char *name, uint32_t most) {
-  const char *text = std::getenv(name);
-  const std::string_view value = text ? text : "";
-  uint32_t number = 0;
-  auto [end, error] =
-      std::from_chars(value.data(), value.data() + value.size(), number);
-  if (error != std::errc() || end != value.data() + value.size() ||
-      number > most)
-    return fail(ErrorKind::Usage,
-                fmt::format("{} is '{}': it must be a number of at most {}",
-                            name, value, most));
-  return number;
-}
-
 } // namespace
-
-Result<std::optional<TcpPlace>> tcpPlaceOfEnvironment() {
-  const char *names[] = {"MASTER_ADDR", "MASTER_PORT", "RANK", "WORLD_SIZE"};
-  std::string missing;
-  size_t found = 0;
-  for (const char *name : names)
-    if (std::getenv(name))
-      ++found;
-    else if (missing.empty())
-      missing = name;
-  if (found == 0)
-    return std::optional<TcpPlace>();
-  if (!missing.empty())
-    return fail(ErrorKind::Usage,
-                fmt::format("{} is not set: ranks that meet without MPI need "
-                            "MASTER_ADDR, MASTER_PORT, RANK and WORLD_SIZE",
-                            missing));
-  TcpPlace place;
-  place.address = std::getenv("MASTER_ADDR");
-  const char *port = std::getenv("MGPU_PORT") ? "MGPU_PORT" : "MASTER_PORT";
-  MGPU_TRY_ASSIGN(place.port, numberOf(port, 65535));
-  MGPU_TRY_ASSIGN(place.rank, numberOf("RANK", 1 << 16));
-  MGPU_TRY_ASSIGN(place.count, numberOf("WORLD_SIZE", 1 << 16));
-  if (place.rank >= place.count)
-    return fail(ErrorKind::Usage,
-                fmt::format("RANK is {}, and WORLD_SIZE {}: ranks are below it",
-                            place.rank, place.count));
-  return std::optional(std::move(place));
-}
 
 Result<std::unique_ptr<Channel>> joinByTcp(const TcpPlace &place,
                                            std::chrono::milliseconds deadline) {

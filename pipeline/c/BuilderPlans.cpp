@@ -196,10 +196,10 @@ mgt_status mgt_builder_open(mgt_builder *builder, const char *target,
     MGPU_TRY(requireHere(call, choice));
     MGPU_TRY_ASSIGN(const Program *built, builder->program.program());
     if (choice.meeting) {
-      MGPU_TRY(checkDeadline(textOf(target), choice.deadline));
-      MGPU_TRY_ASSIGN(auto shared, capture::OpenedBuilt::openShared(
-                                       *built, textOf(target), choice,
-                                       choice.threads, *choice.meeting));
+      MGPU_TRY_ASSIGN(auto shared,
+                      capture::OpenedBuilt::openShared(
+                          *built, textOf(target), choice, choice.threads,
+                          choice.deadline, *choice.meeting));
       *program = new mgt_program(std::move(shared));
       return {};
     }

@@ -44,16 +44,10 @@ Result<void> open(const char *path, const char *target,
   const std::string nccl = options.nccl ? options.nccl : "";
   const std::chrono::milliseconds deadline(options.deadline_ms);
   if (options.ranks) {
-    MGPU_TRY(capture::checkDeadline(where, deadline));
-    if (!nccl.empty())
-      return fail(ErrorKind::Usage,
-                  fmt::format("mgt_open_with: NCCL's settings ({}) are for "
-                              "GPUs, and ranks share the host",
-                              nccl));
     MGPU_TRY_ASSIGN(const pipeline::Meeting meeting,
                     capture::meetingOf("mgt_open_with", options.ranks));
-    MGPU_TRY_ASSIGN(auto opened,
-                    capture::OpenedBundle::openShared(path, where, meeting));
+    MGPU_TRY_ASSIGN(auto opened, capture::OpenedBundle::openShared(
+                                     path, where, nccl, deadline, meeting));
     *out = new mgt_program(std::move(opened));
     return {};
   }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "pipeline/c/OpenedBuilt.h"
 
+#include "pipeline/OwnKernels.h"
 #include "pipeline/SourceCompiler.h"
+#include "pipeline/c/ThreadedGpus.h"
 
 #include <fmt/format.h>
 
@@ -31,17 +33,20 @@ OpenedBuilt::open(const planner::Program &program, const std::string &target,
   return out;
 }
 
-Result<std::unique_ptr<OpenedBuilt>>
-OpenedBuilt::openShared(const planner::Program &program,
-                        const std::string &target,
-                        const pipeline::PrepareOptions &prepare,
-                        uint32_t threads, const pipeline::Meeting &meeting) {
+Result<std::unique_ptr<OpenedBuilt>> OpenedBuilt::openShared(
+    const planner::Program &program, const std::string &target,
+    const pipeline::PrepareOptions &prepare, uint32_t threads,
+    std::chrono::milliseconds deadline, const pipeline::Meeting &meeting) {
   MGPU_TRY(checkShared(target));
+  MGPU_TRY(checkDeadline(target, deadline));
   std::unique_ptr<OpenedBuilt> out(new OpenedBuilt);
   MGPU_TRY_ASSIGN(out->ranks, pipeline::meetRanks(meeting));
   out->loaded = pipeline::loadBuilt(program, target);
   // The others wait for this rank, so they are told why it does not come.
-  if (Result<void> done = out->openPart(prepare, threads); !done) {
+  if (Result<void> done = device::isCudaTarget(target)
+                              ? out->openGpuPart(prepare, deadline)
+                              : out->openPart(prepare, threads);
+      !done) {
     out->ranks->abort(done.error().message);
     return tl::unexpected(done.error());
   }
@@ -61,6 +66,29 @@ Result<void> OpenedBuilt::openPart(const pipeline::PrepareOptions &prepare,
   };
   MGPU_TRY_ASSIGN(theRunner, pipeline::shareDevices(loaded.dag, prepareFirst,
                                                     *ranks, prepared));
+  return {};
+}
+
+Result<void> OpenedBuilt::openGpuPart(const pipeline::PrepareOptions &prepare,
+                                      std::chrono::milliseconds deadline) {
+  MGPU_TRY_ASSIGN(
+      const pipeline::RankGpus here,
+      pipeline::gpusOfRank(loaded.from.target, loaded.dag.numDevices, *ranks));
+  std::optional<std::string> database; // rank 0 alone writes it
+  if (ranks->rank() == 0)
+    database = loaded.from.database;
+  const device::CudaCompile compile =
+      pipeline::ownCompiler(std::move(database));
+  auto open = [&](const pipeline::Prepared &) {
+    return gpusInThreads(here.gpus, here.part.first, {}, compile, deadline);
+  };
+  auto prepareFirst = [&](const std::string &arch) {
+    pipeline::PrepareOptions options = prepare;
+    options.useTuned = false; // it was tuned for one process
+    return pipeline::prepareBare(loaded, options, arch);
+  };
+  MGPU_TRY_ASSIGN(theRunner, pipeline::shareGpus(loaded.dag, here, open,
+                                                 prepareFirst, prepared));
   return {};
 }
 

@@ -16,11 +16,12 @@ public:
   open(const planner::Program &program, const std::string &target,
        const pipeline::PrepareOptions &prepare, pipeline::OpenOptions options,
        std::chrono::milliseconds deadline);
-  /// The same on a host target that several processes share. `threads` replay;
-  /// 0: as many as useful.
+  /// The same on a host target or GPUs that several processes share. `threads`
+  /// replay on the host; 0: as many as useful.
   static Result<std::unique_ptr<OpenedBuilt>>
   openShared(const planner::Program &program, const std::string &target,
              const pipeline::PrepareOptions &prepare, uint32_t threads,
+             std::chrono::milliseconds deadline,
              const pipeline::Meeting &meeting);
 
   const planner::Program &program() const override { return loaded; }
@@ -36,6 +37,8 @@ private:
   OpenedBuilt() = default;
   Result<void> openPart(const pipeline::PrepareOptions &prepare,
                         uint32_t threads);
+  Result<void> openGpuPart(const pipeline::PrepareOptions &prepare,
+                           std::chrono::milliseconds deadline);
 
   std::unique_ptr<device::MessageRendezvous> ranks;
   pipeline::LoadedProgram loaded;

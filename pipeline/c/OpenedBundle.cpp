@@ -2,17 +2,38 @@
 #include "pipeline/c/OpenedBundle.h"
 
 #include "capture/graph/Communication.h"
-#include "capture/ranks/Ranks.h"
 #include "device/cuda/api/Libraries.h"
 #include "device/host/CpuLevel.h"
 #include "device/host/HostTarget.h"
 #include "kernels/compile/CudaObjects.h"
 #include "kernels/compile/NvrtcCompiler.h"
+#include "pipeline/c/ThreadedGpus.h"
 #include "planner/plan/Workspace.h"
 
 #include <fmt/format.h>
 
 namespace mgpu::capture {
+
+/// The bundle's kernels for GPUs, and what memory they need.
+static Result<kernels::CudaObjects> cudaObjects(Bundle &bundle,
+                                                const std::string &arch) {
+  MGPU_TRY_ASSIGN(auto cubins, bundle.cubins(arch));
+  MGPU_TRY_ASSIGN(auto texts, bundle.cudaTexts());
+  return kernels::cudaObjects(texts, std::move(cubins), arch,
+                              kernels::hasProducts(texts) &&
+                                  device::findCublasLt());
+}
+
+static Result<device::CudaCompile> ownCompiler(Bundle &bundle) {
+  MGPU_TRY_ASSIGN(OwnCubins own, bundle.ownCubins());
+  return [own = std::move(own)](
+             const std::string &source, const std::string &name,
+             const std::string &arch) -> Result<std::vector<std::byte>> {
+    if (auto at = own.find(ownKey(arch, source)); at != own.end())
+      return at->second;
+    return kernels::compileCubin(source, name, arch);
+  };
+}
 
 Result<void> checkDeadline(const std::string &target,
                            std::chrono::milliseconds deadline) {
@@ -59,22 +80,35 @@ Result<void> OpenedBundle::readBundle(Bundle &bundle) {
 }
 
 Result<void> checkShared(const std::string &target) {
-  if (target.empty() || target == "host" || target.starts_with("host:"))
+  if (target.empty() || target == "host" || target.starts_with("host:") ||
+      device::isCudaTarget(target))
     return {};
-  return fail(ErrorKind::Unsupported,
-              fmt::format("several processes share devices of the host, not "
-                          "those of '{}': open the program on host",
+  return fail(ErrorKind::Usage,
+              fmt::format("target '{}': several processes share devices of the "
+                          "host or GPUs: open the program on host, cuda or "
+                          "cuda:K,L",
                           target));
 }
 
-Result<std::unique_ptr<OpenedBundle>>
-OpenedBundle::openShared(const std::string &path, const std::string &target,
-                         const pipeline::Meeting &meeting) {
+Result<std::unique_ptr<OpenedBundle>> OpenedBundle::openShared(
+    const std::string &path, const std::string &target, const std::string &nccl,
+    std::chrono::milliseconds deadline, const pipeline::Meeting &meeting) {
+  MGPU_TRY_ASSIGN(const device::NcclOptions settings, device::parseNccl(nccl));
   MGPU_TRY(checkShared(target));
+  MGPU_TRY(checkDeadline(target, deadline));
+  const bool areGpus = device::isCudaTarget(target);
+  if (!areGpus && !nccl.empty())
+    return fail(ErrorKind::Usage,
+                fmt::format("NCCL's settings ({}) are for GPUs, and ranks "
+                            "share the host",
+                            nccl));
   std::unique_ptr<OpenedBundle> out(new OpenedBundle);
+  out->deadline = deadline;
   MGPU_TRY_ASSIGN(out->ranks, pipeline::meetRanks(meeting));
   // The others wait for this rank, so they are told why it does not come.
-  if (Result<void> done = out->openPart(path, target); !done) {
+  if (Result<void> done = areGpus ? out->openGpuPart(path, target, settings)
+                                  : out->openPart(path, target);
+      !done) {
     out->ranks->abort(done.error().message);
     return tl::unexpected(done.error());
   }
@@ -101,6 +135,33 @@ Result<void> OpenedBundle::openPart(const std::string &path,
   return {};
 }
 
+Result<void> OpenedBundle::openGpuPart(const std::string &path,
+                                       const std::string &target,
+                                       const device::NcclOptions &nccl) {
+  MGPU_TRY_ASSIGN(Bundle bundle, Bundle::open(path));
+  MGPU_TRY(readBundle(bundle));
+  MGPU_TRY_ASSIGN(
+      const pipeline::RankGpus here,
+      pipeline::gpusOfRank(target, theProgram.dag.numDevices, *ranks));
+  MGPU_TRY_ASSIGN(device::CudaCompile compile, ownCompiler(bundle));
+  auto open = [&](const pipeline::Prepared &) {
+    return gpusInThreads(here.gpus, here.part.first, nccl, compile, deadline);
+  };
+  auto prepareFirst =
+      [&](const std::string &arch) -> Result<pipeline::Prepared> {
+    MGPU_TRY_ASSIGN(kernels::CudaObjects kernels, cudaObjects(bundle, arch));
+    pipeline::Prepared out;
+    out.plan = std::move(thePlan);
+    out.kernels = std::move(kernels.objects);
+    out.workspaceBytes = std::move(kernels.workspaceBytes);
+    out.cpu = arch;
+    return out;
+  };
+  MGPU_TRY_ASSIGN(theRunner, pipeline::shareGpus(theProgram.dag, here, open,
+                                                 prepareFirst, shared));
+  return {};
+}
+
 Result<void>
 OpenedBundle::run(std::unique_ptr<device::Driver> driver,
                   std::span<const std::vector<std::byte>> kernels) {
@@ -123,24 +184,9 @@ Result<void> OpenedBundle::openHost(Bundle &bundle, const std::string &target) {
 
 Result<std::vector<std::vector<std::byte>>>
 OpenedBundle::takeCubins(Bundle &bundle, const std::string &arch) {
-  MGPU_TRY_ASSIGN(auto cubins, bundle.cubins(arch));
-  MGPU_TRY_ASSIGN(auto texts, bundle.cudaTexts());
-  kernels::CudaObjects kernels = kernels::cudaObjects(
-      texts, std::move(cubins), arch,
-      kernels::hasProducts(texts) && device::findCublasLt());
+  MGPU_TRY_ASSIGN(kernels::CudaObjects kernels, cudaObjects(bundle, arch));
   planner::addWorkspaces(theProgram.dag, thePlan, kernels.workspaceBytes);
   return std::move(kernels.objects);
-}
-
-static Result<device::CudaCompile> ownCompiler(Bundle &bundle) {
-  MGPU_TRY_ASSIGN(OwnCubins own, bundle.ownCubins());
-  return [own = std::move(own)](
-             const std::string &source, const std::string &name,
-             const std::string &arch) -> Result<std::vector<std::byte>> {
-    if (auto at = own.find(ownKey(arch, source)); at != own.end())
-      return at->second;
-    return kernels::compileCubin(source, name, arch);
-  };
 }
 
 Result<void> OpenedBundle::openGpu(Bundle &bundle, const std::string &target) {
@@ -162,29 +208,14 @@ Result<void> OpenedBundle::openRanks(Bundle &bundle,
                                      const device::NcclOptions &nccl) {
   MGPU_TRY(checkAcrossRanks(theProgram.dag)); // before CUDA is looked for
   MGPU_TRY_ASSIGN(std::string arch, device::architectureOf(ordinals));
-  MGPU_TRY(device::checkNcclMixing());
-  MGPU_TRY_ASSIGN(auto kernels, takeCubins(bundle, arch));
   MGPU_TRY_ASSIGN(device::CudaCompile compile, ownCompiler(bundle));
-  Ranks::Options options;
-  options.policy = RankPolicy::Threads;
-  if (deadline.count() > 0)
-    options.deadline = deadline;
-  for (int gpu : ordinals)
-    options.names.push_back(fmt::format("cuda:{}", gpu));
-  auto open = [ordinals, nccl, compile, deadline = options.deadline](
-                  uint32_t rank, std::function<Result<void>()> watch) {
-    device::CudaOptions how;
-    how.gpu = ordinals[rank];
-    how.only = DeviceId{int32_t(rank)};
-    how.deadline = deadline;
-    how.nccl = nccl;
-    how.watch = std::move(watch);
-    how.compile = compile;
-    return device::createCudaDriver(how);
-  };
+  MGPU_TRY_ASSIGN(
+      pipeline::RanksToOpen gpus,
+      gpusInThreads(ordinals, 0, nccl, std::move(compile), deadline));
+  MGPU_TRY_ASSIGN(auto kernels, takeCubins(bundle, arch));
   MGPU_TRY_ASSIGN(theRunner,
                   Ranks::start(theProgram.dag, thePlan, std::move(kernels),
-                               open, std::move(options)));
+                               std::move(gpus.open), std::move(gpus.how)));
   return {};
 }
 

@@ -21,9 +21,10 @@ public:
   static Result<std::unique_ptr<OpenedBundle>>
   open(const std::string &path, const std::string &target,
        const std::string &nccl, std::chrono::milliseconds deadline);
-  /// The same on a host target that several processes share.
+  /// The same on a host target or GPUs that several processes share.
   static Result<std::unique_ptr<OpenedBundle>>
   openShared(const std::string &path, const std::string &target,
+             const std::string &nccl, std::chrono::milliseconds deadline,
              const pipeline::Meeting &meeting);
 
   const planner::Program &program() const override { return theProgram; }
@@ -37,6 +38,8 @@ private:
   OpenedBundle() = default;
   Result<void> readBundle(Bundle &bundle);
   Result<void> openPart(const std::string &path, const std::string &target);
+  Result<void> openGpuPart(const std::string &path, const std::string &target,
+                           const device::NcclOptions &nccl);
   Result<void> openHost(Bundle &bundle, const std::string &target);
   Result<void> openGpu(Bundle &bundle, const std::string &target);
   Result<void> openRanks(Bundle &bundle, const std::vector<int> &ordinals,

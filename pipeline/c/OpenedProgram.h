@@ -32,7 +32,7 @@ public:
   virtual const device::Rendezvous *others() const { return nullptr; }
 };
 
-/// Unsupported for a target whose devices several processes cannot share.
+/// Usage for a target whose devices several processes cannot share.
 Result<void> checkShared(const std::string &target);
 /// Unsupported for a deadline on the host.
 Result<void> checkDeadline(const std::string &target,

@@ -70,8 +70,9 @@ typedef struct mgt_program mgt_program;
 mgt_status mgt_open(const char *path, const char *target,
                     mgt_program **program);
 
-/* The processes that share the devices of a host target, each a rank with some
- * of them (docs/distributed.md). Set `size` to sizeof, and clear the rest. */
+/* The processes that share the devices of a host target, or GPUs, each a rank
+ * with some of them (docs/distributed.md). Set `size` to sizeof, and clear the
+ * rest. */
 typedef struct mgt_ranks {
   size_t size; /* sizeof(mgt_ranks) */
   /* How they meet: "openmpi", "mpich", "tcp", or NULL for what the environment
@@ -105,13 +106,15 @@ typedef struct mgt_options {
    * memory), "min-ctas=N", "max-ctas=N", "ctas=default|efficiency|zero", with
    * commas between. Read by the call. MGT_USAGE on other targets. */
   const char *nccl;
-  /* Not NULL: the program runs in several processes, on host targets alone.
-   * Each opens the same bundle and makes the same calls of mgt_open_with(),
-   * mgt_load(), mgt_replay(), mgt_times(), mgt_fetch() and mgt_close() in the
-   * same order. What the program writes on the host is with rank 0 alone: to
-   * write such an argument elsewhere does nothing, to read it is MGT_USAGE.
-   * There is no mgt_bind(). A rank that is late, gone or different is named on
-   * all others, and the program is then lost. */
+  /* Not NULL: the program runs in several processes, on "host", or on "cuda" or
+   * "cuda:K,L", the GPUs of each machine, of which each rank drives as many as
+   * it has devices, from threads as above. Each opens the same bundle and makes
+   * the same calls of mgt_open_with(), mgt_load(), mgt_replay(), mgt_times(),
+   * mgt_fetch() and mgt_close() in the same order. What the program writes on
+   * the host is with rank 0 alone: to write such an argument elsewhere does
+   * nothing, to read it is MGT_USAGE. There is no mgt_bind(). A rank that is
+   * late, gone or different is named on all others, and the program is then
+   * lost. */
   const mgt_ranks *ranks;
   /* How long a step on GPUs may take, in milliseconds; 0 is two minutes.
    * MGT_UNSUPPORTED on the host, where no thread can be stopped; what ranks

@@ -5,6 +5,10 @@
 Usage: launch.py cases MPIRUN RANKS RUN_CASES FILE     every program of FILE (Case.h)
        launch.py replay MPIRUN RANKS MGPU_TUNE BUNDLE  a bundle of examples/ops gives the bits of one process
        launch.py embed MPIRUN RANKS PROGRAM BUNDLE     a program that opens the bundle by the C interface
+       launch.py embed-gpus MPIRUN RANKS MGPU_TUNE SOURCE LIBRARIES PROGRAM...
+                                                       the same on GPUs that are doubles
+       launch.py measure-gpus MPIRUN RANKS MGPU_TUNE SOURCE LIBRARIES
+                                                       plan, profile, tune and calibrate on GPUs that are doubles
        launch.py lose RANKS PROGRAM BUNDLE             a rank that is killed or late loses such a program for all
        launch.py harm MPIRUN RANKS MGPU_TUNE BUNDLE    one rank is killed or stopped at some moment
        launch.py measure MPIRUN RANKS MGPU_TUNE BUNDLE plan, profile and tune, and what a replay makes of it
@@ -12,8 +16,9 @@ Usage: launch.py cases MPIRUN RANKS RUN_CASES FILE     every program of FILE (Ca
        launch.py gpus MPIRUN RANKS MGPU_TUNE SOURCE LIBRARIES
                                                        examples/ops on GPUs that are doubles, a process for each
 
-MPIRUN is a command, "tcp" for processes that meet without MPI, or "none" where there is no MPI: then the
-test is skipped. MGPU_SWEEPS=all: 100 ranks are harmed instead of 3.
+MPIRUN is a command; "tcp" for processes that meet without MPI, "torchrun" and "srun" with the variables that
+those set; or "none" where there is no MPI: then the test is skipped. MGPU_SWEEPS=all: 100 ranks are harmed instead of 3, and
+the machine is calibrated.
 """
 
 import os
@@ -30,6 +35,8 @@ import time
 ALL = os.environ.get("MGPU_SWEEPS") == "all"
 SKIPPED = 77
 DEADLINE = 3  # seconds; of ranks that are harmed
+WITHOUT_MPI = ("tcp", "torchrun", "srun")
+stores = []
 OUTS = ["gathered", "maximum", "minimum", "product", "broadcasted", "chained", "uneven"]
 
 
@@ -43,16 +50,55 @@ def free_port():
         return one.getsockname()[1]
 
 
+def as_by_hand(ranks):
+    port = str(free_port())
+    return [{"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "RANK": str(rank), "WORLD_SIZE": str(ranks)} for rank in range(ranks)]
+
+
+def as_torchrun(ranks):
+    """Two nodes of torchrun's, whose own store listens at MASTER_PORT as long as the workers run."""
+    while True:
+        store = socket.create_server(("127.0.0.1", 0))
+        port = store.getsockname()[1]
+        try:
+            socket.create_server(("127.0.0.1", port + 1)).close()
+            break
+        except OSError:
+            store.close()
+    stores.append(store)
+    here = (ranks + 1) // 2
+    return [{**of_rank, "MASTER_PORT": str(port), "TORCHELASTIC_USE_AGENT_STORE": "True", "TORCHELASTIC_RUN_ID": "none",
+             "TORCHELASTIC_RESTART_COUNT": "0", "TORCHELASTIC_MAX_RESTARTS": "0", "LOCAL_RANK": str(rank % here),
+             "LOCAL_WORLD_SIZE": str(here if rank < here else ranks - here), "GROUP_RANK": str(rank // here), "GROUP_WORLD_SIZE": "2",
+             "ROLE_RANK": str(rank), "ROLE_WORLD_SIZE": str(ranks), "ROLE_NAME": "default", "OMP_NUM_THREADS": "1",
+             "MGPU_NODE": f"node{rank // here}"} for rank, of_rank in enumerate(as_by_hand(ranks))]
+
+
+def as_srun(ranks):
+    """A step of Slurm's without MPI. The port is of the job, so its number is one with a free port."""
+    job = next(job for job in range(os.getpid() * 100, os.getpid() * 100 + 15000) if is_free(15000 + (job % 15000 * 31) % 15000))
+    return [{"SLURM_JOB_ID": str(job), "SLURM_JOBID": str(job), "SLURM_STEP_ID": "0", "SLURM_PROCID": str(rank), "SLURM_NTASKS": str(ranks),
+             "SLURM_LOCALID": str(rank), "SLURM_NODEID": "0", "SLURM_NNODES": "1", "SLURM_NTASKS_PER_NODE": str(ranks),
+             "SLURM_JOB_NODELIST": "localhost", "SLURM_STEP_NODELIST": "localhost"} for rank in range(ranks)]
+
+
+def is_free(port):
+    try:
+        socket.create_server(("127.0.0.1", port)).close()
+        return True
+    except OSError:
+        return False
+
+
 def start(launcher, ranks, command):
     """The processes that make up one run: mpirun, or each rank."""
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    if launcher != "tcp":
+    if launcher not in WITHOUT_MPI:
         extra = ["--allow-run-as-root", "--oversubscribe"] if "openmpi" in launcher else []
         # MPICH's own messages would go by shared memory that small machines do not have.
         return [subprocess.Popen([launcher, *extra, "-n", str(ranks), *command], **pipes)]
-    port = free_port()
-    return [subprocess.Popen(command, env={**os.environ, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "RANK": str(rank),
-                                           "WORLD_SIZE": str(ranks)}, **pipes) for rank in range(ranks)]
+    variables = {"tcp": as_by_hand, "torchrun": as_torchrun, "srun": as_srun}[launcher](ranks)
+    return [subprocess.Popen(command, env={**os.environ, **of_rank}, **pipes) for of_rank in variables]
 
 
 def finish(processes, seconds=120):
@@ -105,6 +151,10 @@ def replay(launcher, ranks, tune, bundle):
     print(f"{len(OUTS)} results of {ranks} processes by {launcher} equal those of one")
 
 
+def has_compiler(tune):
+    return "LLVM: " in subprocess.run([tune, "--version"], check=True, capture_output=True, text=True).stdout
+
+
 def measure(launcher, ranks, tune, bundle):
     with tempfile.TemporaryDirectory() as folder:
         database = f"{folder}/mgpu.db"
@@ -123,6 +173,10 @@ def measure(launcher, ranks, tune, bundle):
         if '"tuned": true' in subprocess.run(line, check=True, capture_output=True, text=True).stdout:
             fail("what several processes tuned was taken for one")
         subprocess.run([tune, "db", "verify", database], check=True, stdout=subprocess.DEVNULL)
+        if ALL and has_compiler(tune):
+            out = run(launcher, ranks, [tune, "calibrate", "--distributed", "-o", f"{folder}/machine.json"])
+            if out.count("written to") != 1 or b"calibration" not in read(f"{folder}/machine.json"):
+                fail(f"nothing was calibrated:\n{out}")
     print(f"{ranks} processes by {launcher} plan, profile and tune together")
 
 
@@ -290,7 +344,6 @@ def forged(tune, bundle, examples):
         other = [*good, "--db"]
         expect_refusal([[*other, f"{folder}/a.db"], [*other, f"{folder}/b.db"]], "rank 1 has another database than rank 0")
         expect_refusal([good, good], "rank 1 has another plan than rank 0", forged_words=(b'scheduler "list"', b'scheduler "lost"'))
-        expect_refusal([[tune, "plan", bundle, "--distributed", "--target", "cuda:0"]], "GPUs of several processes are for run and replay")
         said = subprocess.run([tune, "--version"], check=True, capture_output=True, text=True).stdout
         commit = re.search(r"commit (\w+)", said).group(1).encode()
         with tempfile.TemporaryDirectory() as other_folder:
@@ -315,21 +368,16 @@ def forged(tune, bundle, examples):
 def gpus(launcher, ranks, tune, source, libraries):
     """GPUs of one machine and of two, as processes that share no memory see them."""
     with tempfile.TemporaryDirectory() as folder:
-        os.environ.update({"LD_LIBRARY_PATH": libraries, "MGPU_REHEARSAL": folder, "MGPU_REHEARSAL_GPUS": "4",
-                           "MGPU_REHEARSAL_WORLD": f"{folder}/world", "MGPU_DB": f"{folder}/db"})
+        use_doubles(folder, libraries)
         ops = [tune, "run", f"{source}/examples/ops/ops.mlir", "--no-tuned", "--arg", "a=iota", "--arg", "b=random:3"]
         names = ["gathered", "maximum", "product", "chained", "uneven"]
-
-        def forget_world():
-            if os.path.exists(f"{folder}/world"):
-                os.remove(f"{folder}/world")
 
         def outs(place):
             os.mkdir(f"{folder}/{place}")
             return [word for name in names for word in ("--out", f"{name}={folder}/{place}/{name}.npy")]
 
         def said(line, count=ranks):
-            forget_world()
+            forget_world(folder)
             return finish(start(launcher, count, line))
 
         subprocess.run([*ops, "--target", "host:4", *outs("host")], check=True, stdout=subprocess.DEVNULL)
@@ -346,9 +394,7 @@ def gpus(launcher, ranks, tune, source, libraries):
             for name in names:
                 if read(f"{folder}/host/{name}.npy") != read(f"{folder}/{place}/{name}.npy"):
                     fail(f"{name} of GPUs on {place} differs from the host's")
-        with open(f"{folder}/violations", encoding="utf-8") if os.path.exists(f"{folder}/violations") else open(os.devnull) as left:
-            if words := left.read():
-                fail(f"rules of CUDA's that were broken:\n{words}")
+        check_rules(folder)
         other = f'test {rank} = 1 && export MGPU_REHEARSAL_NCCL=22708; exec "$@"'
         for line, words, count in (
                 ([*ops, "--target", "cuda"], "start as many or fewer", ranks + 1),
@@ -359,7 +405,7 @@ def gpus(launcher, ranks, tune, source, libraries):
             if any(code == 0 for code, _, _ in done) or words not in "".join(err for _, _, err in done):
                 fail(f"not '{words}': {done}")
         if launcher == "tcp":
-            forget_world()
+            forget_world(folder)
             processes = start(launcher, ranks, [*ops, "--distributed", "--target", "cuda", "--deadline", "10", "--repeat", "5000000"])
             time.sleep(3)
             os.kill(processes[2].pid, signal.SIGSTOP)
@@ -368,6 +414,91 @@ def gpus(launcher, ranks, tune, source, libraries):
             if any(code == 0 or "rank 2" not in err for code, _, err in done):
                 fail(f"rank 2 stands still, and this is said: {done}")
         print(f"GPUs that are not there give the bits of the host to {ranks} processes by {launcher}")
+
+
+def use_doubles(folder, libraries):
+    os.environ.update({"LD_LIBRARY_PATH": libraries, "MGPU_REHEARSAL": folder, "MGPU_REHEARSAL_GPUS": "4",
+                       "MGPU_REHEARSAL_WORLD": f"{folder}/world", "MGPU_DB": f"{folder}/db"})
+
+
+def forget_world(folder):
+    """What the ranks of NCCL's double met in."""
+    if os.path.exists(f"{folder}/world"):
+        os.remove(f"{folder}/world")
+
+
+def check_rules(folder):
+    if os.path.exists(f"{folder}/violations"):
+        with open(f"{folder}/violations", encoding="utf-8") as left:
+            fail(f"rules of CUDA's that were broken:\n{left.read()}")
+
+
+def embed_gpus(launcher, ranks, tune, source, libraries, *program):
+    with tempfile.TemporaryDirectory() as folder:
+        use_doubles(folder, libraries)
+        bundle = f"{folder}/ops.mgpu"
+        subprocess.run([tune, "bundle", f"{source}/examples/ops/ops.mlir", "--arch", "sm_90", "-o", bundle], check=True,
+                       stdout=subprocess.DEVNULL)
+        os.environ["NCCL_GRAPH_MIXING_SUPPORT"] = "0"
+        for target, count in (("cuda", ranks), ("cuda:3,1,0,2", ranks // 2)):
+            forget_world(folder)
+            os.environ["MGPU_TEST_TARGET"] = target
+            print(f"{target} in {count} processes by {launcher}:", run(launcher, count, [*program, bundle]), end="")
+        check_rules(folder)
+
+
+SMALLER = [("4194304", "4096"), ("16384", "16"), ("65536", "1024"), ("#few = 256", "#few = 4"),
+           ("%rounds = arith.constant 512", "%rounds = arith.constant 8"), ("512x512", "32x32"), ("256x256", "16x16")]
+
+
+def measure_gpus(launcher, ranks, tune, source, libraries):
+    with tempfile.TemporaryDirectory() as folder:
+        use_doubles(folder, libraries)
+        ops, shared = f"{source}/examples/ops/ops.mlir", ["--distributed", "--target", "cuda", "--deadline", "30"]
+
+        def once(count, line, words):
+            forget_world(folder)
+            out = run(launcher, count, [tune, *line, *shared])
+            if out.count(words) != 1:
+                fail(f"{line[0]}: one rank alone speaks, but this was printed:\n{out}")
+            return out
+
+        for count in (ranks, ranks // 2) if ALL else (ranks,) if launcher == "tcp" else (ranks // 2,):  # a GPU each, and two
+            once(count, ["plan", ops, "-o", f"{folder}/plan"], "written to")
+            once(count, ["profile", ops, "--repeat", "3"], "nodes timed by CUDA events")
+            out = once(count, ["tune", ops, "--budget", "2"], "coverage")
+            if "2 tried" not in out:
+                fail(f"nothing was tried:\n{out}")
+            once(count, ["run", ops, "--arg", "a=iota", "--arg", "b=random:3", "--json"], '"tuned": true')
+        if ALL:
+            with open(f"{source}/pipeline/calibrate.mlir", encoding="utf-8") as text:
+                program = text.read()
+            for old, new in SMALLER:
+                program = program.replace(old, new)
+            with open(f"{folder}/kernels.mlir", "w", encoding="utf-8") as text:
+                text.write(program)
+            once(2, ["calibrate", f"{folder}/kernels.mlir", "-o", f"{folder}/node.json"], "24 times of collectives")
+            if b'"devices": 2' not in read(f"{folder}/node.json"):
+                fail("the calibration is not of two devices")
+        check_rules(folder)
+        if launcher == "tcp":  # a GPU that faults ends the search on all ranks, and leaves the database whole
+            forget_world(folder)
+            os.environ["MGPU_REHEARSAL_FAULT"] = "1:100"
+            done = finish(start(launcher, ranks, [tune, "tune", ops, "--budget", "50", "--no-pin", *shared]))
+            if any(code == 0 or "rank 1" not in err for code, _, err in done):
+                fail(f"GPU 1 faults, and this is said: {done}")
+            subprocess.run([tune, "db", "verify", f"{folder}/db"], check=True, stdout=subprocess.DEVNULL)
+            del os.environ["MGPU_REHEARSAL_FAULT"]
+            stray = read(f"{source}/tests/lit/run/guard.mlir").decode()  # on rank 1, which alone can see it
+            for old, new in (("numDevices = 1", "numDevices = 2"), ("get_device %c0 ", "get_device %c1 ")):
+                stray = stray.replace(old, new)
+            with open(f"{folder}/stray.mlir", "w", encoding="utf-8") as file:
+                file.write(stray)
+            forget_world(folder)
+            done = finish(start(launcher, 2, [tune, "tune", f"{folder}/stray.mlir", "--arg", "at=70", *shared]))
+            if any(code == 0 or "wrote outside of its buffers, 24 bytes after buffer 'a'" not in err for code, _, err in done):
+                fail(f"a kernel on rank 1 writes past its buffer, and this is said: {done}")
+    print(f"{ranks} processes by {launcher} plan, profile and tune GPUs together")
 
 
 def lose(ranks, program, bundle):
@@ -394,6 +525,10 @@ def main():
         sys.exit(SKIPPED)
     if what == "embed":
         print(run(launcher, ranks, words[2:]), end="")
+    elif what == "embed-gpus":
+        embed_gpus(launcher, ranks, *words[2:])
+    elif what == "measure-gpus":
+        measure_gpus(launcher, ranks, *words[2:])
     elif what == "gpus":
         gpus(launcher, ranks, *words[2:])
     elif what == "cases":

@@ -3,7 +3,8 @@
  * A program of several processes by the C interface: the bundle of examples/ops
  * gives rank 0 the bits of one process. Usage: share BUNDLE. Without MPI the
  * ranks meet by TCP, where RANK, WORLD_SIZE and MASTER_PORT say; with MPI
- * (MGPU_TEST_MPI) by a communicator that has them in reverse order. */
+ * (MGPU_TEST_MPI) by a communicator that has them in reverse order.
+ * MGPU_TEST_TARGET is "host" where it is not set. */
 #include "pipeline/c/mgt.h"
 
 #ifdef MGPU_TEST_MPI
@@ -72,8 +73,8 @@ static void refusals(const char *path, const mgt_ranks *good) {
   FAILS(mgt_open_with(path, "host", &options, &program), MGT_USAGE,
         "rank 2 of 2");
   ranks = *good;
-  FAILS(mgt_open_with(path, "cuda:0", &options, &program), MGT_UNSUPPORTED,
-        "share devices of the host");
+  FAILS(mgt_open_with(path, "sim:dgx-h200", &options, &program), MGT_USAGE,
+        "share devices of the host or GPUs");
   options.nccl = "overlap";
   FAILS(mgt_open_with(path, "host", &options, &program), MGT_USAGE,
         "ranks share the host");
@@ -84,6 +85,8 @@ static void refusals(const char *path, const mgt_ranks *good) {
 }
 
 int main(int argc, char **argv) {
+  const char *given = getenv("MGPU_TEST_TARGET");
+  const char *target = given ? given : "host";
   mgt_ranks ranks = {0};
   const mgt_options options = {.size = sizeof options, .ranks = &ranks};
   uint32_t mine, rank, count;
@@ -119,7 +122,7 @@ int main(int argc, char **argv) {
 #endif
   refusals(argv[1], &ranks);
   for (round = 0; round < 2; ++round) {
-    REQUIRE(mgt_open_with(argv[1], "host", &options, &program) == MGT_OK);
+    REQUIRE(mgt_open_with(argv[1], target, &options, &program) == MGT_OK);
     REQUIRE(mgt_get_rank(program, &rank, &count) == MGT_OK);
     REQUIRE(rank == mine && rank < count && count > 1);
     FAILS(mgt_bind(program, "a", a, sizeof a), MGT_UNSUPPORTED,
@@ -129,7 +132,7 @@ int main(int argc, char **argv) {
 #ifdef MGPU_TEST_MPI
     {
       mgt_program *second;
-      FAILS(mgt_open_with(argv[1], "host", &options, &second), MGT_USAGE,
+      FAILS(mgt_open_with(argv[1], target, &options, &second), MGT_USAGE,
             "at a time");
     }
 #endif

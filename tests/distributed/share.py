@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A bundle and a graph in several processes from Python: rank 0 has the bits of one process. Usage: share.py BUNDLE"""
+"""A bundle and a graph in several processes from Python: rank 0 has the bits of one process. Usage: share.py BUNDLE,
+with the target in MGPU_TEST_TARGET."""
 
 import array
 import os
@@ -10,6 +11,7 @@ import mgpu
 
 a = array.array("f", [(k * 7) % 11 - 4 for k in range(16)])
 b = array.array("f", [k / 4 for k in range(10)])
+target = os.environ.get("MGPU_TEST_TARGET", "host")
 mine, count = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
 given = mgpu.Ranks("tcp", rank=mine, count=count, address="127.0.0.1", port=int(os.environ["MASTER_PORT"]), deadline=20)
 
@@ -17,7 +19,7 @@ with mgpu.load(sys.argv[1], "host:4") as alone:
     assert (alone.rank, alone.num_ranks) == (0, 1)
     expected = {name: out.tobytes() for name, out in alone(a=a, b=b).items()}
 for ranks in (given, mgpu.Ranks(deadline=20)):  # as it is told, and as the environment says
-    with mgpu.load(sys.argv[1], ranks=ranks) as shared:
+    with mgpu.load(sys.argv[1], target, ranks=ranks) as shared:
         assert (shared.rank, shared.num_ranks) == (mine, count)
         found = {name: out.tobytes() for name, out in shared(a=a, b=b).items()}
         assert found == (expected if mine == 0 else {}), found
@@ -42,7 +44,7 @@ def built():
 
 with built().open("host:4") as alone:  # the same of a graph that was built by calls
     expected = {name: out.tobytes() for name, out in alone(whole=a).items()}
-with built().open("host:4", ranks=given) as shared:
+with built().open("host:4" if target == "host" else target, ranks=given) as shared:
     assert (shared.rank, shared.num_ranks) == (mine, count)
     found = {name: out.tobytes() for name, out in shared(whole=a).items()}
     assert found == (expected if mine == 0 else {}), found

@@ -59,8 +59,23 @@ struct Calibrated {
   std::string target;
   CudaTarget cuda; ///< set for GPUs
   uint32_t devices = 1;
-  bool areGpus() const { return cuda.gpus.size() > 1; }
+  bool areGpus() const {
+    return cuda.gpus.size() > 1 || (theRanks() && !cuda.gpus.empty());
+  }
 };
+
+/// A GPU for each rank, or those of the target on each machine.
+Result<GpuRanks> ranksGpus(const Calibrated &what,
+                           const CalibrateOptions &options) {
+  MGPU_TRY_ASSIGN(RankGpus here,
+                  gpusOfRank(what.target, what.devices, *theRanks()));
+  std::optional<std::string> database; // rank 0 alone writes it
+  if (isFirstRank())
+    database = options.load.database;
+  return GpuRanks{std::move(here),
+                  std::chrono::milliseconds(options.deadlineSeconds * 1000),
+                  ownCompiler(std::move(database))};
+}
 
 Result<Calibrated> calibrated(const CalibrateOptions &options) {
   Calibrated out;
@@ -74,6 +89,9 @@ Result<Calibrated> calibrated(const CalibrateOptions &options) {
     MGPU_TRY_ASSIGN(out.cuda, parseCudaTarget(out.target));
     out.devices =
         std::max(out.cuda.devicesOnGpu, uint32_t(out.cuda.gpus.size()));
+    if (theRanks())
+      out.devices = out.target == "cuda" ? theRanks()->count()
+                                         : out.devices * numRankNodes();
   } else {
     MGPU_TRY_ASSIGN(out.devices, targetDevices(out.target, 1));
     if (options.load.given.contains("--deadline") && !theRanks())
@@ -92,13 +110,53 @@ Result<Calibrated> calibrated(const CalibrateOptions &options) {
   return out;
 }
 
+/// All ranks or GPUs, or one process. `kernels` and `described`, the GPUs here,
+/// are what `input` measures with.
+Result<device::Topology> measure(const Calibrated &what,
+                                 const CalibrateOptions &options,
+                                 const bench::MakeCalibration &input,
+                                 CalibrationKernels &kernels,
+                                 std::string &described) {
+  if (what.areGpus() && theRanks()) {
+    MGPU_TRY_ASSIGN(const GpuRanks gpus, ranksGpus(what, options));
+    described = targetOf(gpus.here.gpus);
+    MGPU_TRY_ASSIGN(const std::string architecture,
+                    architectureOf(gpus.here.gpus));
+    MGPU_TRY_ASSIGN(kernels, compileCalibration(options.load, architecture));
+    return calibrateGpusTogether(gpus, options.nccl, input);
+  }
+  if (what.areGpus()) {
+    MGPU_TRY_ASSIGN(RanksToOpen opening, ranksToOpen(what.cuda.gpus, options,
+                                                     options.load.database));
+    MGPU_TRY_ASSIGN(const std::string architecture,
+                    architectureOf(what.cuda.gpus));
+    MGPU_TRY_ASSIGN(kernels, compileCalibration(options.load, architecture));
+    return bench::calibrateRanks(what.devices, std::move(opening.open),
+                                 std::move(opening.how), input);
+  }
+  if (theRanks()) {
+    MGPU_TRY_ASSIGN(kernels, compileCalibration(options.load, ""));
+    return calibrateTogether(what.target, what.devices, input);
+  }
+  OpenOptions how;
+  how.profiles = true;
+  how.compile = ownCompiler(options.load.database);
+  how.deadline = std::chrono::milliseconds(options.deadlineSeconds * 1000);
+  MGPU_TRY_ASSIGN(auto driver, openTarget(what.target, what.devices, how));
+  MGPU_TRY_ASSIGN(kernels,
+                  compileCalibration(options.load, driver->architecture()));
+  MGPU_TRY_ASSIGN(const bench::CalibrationInput made, input(*driver));
+  return bench::calibrate(made);
+}
+
 } // namespace
 
 Result<int> runCalibrate(const CalibrateOptions &options) {
   MGPU_TRY(filesRead(options.load).write("-o", options.output));
-  MGPU_TRY(joinAsked(options, options.load));
+  MGPU_TRY(joinAsked(options));
   MGPU_TRY_ASSIGN(const Calibrated what, calibrated(options));
-  const auto &[target, cuda, devices] = what;
+  const std::string &target = what.target;
+  std::string described = target; // the GPUs here
   CalibrationKernels kernels;
   // Several GPUs' processes write what they say themselves to nowhere.
   const Descriptor words(fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3));
@@ -106,7 +164,7 @@ Result<int> runCalibrate(const CalibrateOptions &options) {
   const auto start = std::chrono::steady_clock::now();
   auto input = [&](device::Driver &driver) -> Result<bench::CalibrationInput> {
     MGPU_TRY_ASSIGN(device::Topology about,
-                    describeTarget(target, devices, driver));
+                    describeTarget(described, what.devices, driver));
     about.name = options.output;
     bench::CalibrationInput out{
         driver,
@@ -128,31 +186,10 @@ Result<int> runCalibrate(const CalibrateOptions &options) {
     };
     return out;
   };
-  device::Topology measured;
-  if (what.areGpus()) {
-    MGPU_TRY_ASSIGN(RanksToOpen opening,
-                    ranksToOpen(cuda.gpus, options, options.load.database));
-    MGPU_TRY_ASSIGN(const std::string architecture, architectureOf(cuda.gpus));
-    MGPU_TRY_ASSIGN(kernels, compileCalibration(options.load, architecture));
-    MGPU_TRY_ASSIGN(measured,
-                    bench::calibrateRanks(devices, std::move(opening.open),
-                                          std::move(opening.how), input));
-  } else if (theRanks()) {
-    MGPU_TRY_ASSIGN(kernels, compileCalibration(options.load, ""));
-    MGPU_TRY_ASSIGN(measured, calibrateTogether(target, devices, input));
-    if (!isFirstRank())
-      return 0;
-  } else {
-    OpenOptions how;
-    how.profiles = true;
-    how.compile = ownCompiler(options.load.database);
-    how.deadline = std::chrono::milliseconds(options.deadlineSeconds * 1000);
-    MGPU_TRY_ASSIGN(auto driver, openTarget(target, devices, how));
-    MGPU_TRY_ASSIGN(kernels,
-                    compileCalibration(options.load, driver->architecture()));
-    MGPU_TRY_ASSIGN(const bench::CalibrationInput made, input(*driver));
-    MGPU_TRY_ASSIGN(measured, bench::calibrate(made));
-  }
+  MGPU_TRY_ASSIGN(const device::Topology measured,
+                  measure(what, options, input, kernels, described));
+  if (!isFirstRank())
+    return 0;
   line.clear();
   const std::string text = device::topologyText(measured);
   // What is written is what can be read.

@@ -5,16 +5,26 @@
 
 namespace mgpu::pipeline {
 
-Result<void> joinAsked(const RankOptions &options, const LoadOptions &load,
-                       RemoteGpus gpus) {
+Result<void> joinAsked(const RankOptions &options) {
   if (options.distributed.empty())
     return {};
-  if (isCudaTarget(load.target) && gpus == RemoteGpus::Refused)
-    return fail(ErrorKind::Unsupported,
-                "GPUs of several processes are for run and replay: this "
-                "command takes the host target with --distributed");
   return joinRanks({.how = options.distributed,
                     .deadline = std::chrono::seconds(options.deadlineSeconds)});
+}
+
+bool haveGpus(const LoadOptions &load) {
+  return theRanks() && isCudaTarget(load.target);
+}
+
+Result<GpuRanks> agreedGpus(const LoadedProgram &program,
+                            const RankOptions &options, device::Facts more) {
+  MGPU_TRY_ASSIGN(
+      GpuRanks gpus,
+      gpuRanksOf(program, std::chrono::seconds(options.deadlineSeconds)));
+  MGPU_TRY_ASSIGN(gpus.arch,
+                  agreeOnGpus(program.dag, gpus.here,
+                              factsOf(program.from, std::move(more))));
+  return gpus;
 }
 
 Result<void> checkDeadline(const RankOptions &options,

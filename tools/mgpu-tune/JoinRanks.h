@@ -2,18 +2,19 @@
 #ifndef MGPU_TOOLS_MGPU_TUNE_JOINRANKS_H
 #define MGPU_TOOLS_MGPU_TUNE_JOINRANKS_H
 
-#include "pipeline/TheRanks.h"
+#include "pipeline/GpuRanks.h"
 #include "tools/mgpu-tune/Options.h"
 
 namespace mgpu::pipeline {
 
-/// Whether a command takes GPUs of several processes.
-enum class RemoteGpus : uint8_t { Refused, Taken };
-
 /// Meets the other processes where --distributed says that there are some.
-/// Errors: Unsupported with GPUs that are refused; those of joinRanks().
-Result<void> joinAsked(const RankOptions &options, const LoadOptions &load,
-                       RemoteGpus gpus = RemoteGpus::Refused);
+/// Errors: those of joinRanks().
+Result<void> joinAsked(const RankOptions &options);
+/// Whether there are ranks, and their devices are GPUs.
+bool haveGpus(const LoadOptions &load);
+/// This rank's GPUs, once all agree on the program and on `more`.
+Result<GpuRanks> agreedGpus(const LoadedProgram &program,
+                            const RankOptions &options, device::Facts more);
 /// Usage for --deadline where there is nothing to wait for.
 Result<void> checkDeadline(const RankOptions &options, const LoadOptions &load);
 

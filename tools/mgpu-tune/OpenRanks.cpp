@@ -3,26 +3,16 @@
 
 #include "pipeline/OwnKernels.h"
 
-#include <fmt/format.h>
-
 namespace mgpu::pipeline {
 
 Result<RanksToOpen> ranksToOpen(const std::vector<int> &gpus,
                                 const GpuOptions &options,
                                 std::optional<std::string> database,
-                                capture::OwnCubins own, uint32_t first) {
-  RanksToOpen out;
-  out.how.deadline = std::chrono::milliseconds(options.deadlineSeconds * 1000);
-  for (int gpu : gpus)
-    out.how.names.push_back(fmt::format("cuda:{}", gpu));
+                                capture::OwnCubins own) {
   MGPU_TRY_ASSIGN(const device::NcclOptions nccl, parseNccl(options.nccl));
-  out.open = [gpus, first, nccl, deadline = out.how.deadline,
-              compile = ownCompiler(std::move(database), std::move(own))](
-                 uint32_t rank, std::function<Result<void>()> watch) {
-    return openRank(gpus[rank], first + rank, deadline, nccl, std::move(watch),
-                    compile);
-  };
-  return out;
+  return ranksToOpen(gpus, 0, nccl,
+                     std::chrono::milliseconds(options.deadlineSeconds * 1000),
+                     ownCompiler(std::move(database), std::move(own)));
 }
 
 Result<std::unique_ptr<Runner>> openRanks(const LoadedProgram &program,

@@ -5,24 +5,18 @@
 // A program on several GPUs: a process for each.
 
 #include "capture/ranks/Ranks.h"
-#include "pipeline/Distributed.h"
+#include "pipeline/GpuRanks.h"
 #include "tools/mgpu-tune/Options.h"
 
 namespace mgpu::pipeline {
 
-/// How to open a process or thread for each GPU, as --deadline and --nccl say.
-struct RanksToOpen {
-  capture::RankJob::Open open;
-  capture::Ranks::Options how;
-};
-/// Usage for these options. `own` are a bundle's kernels of the target; the
-/// GPUs are those of the program's devices from `first` on. Without `database`
-/// nothing is kept of what is compiled.
+/// How to open a process for each GPU, as --deadline and --nccl say. Usage for
+/// these options. `own` are a bundle's kernels of the target. Without
+/// `database` nothing is kept of what is compiled.
 Result<RanksToOpen> ranksToOpen(const std::vector<int> &gpus,
                                 const GpuOptions &options,
                                 std::optional<std::string> database,
-                                capture::OwnCubins own = {},
-                                uint32_t first = 0);
+                                capture::OwnCubins own = {});
 
 /// `program` and `prepared` must outlive it.
 Result<std::unique_ptr<Runner>> openRanks(const LoadedProgram &program,

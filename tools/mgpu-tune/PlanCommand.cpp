@@ -246,7 +246,7 @@ Result<int> runPlan(const PlanCommandOptions &options) {
     load.times =
         std::make_shared<const planner::TopologyEstimator>(*report.machine);
   }
-  MGPU_TRY(joinAsked(options, load));
+  MGPU_TRY(joinAsked(options));
   MGPU_TRY_ASSIGN(LoadedProgram program, loadProgram(load));
   if (theRanks())
     MGPU_TRY(agreeOnProgram(program.dag, *theRanks(), factsOf(load)));

@@ -135,6 +135,18 @@ int print(const ProfileResult &result, const ProfileOptions &options,
   return 0;
 }
 
+/// On the GPUs of all ranks.
+Result<int> profileGpus(LoadedProgram &program, const ProfileRequest &request,
+                        const ProfileOptions &options,
+                        const std::string &path) {
+  MGPU_TRY_ASSIGN(const GpuRanks gpus,
+                  agreedGpus(program, options,
+                             {{"--repeat", std::to_string(options.repeat)}}));
+  MGPU_TRY_ASSIGN(const ProfileResult result,
+                  profileOnRanks(program, request, path, gpus));
+  return isFirstRank() ? print(result, options, path) : 0;
+}
+
 /// On the host; other ranks than 0 follow it, and print nothing.
 Result<int> profileHere(LoadedProgram &program, const ProfileRequest &request,
                         const ProfileOptions &options, const LoadOptions &load,
@@ -160,7 +172,7 @@ Result<int> runProfile(const ProfileOptions &options) {
   LoadOptions load = options.load;
   load.usesRecord = options.useTuned;
   MGPU_TRY(checkDeadline(options, load));
-  MGPU_TRY(joinAsked(options, load));
+  MGPU_TRY(joinAsked(options));
   MGPU_TRY_ASSIGN(LoadedProgram program, loadProgram(load));
   MGPU_TRY(chooseOrder(program, PlanOptions()));
   MGPU_TRY_ASSIGN(const std::string path, db::databasePath(load.database));
@@ -169,6 +181,8 @@ Result<int> runProfile(const ProfileOptions &options) {
                                options.traceFile};
   if (!isCudaTarget(options.load.target))
     return profileHere(program, request, options, load, path);
+  if (theRanks())
+    return profileGpus(program, request, options, path);
   MGPU_TRY_ASSIGN(const ProfileResult result,
                   profileOnGpu(program, request, path));
   return print(result, options, path);

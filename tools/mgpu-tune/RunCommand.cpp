@@ -125,25 +125,17 @@ openSeveral(LoadedProgram &program, const std::vector<int> &gpus,
 Result<std::unique_ptr<Runner>>
 openRemote(LoadedProgram &program, const RunOptions &options,
            Prepared &prepared, const std::function<void()> &opened) {
-  MGPU_TRY_ASSIGN(
-      const RankGpus here,
-      gpusOfRank(program.from.target, program.dag.numDevices, *theRanks()));
-  capture::OwnCubins own;
-  if (program.bundle) {
-    MGPU_TRY_ASSIGN(own, program.bundle->ownCubins());
-  }
-  std::optional<std::string> database; // rank 0 alone writes it
-  if (isFirstRank())
-    database = program.from.database;
-  MGPU_TRY_ASSIGN(RanksToOpen opening,
-                  ranksToOpen(here.gpus, options, std::move(database),
-                              std::move(own), here.part.first));
+  MGPU_TRY_ASSIGN(const GpuRanks gpus,
+                  gpuRanksOf(program, std::chrono::milliseconds(
+                                          options.deadlineSeconds * 1000)));
   opened();
   auto prepareFirst = [&](const std::string &arch) {
     return prepareBare(program, options.prepare, arch);
   };
-  return shareGpus(program.dag, here, std::move(opening.open),
-                   std::move(opening.how), prepareFirst, prepared,
+  auto open = [&](const Prepared &made) {
+    return gpus.opening(options.nccl.empty() ? made.nccl : options.nccl);
+  };
+  return shareGpus(program.dag, gpus.here, open, prepareFirst, prepared,
                    factsOf(program.from));
 }
 
@@ -282,7 +274,7 @@ Result<int> runRun(const RunOptions &given) {
   MGPU_TRY_ASSIGN(std::vector<Round> rounds,
                   takeRounds(options.load.arguments, options.outputs));
   MGPU_TRY(checkTarget(options));
-  MGPU_TRY(joinAsked(options, options.load, RemoteGpus::Taken));
+  MGPU_TRY(joinAsked(options));
   const Clock::time_point began = Clock::now();
   MGPU_TRY(parseNccl(options.nccl));
   options.load.usesRecord = mayUseRecord(options.prepare);
@@ -291,7 +283,7 @@ Result<int> runRun(const RunOptions &given) {
   MGPU_TRY(checkOutputs(program, options.outputs));
   for (const Round &round : rounds)
     MGPU_TRY(checkOutputs(program, round.outputs, /*isLater=*/true));
-  const bool areRemote = theRanks() && isCudaTarget(options.load.target);
+  const bool areRemote = haveGpus(options.load);
   std::optional<std::vector<int>> gpus; // that processes of this one have
   if (!areRemote) {
     MGPU_TRY_ASSIGN(gpus,

@@ -59,12 +59,13 @@ private:
 };
 
 /// As a rank other than 0, which alone searches, prints and stores.
-Result<int> followTune(const LoadedProgram &program,
-                       const TuneOptions &options) {
+Result<int> followTune(const LoadedProgram &program, const TuneOptions &options,
+                       const GpuRanks *gpus) {
   std::vector<std::string> madeUp; // rank 0 says it
   MGPU_TRY_ASSIGN(auto inputs, programInputs(program, {}, &madeUp));
   const tuner::ProgramData data(program.dag, std::move(inputs));
-  MGPU_TRY(followTuning(program.dag, data, options.coldCaches, *theRanks()));
+  MGPU_TRY(
+      followTuning(program.dag, data, options.coldCaches, *theRanks(), gpus));
   return 0;
 }
 
@@ -74,16 +75,19 @@ Result<int> runTune(const TuneOptions &options) {
   CatchInterrupt catching;
   MGPU_TRY_ASSIGN(const SearchBudget budget, parseBudget(options.budget));
   MGPU_TRY(checkDeadline(options, options.load));
-  MGPU_TRY(joinAsked(options, options.load));
+  MGPU_TRY(joinAsked(options));
   MGPU_TRY_ASSIGN(LoadedProgram program, loadProgram(options.load));
   MGPU_TRY(chooseOrder(program, PlanOptions()));
-  if (theRanks())
-    MGPU_TRY(agreeOnProgram(
-        program.dag, *theRanks(),
-        factsOf(options.load,
-                {{"--cold", std::to_string(options.coldCaches)}})));
+  device::Facts facts{{"--cold", std::to_string(options.coldCaches)}};
+  std::optional<GpuRanks> gpus; // of this rank, where their devices are GPUs
+  if (haveGpus(options.load)) {
+    MGPU_TRY_ASSIGN(gpus, agreedGpus(program, options, std::move(facts)));
+  } else if (theRanks()) {
+    MGPU_TRY(agreeOnProgram(program.dag, *theRanks(),
+                            factsOf(options.load, std::move(facts))));
+  }
   if (!isFirstRank())
-    return followTune(program, options);
+    return followTune(program, options, gpus ? &*gpus : nullptr);
   MGPU_TRY_ASSIGN(TuneContext context, makeTuneContext(program));
   noteEarlierPlace(options.load.database);
   MGPU_TRY_ASSIGN(const std::string path,
@@ -105,7 +109,8 @@ Result<int> runTune(const TuneOptions &options) {
                      .pinThreads = options.pinThreads && !leader,
                      .progress = std::ref(line),
                      .stop = &interrupted,
-                     .leader = leader ? &*leader : nullptr}));
+                     .leader = leader ? &*leader : nullptr,
+                     .gpus = gpus ? &*gpus : nullptr}));
     if (leader)
       MGPU_TRY(leader->end());
     return found;

@@ -9,6 +9,8 @@ namespace mgpu::tuner {
 Result<Candidate> Candidate::start(const Realization &realization,
                                    const ProgramData &data,
                                    const CandidateOptions &options) {
+  if (options.checksTogether)
+    return Candidate(std::nullopt, options, options.together(realization));
   // References suffice: the child has them as they are at the fork.
   auto runner = std::make_shared<CandidateRun>(realization, data, options);
   MGPU_TRY_ASSIGN(ChildProcess process,
@@ -23,7 +25,12 @@ Result<Candidate> Candidate::start(const Realization &realization,
 
 Outcome<Bytes> Candidate::askTimed(std::span<const std::byte> request,
                                    double seconds) {
-  return together ? together(request) : process.ask(request, seconds);
+  return together ? together(request) : process->ask(request, seconds);
+}
+
+Outcome<Bytes> Candidate::askChecked(std::span<const std::byte> request) {
+  return process ? process->ask(request, options.secondsToPrepare)
+                 : together(request);
 }
 
 Outcome<Agreement> Candidate::check(uint64_t seed,
@@ -34,7 +41,7 @@ Outcome<Agreement> Candidate::check(uint64_t seed,
     append(request, std::as_bytes(std::span(tolerances->exact)));
     append(request, std::as_bytes(std::span(tolerances->bound)));
   }
-  auto answer = process.ask(request, options.secondsToPrepare);
+  auto answer = askChecked(request);
   if (!answer)
     return tl::make_unexpected(answer.error());
   Agreement agreement;
@@ -45,8 +52,7 @@ Outcome<Agreement> Candidate::check(uint64_t seed,
 }
 
 Outcome<Bytes> Candidate::outputs(uint64_t seed) {
-  return process.ask(requestOf(Command::Outputs, seed),
-                     options.secondsToPrepare);
+  return askChecked(requestOf(Command::Outputs, seed));
 }
 
 Outcome<bench::Sample> Candidate::sample() {

@@ -40,13 +40,14 @@ public:
   Outcome<std::vector<capture::NodeSpan>> timeline(double seconds);
 
 private:
-  Candidate(ChildProcess process, const CandidateOptions &options,
-            Asked together)
+  Candidate(std::optional<ChildProcess> process,
+            const CandidateOptions &options, Asked together)
       : process(std::move(process)), together(std::move(together)),
         options(options) {}
   Outcome<Bytes> askTimed(std::span<const std::byte> request, double seconds);
+  Outcome<Bytes> askChecked(std::span<const std::byte> request);
 
-  ChildProcess process;
+  std::optional<ChildProcess> process; ///< none: CandidateOptions say so
   Asked together; ///< all processes that share the devices; null: `process`
   CandidateOptions options;
   Agreement furthest;

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tuner/candidate/CandidateRun.h"
 
-#include "bench/measure/Summary.h"
-#include "bench/profile/ReplaySpans.h"
-#include "support/Clock.h"
-
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -131,14 +127,19 @@ void CandidateRun::pin() {
     pinned.emplace(all[0]);
 }
 
-/// `body`: what is expected, then tolerances where there are such.
-Outcome<Bytes> CandidateRun::check(uint64_t seed,
-                                   std::span<const std::byte> body) {
+Outcome<Agreement> compareWith(std::span<const std::byte> body,
+                               std::span<const std::byte> found,
+                               const ProgramData &data) {
   if (body.size() < data.outputBytes())
     return fault(FaultKind::Refused, "was not told what to give");
-  const std::span<const std::byte> expected = body.first(data.outputBytes());
-  std::optional<Tolerances> tolerances =
+  const std::optional<Tolerances> tolerances =
       readTolerances(body.subspan(data.outputBytes()), data.numFloats());
+  return data.compare(found, body.first(data.outputBytes()),
+                      tolerances ? &*tolerances : nullptr);
+}
+
+Outcome<Bytes> CandidateRun::check(uint64_t seed,
+                                   std::span<const std::byte> body) {
   Guarded spread;
   if (auto ok = open(spread, spreadBuffers(realization.plan, *realization.dag));
       !ok)
@@ -150,8 +151,7 @@ Outcome<Bytes> CandidateRun::check(uint64_t seed,
     auto found = run(*guarded, seed);
     if (!found)
       return found;
-    auto agreement =
-        data.compare(*found, expected, tolerances ? &*tolerances : nullptr);
+    auto agreement = compareWith(body, *found, data);
     if (!agreement)
       return tl::make_unexpected(agreement.error());
     furthest.add(*agreement);
@@ -192,52 +192,47 @@ Outcome<Bytes> CandidateRun::sample() {
 
 /// Timed replays for about `seconds`, three at least, after one that warms
 /// up.
-Outcome<std::vector<CandidateRun::Spans>>
-CandidateRun::timedReplays(double seconds) {
+Outcome<std::vector<bench::Spans>> CandidateRun::timedReplays(double seconds) {
   if (auto ok = openTimed(); !ok)
     return tl::make_unexpected(ok.error());
   pin();
   TRY_RUN(prepare());
   TRY_RUN(timed.replayer->replay());
-  std::vector<Spans> replays;
   device::Rendezvous *others = options.sampling.others;
-  const Clock::time_point start = Clock::now();
-  for (double passed = 0; replays.size() < 3 || passed < seconds;) {
-    auto spans = bench::replayTimed(*timed.replayer, others);
-    if (!spans)
-      return faultOfRun(spans.error());
-    replays.push_back(std::move(spans->nodes));
-    const double mine = secondsSince(start);
-    auto slowest = others ? others->largest(mine) : Result<double>(mine);
-    if (!slowest)
-      return faultOfRun(slowest.error());
-    passed = *slowest;
-  }
-  return replays;
+  auto replays = bench::timedFor(seconds, others, [&] {
+    return bench::replayTimed(*timed.replayer, others);
+  });
+  if (!replays)
+    return faultOfRun(replays.error());
+  return std::move(*replays);
+}
+
+Bytes nodeTimesOf(const Dag &dag, std::span<const bench::Spans> replays) {
+  Bytes answer;
+  for (const double us : bench::medianTimes(dag.nodes.size(), replays))
+    append(answer, us);
+  return answer;
+}
+
+Bytes timelineOf(std::vector<bench::Spans> replays) {
+  Bytes answer;
+  for (const capture::NodeSpan &span : bench::medianReplay(std::move(replays)))
+    append(answer, span);
+  return answer;
 }
 
 Outcome<Bytes> CandidateRun::nodeTimes(double seconds) {
   auto replays = timedReplays(seconds);
   if (!replays)
     return tl::make_unexpected(replays.error());
-  std::vector<std::vector<double>> times(realization.dag->nodes.size());
-  for (const Spans &spans : *replays)
-    for (const capture::NodeSpan &span : spans)
-      times[span.node.value].push_back(span.endUs - span.startUs);
-  Bytes answer;
-  for (std::vector<double> &ofNode : times)
-    append(answer, ofNode.empty() ? 0.0 : bench::median(std::move(ofNode)));
-  return answer;
+  return nodeTimesOf(*realization.dag, *replays);
 }
 
 Outcome<Bytes> CandidateRun::timeline(double seconds) {
   auto replays = timedReplays(seconds);
   if (!replays)
     return tl::make_unexpected(replays.error());
-  Bytes answer;
-  for (const capture::NodeSpan &span : bench::medianReplay(std::move(*replays)))
-    append(answer, span);
-  return answer;
+  return timelineOf(std::move(*replays));
 }
 
 } // namespace mgpu::tuner

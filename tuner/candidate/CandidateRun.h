@@ -8,6 +8,7 @@
 
 #include "bench/measure/Pinning.h"
 #include "bench/measure/Sampler.h"
+#include "bench/profile/ReplaySpans.h"
 #include "capture/replay/Replayer.h"
 #include "device/api/DriverFactory.h"
 #include "planner/plan/Plan.h"
@@ -28,6 +29,8 @@ struct Realization {
   planner::Plan plan;
   std::vector<KernelObject> kernels; ///< by KernelId
   uint32_t threads = 0; ///< threads that replay; 0: as many as useful
+  /// ProgramConfig::settings.
+  std::map<std::string, std::string> settings = {};
 };
 
 /// Answers what Candidate asks.
@@ -46,11 +49,24 @@ struct CandidateOptions {
   double secondsPerSample = 5;
   /// Measures; checks are the candidate's own process'. Null: that does both.
   AskTogether together = nullptr;
+  bool checksTogether = false; ///< and there is no such process
 };
 
 enum class Command : uint8_t { Check, Outputs, Sample, NodeTimes, Timeline };
 Bytes requestOf(Command command, uint64_t number,
                 std::span<const std::byte> body = {});
+
+/// So much of a request says what to do, without what is expected.
+inline constexpr size_t requestHeadBytes = sizeof(Command) + sizeof(uint64_t);
+/// `body` is Command::Check's: what is expected, then tolerances where there
+/// are such.
+Outcome<Agreement> compareWith(std::span<const std::byte> body,
+                               std::span<const std::byte> found,
+                               const ProgramData &data);
+/// What NodeTimes and Timeline answer.
+Bytes nodeTimesOf(const planner::Dag &dag,
+                  std::span<const bench::Spans> replays);
+Bytes timelineOf(std::vector<bench::Spans> replays);
 
 class CandidateRun {
 public:
@@ -70,7 +86,6 @@ private:
     planner::Plan plan;
     std::optional<capture::Replayer> replayer;
   };
-  using Spans = std::vector<capture::NodeSpan>;
 
   std::vector<int> cpus() const;
   Outcome<void> open(Guarded &into, planner::Plan plan);
@@ -80,7 +95,7 @@ private:
   Outcome<Bytes> outputs(uint64_t seed);
   Result<void> prepare();
   Outcome<Bytes> sample();
-  Outcome<std::vector<Spans>> timedReplays(double seconds);
+  Outcome<std::vector<bench::Spans>> timedReplays(double seconds);
   Outcome<Bytes> nodeTimes(double seconds);
   Outcome<Bytes> timeline(double seconds);
 

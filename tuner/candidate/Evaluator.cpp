@@ -61,6 +61,7 @@ Result<void> Evaluator::open() {
 
   candidateOptions.openDriver = about.openDriver;
   candidateOptions.together = about.together;
+  candidateOptions.checksTogether = about.checksTogether;
   candidateOptions.sampling.cache = options.cache;
   candidateOptions.limits.memoryBytes = options.memoryBytes;
   if (options.pinThreads)
@@ -123,6 +124,7 @@ Result<Outcome<Realization>> Evaluator::realize(const ProgramConfig &config) {
     return fail(std::move(dag.error()));
   made.dag = std::move(*dag);
   made.threads = config.threads;
+  made.settings = config.settings;
   std::vector<CompilePool::Job> jobs;
   for (uint32_t k = 0; k < config.kernels.size(); ++k)
     jobs.push_back({k, config.kernels[k],
@@ -203,6 +205,7 @@ Result<const Tolerances *> Evaluator::tolerancesOf(uint64_t seed,
     return none;
   CandidateOptions running = candidateOptions;
   running.openDriver = about.accuracy->openHost;
+  running.checksTogether = false;
   running.secondsToPrepare = mostWideSeconds;
   MGPU_TRY_ASSIGN(auto runs, outputsOfEach(wide, about.data, seed, running));
   if (!runs) {

@@ -46,6 +46,7 @@ struct TuningSubject {
   // Where several processes share the devices:
   std::string ranks = {};         ///< as KeyInput
   AskTogether together = nullptr; ///< they measure
+  bool checksTogether = false;    ///< as CandidateOptions
   /// An error once one of them is lost: nothing more is known of a candidate.
   std::function<Result<void>()> checkWhole = nullptr;
 

@@ -49,6 +49,18 @@ public:
   std::unique_ptr<device::GraphDriver> createGraph() override {
     return inner->createGraph();
   }
+  std::string timedBy() const override { return inner->timedBy(); }
+  Result<device::GroupId> makeGroupId() override {
+    return inner->makeGroupId();
+  }
+  Result<void> join(std::span<const device::DeviceGroup> groups) override {
+    return inner->join(groups);
+  }
+  Result<void> adoptHost(std::span<std::byte> memory, bool isPinned) override {
+    return inner->adoptHost(memory, isPinned);
+  }
+  Result<void> checkAlive() const override { return inner->checkAlive(); }
+  void abandon(const std::string &reason) override { inner->abandon(reason); }
 
   /// Fills the devices' memory with poison (all bits set: NaN, -1), and all
   /// that belongs to no buffer of the plan with the pattern. Once a Replayer

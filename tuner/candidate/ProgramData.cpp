@@ -37,10 +37,18 @@ ProgramData::ProgramData(const Dag &dag, std::vector<ProgramInput> given)
 }
 
 void ProgramData::bind(capture::Replayer &replayer, uint64_t seed) const {
+  bind(
+      [&](BufferId id, std::span<const std::byte> bytes) {
+        return replayer.write(dag, id, bytes);
+      },
+      seed);
+}
+
+void ProgramData::bind(const Write &writeTo, uint64_t seed) const {
   // A target that is lost by it says so when the program is loaded.
   auto write = [&](BufferId id, std::vector<std::byte> bytes) {
     bytes.resize(dag.buffer(id).sizeBytes);
-    (void)replayer.write(dag, id, bytes);
+    (void)writeTo(id, bytes);
   };
   for (BufferId id : unbound)
     write(id,
@@ -62,11 +70,17 @@ void ProgramData::bind(capture::Replayer &replayer, uint64_t seed) const {
 }
 
 std::vector<std::byte> ProgramData::outputs(capture::Replayer &replayer) const {
+  return outputs([&](BufferId id, std::span<std::byte> bytes) {
+    return replayer.read(dag, id, bytes);
+  });
+}
+
+std::vector<std::byte> ProgramData::outputs(const Read &read) const {
   std::vector<std::byte> result(numOutputBytes);
   std::span<std::byte> rest = result;
   for (BufferId id : written) {
     const size_t bytes = dag.buffer(id).sizeBytes;
-    (void)replayer.read(dag, id, rest.first(bytes));
+    (void)read(id, rest.first(bytes));
     rest = rest.subspan(bytes);
   }
   return result;

@@ -31,8 +31,15 @@ public:
   /// deals the elements of each floating-point input anew: new data, of the
   /// same range and distribution. Integers stay, as they may be indices.
   void bind(capture::Replayer &replayer, uint64_t seed) const;
+  /// The same of whatever has the buffers.
+  using Write = std::function<Result<void>(planner::BufferId,
+                                           std::span<const std::byte>)>;
+  void bind(const Write &write, uint64_t seed) const;
   /// The bytes of all arguments and results that the program writes.
   std::vector<std::byte> outputs(capture::Replayer &replayer) const;
+  using Read =
+      std::function<Result<void>(planner::BufferId, std::span<std::byte>)>;
+  std::vector<std::byte> outputs(const Read &read) const;
   /// `exact` and `trials` are outputs in f64 and moved by its errors
   /// (kernels/space/ErrorSeeds.h), `expected` those of the reference.
   Tolerances tolerances(std::span<const std::byte> exact,

@@ -21,8 +21,10 @@ Result<FoundLibrary> findNccl() {
     return fail(ErrorKind::Absent,
                 "no libnccl.so.2: install NCCL (package libnccl2)");
   // Since 2.9: major * 10000 + minor * 100 + patch.
-  return FoundLibrary{path, fmt::format("{}.{}.{}", number / 10000,
-                                        number / 100 % 100, number % 100)};
+  return FoundLibrary{
+      path,
+      fmt::format("{}.{}.{}", number / 10000, number / 100 % 100, number % 100),
+      number};
 }
 
 Result<FoundLibrary> findCublasLt() {

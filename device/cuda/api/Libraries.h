@@ -12,6 +12,7 @@ namespace mgpu::device {
 /// time; no header of it is needed.
 struct FoundLibrary {
   std::string path, version; ///< "/usr/lib/.../libnccl.so.2", "2.28.9"
+  int number = 0;            ///< NCCL's version as it counts: 22809
 };
 
 /// Absent, with what to install, where there is none.

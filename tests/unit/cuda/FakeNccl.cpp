@@ -51,6 +51,26 @@ FakeWorld &FakeWorld::instance() {
   return *theWorld;
 }
 
+uint32_t FakeWorld::takeMeeting() {
+  for (uint32_t k = 0; k < maxMeetings; ++k) {
+    Meeting &meeting = meetings[k];
+    if (uint32_t isOver = 1; !meeting.isOver.compare_exchange_strong(isOver, 0))
+      continue;
+    meeting.arrived = meeting.aborted = meeting.finalized = meeting.left = 0;
+    for (size_t i = 0; i < Meeting::maxRanks; ++i)
+      meeting.gpus[i] = 0;
+    for (size_t i = 0; i < Meeting::maxWindows; ++i) {
+      meeting.registered[i] = 0;
+      meeting.windowBytes[i] = 0;
+    }
+    for (auto &row : meeting.mail)
+      for (Mail &mail : row)
+        mail.posted = mail.taken = 0;
+    return k;
+  }
+  return numMeetings++;
+}
+
 static std::unique_ptr<FakeNccl> theNccl;
 
 FakeNccl &FakeNccl::reset() {
@@ -106,7 +126,7 @@ const char *lastError(NcclComm) { return "the last error"; }
 
 NcclResult getUniqueId(NcclId *id) {
   MGPU_FAKE_NCCL_ENTER("ncclGetUniqueId");
-  uint32_t number = FakeWorld::instance().numMeetings++;
+  uint32_t number = FakeWorld::instance().takeMeeting();
   if (number >= FakeWorld::maxMeetings)
     return NcclResult::SystemError;
   std::memset(id, 0x3c, sizeof *id);
@@ -283,6 +303,10 @@ NcclResult destroy(NcclComm handle) {
   if (!comm->isFinalizing)
     ncclViolation(
         "ncclCommDestroy before ncclCommFinalize waits for the others");
+  Meeting &meeting = *comm->meeting;
+  const uint32_t all = (1u << comm->ranks) - 1, own = 1u << comm->rank;
+  if ((meeting.left.fetch_or(own) | own) == all)
+    meeting.isOver = 1;
   nccl.comms.remove(handle);
   return entered;
 }

@@ -32,6 +32,8 @@ struct Meeting {
   static constexpr size_t maxRanks = 4;
   std::atomic<uint32_t> arrived; ///< a bit for each rank
   std::atomic<uint32_t> aborted, finalized;
+  std::atomic<uint32_t> left;      ///< a bit for each that was destroyed
+  std::atomic<uint32_t> isOver;    ///< all were: another one may have it
   std::atomic<int> gpus[maxRanks]; ///< of ranks, unique among all processes
   static constexpr size_t maxWindows = 4;
   /// Which ranks have registered each window, and how large it is.
@@ -43,7 +45,7 @@ struct Meeting {
 /// The memory that ranks share.
 class FakeWorld {
 public:
-  static constexpr size_t maxMeetings = 8;
+  static constexpr size_t maxMeetings = 64; ///< at a time
   /// A fresh one, for this process and those it forks from now on.
   static void create();
   /// The one in a file, for processes that were not forked from one that has
@@ -51,7 +53,10 @@ public:
   static void share(const char *path);
   static FakeWorld &instance();
 
-  std::atomic<uint32_t> numMeetings;
+  /// The number of one that nobody has; maxMeetings: there is none.
+  uint32_t takeMeeting();
+
+  std::atomic<uint32_t> numMeetings; ///< so far, without those taken again
   Meeting meetings[maxMeetings];
 };
 

@@ -44,8 +44,9 @@ struct RandomCase {
     params.kind = CollectiveKind(below(random, 7));
     params.reduction = ReductionKind(below(random, 4));
     const ElementType types[] = {ElementType::F32, ElementType::I64,
-                                 ElementType::BF16};
-    params.elementType = types[below(random, 3)];
+                                 ElementType::BF16, ElementType::F16,
+                                 ElementType::I8};
+    params.elementType = types[below(random, 5)];
     const bool isPair = params.kind == CollectiveKind::SendRecv;
     const auto n = isPair ? 2 : uint32_t(1 + below(random, 6));
     params.root = uint32_t(below(random, n));
@@ -53,8 +54,8 @@ struct RandomCase {
       for (uint32_t shift = uint32_t(below(random, n)), k = 0; k < n; ++k)
         if (below(random, 3) > 0)
           params.pairs.push_back({k, (k + shift) % n});
-    const int64_t some[] = {0, 1, 5, 700, 700, 40'000};
-    const int64_t columns = some[below(random, 6)];
+    const int64_t some[] = {0, 1, 5, 701, 700, 40'000, 40'003};
+    const int64_t columns = some[below(random, 7)];
     const bool isSmall = params.kind == CollectiveKind::AllGather &&
                          below(random, 2) == 0; // not the form in place
     const bool scatters = params.kind == CollectiveKind::ReduceScatter;
@@ -96,6 +97,9 @@ struct RandomCase {
   void fill(Random &random, std::byte *at) const {
     const float value = float(below(random, 20001) - 10000) / 7;
     const int64_t whole = int64_t(random());
+    // Its sign is any, and its size between 2^-9 and 2^2.
+    const uint16_t half =
+        uint16_t((whole & 0x83ff) | int64_t(6 + uint64_t(whole) % 11) << 10);
     switch (params.elementType) {
     case ElementType::F32:
       std::memcpy(at, &value, 4);
@@ -103,8 +107,11 @@ struct RandomCase {
     case ElementType::BF16:
       std::memcpy(at, reinterpret_cast<const char *>(&value) + 2, 2);
       break;
+    case ElementType::F16:
+      std::memcpy(at, &half, 2);
+      break;
     default:
-      std::memcpy(at, &whole, 8);
+      std::memcpy(at, &whole, sizeBytes(params.elementType));
     }
   }
 

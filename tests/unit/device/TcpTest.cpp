@@ -212,7 +212,46 @@ TEST(Tcp, ThePlaceIsThatOfTheEnvironment) {
     setenv("RANK", wrong, 1);
     EXPECT_FALSE(tcpPlaceOfEnvironment()) << wrong;
   }
-  for (const char *name : {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"})
+  setenv("RANK", "1", 1);
+  setenv("TORCHELASTIC_USE_AGENT_STORE", "True", 1); // it listens there itself
+  EXPECT_EQ((*tcpPlaceOfEnvironment())->port, 29501);
+  setenv("MGPU_PORT", "40000", 1);
+  EXPECT_EQ((*tcpPlaceOfEnvironment())->port, 40000);
+  for (const char *name : {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT",
+                           "MGPU_PORT", "TORCHELASTIC_USE_AGENT_STORE"})
+    unsetenv(name);
+}
+
+TEST(Tcp, ThePlaceIsThatOfSlurm) {
+  const char *lists[][2] = {{"gpu[007-009,12],login", "gpu007"},
+                            {"gpu[12,14]", "gpu12"},
+                            {"gpu[3]", "gpu3"},
+                            {"one,two[1-2]", "one"},
+                            {"alone", "alone"}};
+  setenv("SLURM_PROCID", "3", 1);
+  setenv("SLURM_NTASKS", "4", 1);
+  setenv("SLURM_JOB_ID", "4294967295", 1);
+  setenv("SLURM_STEP_ID", "1", 1);
+  for (const auto &[list, first] : lists) {
+    setenv("SLURM_JOB_NODELIST", list, 1);
+    auto place = tcpPlaceOfEnvironment();
+    ASSERT_TRUE(place && *place) << list;
+    EXPECT_EQ((*place)->address, first);
+    EXPECT_EQ((*place)->rank, 3u);
+    EXPECT_EQ((*place)->count, 4u);
+    EXPECT_GE((*place)->port, 15000);
+    EXPECT_LT((*place)->port, 30000);
+  }
+  const uint16_t port = (*tcpPlaceOfEnvironment())->port;
+  setenv("SLURM_STEP_ID", "2", 1); // steps of a job may run at once
+  EXPECT_NE((*tcpPlaceOfEnvironment())->port, port);
+  setenv("SLURM_STEP_NODELIST", "gpu12", 1);
+  EXPECT_EQ((*tcpPlaceOfEnvironment())->address, "gpu12");
+  setenv("MASTER_ADDR", "10.0.0.1", 1);
+  EXPECT_EQ((*tcpPlaceOfEnvironment())->address, "10.0.0.1");
+  for (const char *name :
+       {"SLURM_PROCID", "SLURM_NTASKS", "SLURM_JOB_ID", "SLURM_STEP_ID",
+        "SLURM_JOB_NODELIST", "SLURM_STEP_NODELIST", "MASTER_ADDR"})
     unsetenv(name);
 }
 
