@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Control that all threads share, or likely share.
 #include "kernels/host/BlockEmitter.h"
+#include "kernels/lower/KernelStop.h"
 #include "kernels/lower/SubgroupBarrier.h"
 
+#include "dialect/mgpu/Awaits.h"
 #include "dialect/mgpu/Diagnostics.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/IR/Matchers.h"
 
 #include <algorithm>
@@ -48,6 +51,13 @@ LogicalResult BlockEmitter::emitBlock(Block &source) {
         done = emitWhile(cast<scf::WhileOp>(op));
       if (failed(done))
         return failure();
+    } else if (ir::awaitsOthers(&op) && !findConvergent(&op)) {
+      // All threads do what stands before it first: others may await that.
+      if (failed(flush(&source)))
+        return failure();
+      pending.insert(&op);
+      if (failed(flush(&source)))
+        return failure();
     } else {
       if (Operation *bad = findConvergent(&op)) {
         StringRef name = askedName(bad);
@@ -61,6 +71,10 @@ LogicalResult BlockEmitter::emitBlock(Block &source) {
                          << "; move it to where all threads pass";
         return failure();
       }
+      // As on a GPU, the others go as far before the kernel stops.
+      if (isa<cf::AssertOp>(op) && !op.hasAttr(isSentence) &&
+          failed(flush(&source)))
+        return failure();
       SmallVector<Guard> guards;
       if (auto branch = dyn_cast<scf::IfOp>(op);
           branch && !tile.active() &&
