@@ -16,6 +16,22 @@ using namespace mlir;
 
 namespace mgpu::kernels {
 
+/// Memory of a block.
+LogicalResult BlockEmitter::emitShared(memref::AllocaOp alloca) {
+  MemRefType type = alloca.getType();
+  if (failed(checkScratch(type.getNumElements(), sizeOf(type.getElementType()),
+                          alloca)))
+    return failure();
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(&target.getBody().front());
+  int64_t alignment = std::max<int64_t>(64, alloca.getAlignment().value_or(0));
+  uniform.map(alloca.getResult(),
+              memref::AllocaOp::create(b, alloca.getLoc(), type,
+                                       b.getI64IntegerAttr(alignment))
+                  .getResult());
+  return success();
+}
+
 LogicalResult BlockEmitter::emitBlock(Block &source) {
   for (Operation &op : source.without_terminator()) {
     if (isConvergent(&op)) {
@@ -28,18 +44,8 @@ LogicalResult BlockEmitter::emitBlock(Block &source) {
     } else if (isRecomputed(&op)) {
       continue;
     } else if (auto alloca = dyn_cast<memref::AllocaOp>(op)) {
-      MemRefType type = alloca.getType();
-      if (failed(checkScratch(type.getNumElements(),
-                              sizeOf(type.getElementType()), &op)))
+      if (failed(emitShared(alloca)))
         return failure();
-      OpBuilder::InsertionGuard guard(b);
-      b.setInsertionPointToStart(&target.getBody().front());
-      int64_t alignment =
-          std::max<int64_t>(64, alloca.getAlignment().value_or(0));
-      uniform.map(alloca.getResult(),
-                  memref::AllocaOp::create(b, op.getLoc(), type,
-                                           b.getI64IntegerAttr(alignment))
-                      .getResult());
     } else if (isa<scf::ForOp, scf::IfOp, scf::WhileOp>(op) &&
                uniformity.hasUniformControl(&op)) {
       LogicalResult done = failure();

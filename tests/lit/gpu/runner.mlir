@@ -4,8 +4,8 @@
 // that are computed.
 // CHECK: {{^}}( 5, 1, 0, 3, 2 )
 // CHECK-NEXT: sizes = [6, 4] strides = [4, 1] data =
-// CHECK-NEXT: {{^}}[1,   1,   1,   1],
-// CHECK-NEXT: {{^}} [0,   1,   2,   3],
+// CHECK-NEXT: {{^\[\[}}1, 1, 1, 1],
+// CHECK-NEXT: {{^ \[}}0, 1, 2, 3],
 // CHECK: nanoseconds: 0
 // ERR: runner.mlir:[[#@LINE+42]]:12: warning: nanoTime gives 0 here
 
