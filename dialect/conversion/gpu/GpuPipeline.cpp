@@ -5,6 +5,7 @@
 #include "dialect/mgpu/HostCode.h"
 
 #include "mlir/Conversion/AffineToStandard/AffineToStandard.h"
+#include "mlir/Dialect/SCF/Transforms/Passes.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
 
@@ -36,6 +37,7 @@ void buildGpuPipeline(OpPassManager &passes,
   // Without MLIR's own clean-up between, which would move operations.
   passes.addPass(createInlinerPass({}, [](OpPassManager &) {}));
   passes.addPass(createLowerAffinePass());
+  passes.addNestedPass<func::FuncOp>(createForallToParallelLoopPass());
   passes.addPass(createConvertGpuSparseToLaunches({entry}));
   passes.addPass(createConvertGpuLaunchToMgpu({entry}));
   passes.addPass(createPlaceHostMemory({entry, options.devices}));

@@ -56,8 +56,12 @@ func.func @main() {
   %ua = memref.cast %a : memref<?xf32> to memref<*xf32>
   %ub = memref.cast %b : memref<?xf32> to memref<*xf32>
   %all = call @verifyMemRefF32(%ua, %ub) : (memref<*xf32>, memref<*xf32>) -> i64
-  affine.for %i = 0 to 4 {
+  affine.for %i = 0 to 3 {
     affine.store %near, %b[%i] : memref<?xf32>
+  }
+  scf.forall (%i) in (1) {
+    %at = affine.apply affine_map<(d0) -> (d0 + 3)>(%i)
+    memref.store %near, %b[%at] : memref<?xf32>
   }
   %last = call @verifyMemRefF32(%ub, %ua) : (memref<*xf32>, memref<*xf32>) -> i64
   memref.store %one, %b[%c2] : memref<?xf32>
