@@ -17,7 +17,7 @@ import tempfile
 # In tests/lit/gpu; the table of docs/gpu-dialect.md takes from here what has run so.
 FEW = ["copies", "devices", "kernels", "loops", "subgroups"]
 MORE = ["all-reduce", "barriers", "host-memory", "mma-sync", "nvgpu", "sparse", "sparse-2to4", "sparse-square",
-        "panels", "phases", "tensor-boxes", "tensor-map-views", "tensor-maps", "vectors", "warpgroup"]
+        "panels", "phases", "runner", "tensor-boxes", "tensor-map-views", "tensor-maps", "vectors", "warpgroup"]
 LISTED = FEW + MORE
 
 
