@@ -26,9 +26,9 @@ mlir::LogicalResult answerClusters(mlir::Operation *op,
                                    const GpuLaunchShape &shape,
                                    ir::LaunchOp launch);
 
-/// Launches of which no token says which comes first, and which await changes
-/// of one memory, become one: run one after the other, the first would never
-/// end. Fails, after a diagnostic at both, where they cannot.
+/// A launch that awaits changes of memory, and a later one that names it and
+/// that no token orders behind it, become one: run one after the other, the
+/// first would never end. Fails, after a diagnostic at both, where they cannot.
 mlir::LogicalResult joinWaitingLaunches(mlir::func::FuncOp function);
 
 /// Makes a launch of mgpu's before `op`, which is left to be erased.

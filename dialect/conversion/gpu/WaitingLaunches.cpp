@@ -19,10 +19,10 @@ using namespace mlir;
 
 namespace {
 
-/// A launch and the memory whose changes it awaits.
+/// A launch, the memory that it names, and that whose changes it awaits.
 struct Waiting {
   ir::LaunchOp launch;
-  llvm::SetVector<Value> awaited;
+  llvm::SetVector<Value> named, awaited;
 };
 
 /// A load that is to see what others write in the meantime is an atomic one.
@@ -57,17 +57,20 @@ LogicalResult findWaiting(func::FuncOp function,
     SmallVector<Operation *> reads;
     launch.walk(
         [&](scf::WhileOp loop) { reads.append(ir::awaitedReads(loop)); });
-    Waiting waiting{launch, {}};
+    Waiting waiting{launch, {}, {}};
+    for (Value memref : ir::memrefsOf(launch))
+      waiting.named.insert(ir::rootOf(memref));
     for (Operation *read : reads) {
       FailureOr<Value> memref = readAtomically(read);
       if (failed(memref))
         return failure();
       waiting.awaited.insert(ir::rootOf(*memref));
     }
-    if (reads.empty())
-      continue;
-    launch->setAttr(ir::awaitsOthersName, UnitAttr::get(function.getContext()));
-    found.push_back(std::move(waiting));
+    if (!reads.empty())
+      launch->setAttr(ir::awaitsOthersName,
+                      UnitAttr::get(function.getContext()));
+    if (launch.getStream())
+      found.push_back(std::move(waiting));
   }
   return success();
 }
@@ -99,14 +102,13 @@ LogicalResult joinWaitingLaunches(func::FuncOp function) {
   SmallVector<Waiting> all;
   if (failed(findWaiting(function, all)))
     return failure();
-  llvm::erase_if(all, [](Waiting &each) { return !each.launch.getStream(); });
   for (size_t later = 1; later < all.size(); ++later)
     for (size_t earlier = 0; earlier < later; ++earlier) {
-      auto &[first, awaited] = all[earlier];
-      auto &[second, own] = all[later];
-      if (isBehind(second.getStream(), first.getStream()) ||
-          llvm::none_of(own,
-                        [&](Value root) { return awaited.contains(root); }))
+      auto &[first, firstNamed, firstAwaited] = all[earlier];
+      auto &[second, named, awaited] = all[later];
+      if (llvm::none_of(firstAwaited,
+                        [&](Value root) { return named.contains(root); }) ||
+          isBehind(second.getStream(), first.getStream()))
         continue;
       StringRef reason = whyApart(first, second);
       Operation *between =
@@ -118,14 +120,16 @@ LogicalResult joinWaitingLaunches(func::FuncOp function) {
       if (!reason.empty()) {
         InFlightDiagnostic error =
             ir::emitUnsupported(second)
-            << "may wait for another launch that waits for it, which takes "
-               "both to run as one, and "
+            << "may be what another launch waits for, so both must run as one, "
+               "but "
             << reason;
         error.attachNote(first.getLoc()) << "the other launch is here";
         return error;
       }
       second = joinLaunches(first, second);
-      own.insert_range(awaited);
+      second->setAttr(ir::awaitsOthersName, UnitAttr::get(second.getContext()));
+      named.insert_range(firstNamed);
+      awaited.insert_range(firstAwaited);
       all.erase(all.begin() + long(earlier));
       later = 0;
       break;

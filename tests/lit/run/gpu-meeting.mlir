@@ -8,6 +8,7 @@
 // CHECK-NEXT: [28, 28, 28, 28]
 // CHECK-NEXT: [28, 28, 28, 28]
 // CHECK-NEXT: after: 6
+// CHECK-NEXT: ( 5, 5, 5, 5 )
 // PLAN: meet
 
 module attributes {gpu.container_module} {
@@ -89,6 +90,36 @@ gpu.module @device {
     }
     gpu.return
   }
+  // What the other kernel writes behind its barrier.
+  gpu.func @consume(%data: memref<4xf32>, %flag: memref<1xi32>, %out: memref<4xf32>) kernel {
+    %c0 = arith.constant 0 : index
+    %none = arith.constant 0 : i32
+    %t = gpu.thread_id x
+    scf.while : () -> () {
+      %now = memref.atomic_rmw ori %none, %flag[%c0] : (i32, memref<1xi32>) -> i32
+      %not = arith.cmpi eq, %now, %none : i32
+      scf.condition(%not)
+    } do {
+      scf.yield
+    }
+    %v = memref.load %data[%t] : memref<4xf32>
+    %w = arith.addf %v, %v : f32
+    memref.store %w, %out[%t] : memref<4xf32>
+    gpu.return
+  }
+  gpu.func @produce(%data: memref<4xf32>, %flag: memref<1xi32>) kernel {
+    %c0 = arith.constant 0 : index
+    %one = arith.constant 1 : i32
+    %f = arith.constant 2.5 : f32
+    %t = gpu.thread_id x
+    memref.store %f, %data[%t] : memref<4xf32>
+    gpu.barrier
+    %is = arith.cmpi eq, %t, %c0 : index
+    scf.if %is {
+      %x = memref.atomic_rmw assign %one, %flag[%c0] : (i32, memref<1xi32>) -> i32
+    }
+    gpu.return
+  }
 }
 func.func @main() {
   %c0 = arith.constant 0 : index
@@ -162,6 +193,18 @@ func.func @main() {
   vector.print str "after: "
   %m = memref.load %met[] : memref<i32>
   vector.print %m : i32
+
+  %data = memref.alloc() : memref<4xf32>
+  %twice = memref.alloc() : memref<4xf32>
+  %flag = memref.alloc() : memref<1xi32>
+  memref.store %none, %flag[%c0] : memref<1xi32>
+  %s0 = gpu.wait async
+  %s1 = gpu.wait async
+  %m0 = gpu.launch_func async [%s0] @device::@consume blocks in (%c1, %c1, %c1) threads in (%c4, %c1, %c1) args(%data : memref<4xf32>, %flag : memref<1xi32>, %twice : memref<4xf32>)
+  %m1 = gpu.launch_func async [%s1] @device::@produce blocks in (%c1, %c1, %c1) threads in (%c4, %c1, %c1) args(%data : memref<4xf32>, %flag : memref<1xi32>)
+  gpu.wait [%m0, %m1]
+  %got = vector.load %twice[%c0] : memref<4xf32>, vector<4xf32>
+  vector.print %got : vector<4xf32>
   return
 }
 }
