@@ -2,6 +2,7 @@
 #include "device/host/HostGraph.h"
 
 #include "device/api/StridedCopy.h"
+#include "device/host/BlockTeam.h"
 #include "device/host/Collectives.h"
 #include "device/host/RemoteCollective.h"
 
@@ -204,17 +205,38 @@ HostGraph::addKernel(const KernelNodeParams &params,
                             params.name, grid.x, grid.y, grid.z));
   if (blocks == 0)
     return append(queueOf(params.device), {runNothing, nullptr}, dependencies);
+  const HostLaunch launch{{grid.x, grid.y, grid.z},
+                          0,
+                          0,
+                          uint64_t(blocks),
+                          {part.first.x, part.first.y, part.first.z},
+                          {part.count.x, part.count.y, part.count.z}};
+  if (kernel.awaitsOthers() && blocks > 1)
+    return addTeam(params, launch, dependencies);
   auto work = std::make_shared<KernelWork>(
-      KernelWork{kernel.entry(),
-                 params.arguments,
-                 {{grid.x, grid.y, grid.z},
-                  0,
-                  0,
-                  uint64_t(blocks),
-                  {part.first.x, part.first.y, part.first.z},
-                  {part.count.x, part.count.y, part.count.z}}});
+      KernelWork{kernel.entry(), params.arguments, launch});
   works.push_back(work);
   return append(queueOf(params.device), {KernelWork::run, work.get()},
+                dependencies);
+}
+
+Result<GraphNodeId>
+HostGraph::addTeam(const KernelNodeParams &params, const HostLaunch &launch,
+                   std::span<const GraphNodeId> dependencies) {
+  if (launch.lastBlock > BlockTeam::mostBlocks)
+    return fail(ErrorKind::Unsupported,
+                fmt::format("node '{}' has {} blocks that may wait for each "
+                            "other; the host target runs at most {} at the "
+                            "same time",
+                            params.name, launch.lastBlock,
+                            BlockTeam::mostBlocks));
+  auto team = BlockTeam::create(state->kernels[params.kernel.value].entry(),
+                                params.arguments, launch);
+  if (!team)
+    return inNode(params.name, team.error());
+  std::shared_ptr<BlockTeam> work = std::move(*team);
+  works.push_back(work);
+  return append(queueOf(params.device), {runWork<BlockTeam>, work.get()},
                 dependencies);
 }
 

@@ -58,6 +58,9 @@ private:
   Result<void> checkNode(std::string_view name, DeviceId device,
                          bool hostAllowed,
                          std::span<const GraphNodeId> dependencies) const;
+  Result<GraphNodeId> addTeam(const KernelNodeParams &params,
+                              const HostLaunch &launch,
+                              std::span<const GraphNodeId> dependencies);
   Result<GraphNodeId> addRemote(const CollectiveNodeParams &params,
                                 std::span<const GraphNodeId> dependencies);
   Result<void> checkMemory(const std::byte *base, const Box &box) const;

@@ -153,6 +153,7 @@ Result<KernelObject> KernelObject::load(std::string_view name,
                             name, hostKernelEntryName));
   if (const void *shape = dlsym(handle, hostKernelShapeName))
     std::memcpy(&object.cut, shape, sizeof(object.cut));
+  object.isAwaiting = dlsym(handle, hostKernelAwaitsName) != nullptr;
   for (unsigned k = 0; k < 3; ++k)
     if (object.cut.block[k] == 0 || object.cut.block[k] > 1024 ||
         object.cut.covered[k] == 0)

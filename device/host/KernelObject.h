@@ -24,10 +24,13 @@ public:
   /// Whether it can run a part of a grid.
   bool takesParts() const { return !isVersion1; }
 
+  /// Whether its blocks may wait for each other.
+  bool awaitsOthers() const { return isAwaiting; }
+
 private:
   std::shared_ptr<void> library;
   HostKernelEntry function = nullptr;
-  bool isVersion1 = false;
+  bool isVersion1 = false, isAwaiting = false;
   HostKernelShape cut{{1, 1, 1}, {1, 1, 1}};
 };
 

@@ -54,6 +54,9 @@ inline constexpr const char *hostKernelEntryName = "mgt_host_kernel_v2";
 /// Knows no part but the whole grid; bundles may have such objects.
 inline constexpr const char *hostKernelEntryNameV1 = "mgt_host_kernel_v1";
 inline constexpr const char *hostKernelShapeName = "mgt_host_kernel_shape_v1";
+/// An object that exports this has blocks that may wait for each other: each
+/// call is of one, and all are made at the same time.
+inline constexpr const char *hostKernelAwaitsName = "mgt_host_kernel_awaits_v1";
 
 } // namespace mgpu::device
 

@@ -73,6 +73,7 @@ private:
   };
 
   mlir::LogicalResult emitBlock(mlir::Block &source);
+  mlir::LogicalResult emitShared(mlir::memref::AllocaOp alloca);
   mlir::LogicalResult emitFor(mlir::scf::ForOp loop);
   mlir::LogicalResult emitForInDomain(mlir::scf::ForOp loop);
   /// The tile for `loop`, or none where it must or may as well run for the

@@ -2,6 +2,7 @@
 #include "kernels/host/HostEmitter.h"
 
 #include "dialect/mgpu/Diagnostics.h"
+#include "kernels/host/Assertions.h"
 #include "kernels/host/ErrorBounds.h"
 #include "kernels/host/HostCodegen.h"
 #include "kernels/host/ThreadLoops.h"
@@ -36,6 +37,8 @@ static Result<void> lowerHostKernel(mlir::ModuleOp kernel, Dim3 block,
   };
   auto source = kernel.lookupSymbol<mlir::func::FuncOp>("entry");
   const unsigned numArguments = source ? source.getNumArguments() : 0;
+  if (source && !options.boundsErrors)
+    announceAssertions(source);
   mlir::FailureOr<mlir::func::FuncOp> entry =
       prepareKernel(kernel, block, shape.covered);
   if (mlir::failed(entry))

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Control that all threads share, or likely share.
 #include "kernels/host/BlockEmitter.h"
+#include "kernels/lower/KernelStop.h"
 #include "kernels/lower/SubgroupBarrier.h"
 
+#include "dialect/mgpu/Awaits.h"
 #include "dialect/mgpu/Diagnostics.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/IR/Matchers.h"
 
 #include <algorithm>
@@ -12,6 +15,22 @@
 using namespace mlir;
 
 namespace mgpu::kernels {
+
+/// Memory of a block.
+LogicalResult BlockEmitter::emitShared(memref::AllocaOp alloca) {
+  MemRefType type = alloca.getType();
+  if (failed(checkScratch(type.getNumElements(), sizeOf(type.getElementType()),
+                          alloca)))
+    return failure();
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(&target.getBody().front());
+  int64_t alignment = std::max<int64_t>(64, alloca.getAlignment().value_or(0));
+  uniform.map(alloca.getResult(),
+              memref::AllocaOp::create(b, alloca.getLoc(), type,
+                                       b.getI64IntegerAttr(alignment))
+                  .getResult());
+  return success();
+}
 
 LogicalResult BlockEmitter::emitBlock(Block &source) {
   for (Operation &op : source.without_terminator()) {
@@ -25,18 +44,8 @@ LogicalResult BlockEmitter::emitBlock(Block &source) {
     } else if (isRecomputed(&op)) {
       continue;
     } else if (auto alloca = dyn_cast<memref::AllocaOp>(op)) {
-      MemRefType type = alloca.getType();
-      if (failed(checkScratch(type.getNumElements(),
-                              sizeOf(type.getElementType()), &op)))
+      if (failed(emitShared(alloca)))
         return failure();
-      OpBuilder::InsertionGuard guard(b);
-      b.setInsertionPointToStart(&target.getBody().front());
-      int64_t alignment =
-          std::max<int64_t>(64, alloca.getAlignment().value_or(0));
-      uniform.map(alloca.getResult(),
-                  memref::AllocaOp::create(b, op.getLoc(), type,
-                                           b.getI64IntegerAttr(alignment))
-                      .getResult());
     } else if (isa<scf::ForOp, scf::IfOp, scf::WhileOp>(op) &&
                uniformity.hasUniformControl(&op)) {
       LogicalResult done = failure();
@@ -47,6 +56,13 @@ LogicalResult BlockEmitter::emitBlock(Block &source) {
       else
         done = emitWhile(cast<scf::WhileOp>(op));
       if (failed(done))
+        return failure();
+    } else if (ir::awaitsOthers(&op) && !findConvergent(&op)) {
+      // All threads do what stands before it first: others may await that.
+      if (failed(flush(&source)))
+        return failure();
+      pending.insert(&op);
+      if (failed(flush(&source)))
         return failure();
     } else {
       if (Operation *bad = findConvergent(&op)) {
@@ -61,6 +77,10 @@ LogicalResult BlockEmitter::emitBlock(Block &source) {
                          << "; move it to where all threads pass";
         return failure();
       }
+      // As on a GPU, the others go as far before the kernel stops.
+      if (isa<cf::AssertOp>(op) && !op.hasAttr(isSentence) &&
+          failed(flush(&source)))
+        return failure();
       SmallVector<Guard> guards;
       if (auto branch = dyn_cast<scf::IfOp>(op);
           branch && !tile.active() &&

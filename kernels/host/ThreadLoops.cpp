@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "kernels/host/ThreadLoops.h"
 
+#include "dialect/mgpu/Awaits.h"
 #include "kernels/host/BlockEmitter.h"
 #include "kernels/lower/KernelPrepare.h"
 
@@ -98,6 +99,13 @@ static void exportShape(OpBuilder &b, Location loc, const HostShape &shape) {
                          /*isConstant=*/true, LLVM::Linkage::External,
                          device::hostKernelShapeName,
                          b.getI32TensorAttr(words));
+}
+
+/// Exports that blocks may wait for each other (HostKernelAbi.h).
+static void exportAwaits(OpBuilder &b, Location loc) {
+  LLVM::GlobalOp::create(b, loc, b.getI32Type(), /*isConstant=*/true,
+                         LLVM::Linkage::External, device::hostKernelAwaitsName,
+                         b.getI32IntegerAttr(1));
 }
 
 /// The part of a launch that a call of the object runs, along each axis.
@@ -203,6 +211,8 @@ LogicalResult makeThreadLoops(func::FuncOp kernel, const HostShape &shape) {
       b, loc, loopMarker, FunctionType::get(context, {b.getI32Type()}, {}));
   marker.setPrivate();
   exportShape(b, loc, shape);
+  if (ir::awaitsOthers(kernel))
+    exportAwaits(b, loc);
   auto function =
       func::FuncOp::create(b, loc, device::hostKernelEntryName,
                            FunctionType::get(context, {pointer, pointer}, {}));

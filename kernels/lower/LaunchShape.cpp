@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "kernels/lower/LaunchShape.h"
 
+#include "dialect/mgpu/Awaits.h"
 #include "dialect/mgpu/Diagnostics.h"
 #include "kernels/lower/SubgroupBarrier.h"
 #include "kernels/lower/Uniformity.h"
@@ -128,6 +129,8 @@ LaunchShape launchShapeOf(ModuleOp module, Dim3 block) {
                        uint32_t(sizes[2])};
     if (shape.ordered.empty() && dependsOnOrder(op))
       shape.ordered = describeUse(op);
+    if (auto loop = dyn_cast<scf::WhileOp>(op))
+      shape.awaitsOthers |= !ir::awaitedReads(loop).empty();
     if (isa<LoopLikeOpInterface>(op)) {
       bool counted = isa<scf::ForOp, affine::AffineForOp>(op);
       shape.hasLoops = true;

@@ -23,6 +23,7 @@ struct LaunchShape {
   /// Where results or output may depend on the order in which threads run, as
   /// with atomic additions of floats: "uses memref.atomic_rmw (line 5)".
   std::string ordered;
+  bool awaitsOthers = false;     ///< blocks may wait for each other
   bool hasLoops = false;         ///< any loop
   bool hasCountedLoops = false;  ///< scf.for or affine.for
   bool hasCarryingLoops = false; ///< a counted one that hands values on

@@ -152,9 +152,10 @@ void offerCuda(KernelSpace &space, const LaunchShape &shape,
   offerBlocks(space);
   const char *clusters = "the launch has clusters of blocks";
   space.offer(P::Items,
-              shape.cluster ? std::set<uint32_t>{}
-                            : std::set<uint32_t>{1, 2, 4, 8},
-              clusters);
+              shape.cluster || shape.awaitsOthers
+                  ? std::set<uint32_t>{}
+                  : std::set<uint32_t>{1, 2, 4, 8},
+              shape.cluster ? clusters : "its blocks wait for each other");
   std::set<uint32_t> vectors;
   if (vectorReason.empty())
     for (uint32_t each = 2; each * elementBytes <= 16; each *= 2)

@@ -3,6 +3,7 @@
 // mgpu.launch: the kernel, its shape, and the bytes it touches.
 #include "planner/import/Commands.h"
 
+#include "dialect/mgpu/Awaits.h"
 #include "dialect/mpmd/MpmdDialect.h"
 
 #include <utility>
@@ -163,7 +164,8 @@ Result<void> Commands::issue(ir::LaunchOp op) {
                               ? summariseSource(op, valueOfOuter)
                               : summariseKernel(op.getBody(), grid, block,
                                                 valueOfOuter, knownMeetings);
-  if (!clusterOf(op).empty()) // no part of the grid is whole clusters
+  // No part of the grid is whole clusters, or ends without the others.
+  if (!clusterOf(op).empty() || op->hasAttr(ir::awaitsOthersName))
     for (KernelAccess &access : summary.accesses)
       access.blockSteps = {};
   MGPU_TRY(checkBounds(op, summary, grid, block));

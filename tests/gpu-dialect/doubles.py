@@ -17,7 +17,7 @@ import tempfile
 # In tests/lit/gpu; the table of docs/gpu-dialect.md takes from here what has run so.
 FEW = ["copies", "devices", "kernels", "loops", "subgroups"]
 MORE = ["all-reduce", "barriers", "host-memory", "mma-sync", "nvgpu", "sparse", "sparse-2to4", "sparse-square",
-        "panels", "phases", "tensor-boxes", "tensor-map-views", "tensor-maps", "vectors", "warpgroup"]
+        "panels", "phases", "runner", "tensor-boxes", "tensor-map-views", "tensor-maps", "vectors", "warpgroup"]
 LISTED = FEW + MORE
 
 
@@ -99,27 +99,29 @@ def main():
     tune, source, libraries = sys.argv[1:]
     wrong = 0
     names = LISTED if os.environ.get("MGPU_SWEEPS") else FEW
-    for name in names:
-        target = "cuda:0/2" if name == "devices" else "cuda:0"
+    # One program of two devices: on one GPU, and on a GPU each, whose processes meet in a file.
+    runs = [(name, "cuda:0/2" if name == "devices" else "cuda:0") for name in names] + [("devices", "cuda:0,1")]
+    for name, target in runs:
         program = os.path.join(source, "tests/lit/gpu", name + ".mlir")
         with tempfile.TemporaryDirectory() as folder:
             own = {"MGPU_DB": os.path.join(folder, "db")}
             host, errors = printed(tune, program, [], own)
-            doubles = {**own, "LD_LIBRARY_PATH": libraries, "MGPU_REHEARSAL": folder}
+            doubles = {**own, "LD_LIBRARY_PATH": libraries, "MGPU_REHEARSAL": folder, "MGPU_REHEARSAL_GPUS": "2",
+                       "MGPU_REHEARSAL_WORLD": os.path.join(folder, "world")}
             gpu, more = printed(tune, program, ["--target", target], doubles)
             gpu, more = withoutFaults(folder, gpu, more)
             if name == "sparse" and not os.path.exists(os.path.join(folder, "calls")):
                 gpu, more = None, more + "cuSPARSE computed nothing"
         if host is None or gpu is None or host != gpu:
             wrong += 1
-            print(f"{name}:\n--- host\n{host or errors}\n--- doubles\n{gpu or more}")
+            print(f"{name} on {target}:\n--- host\n{host or errors}\n--- doubles\n{gpu or more}")
     with tempfile.TemporaryDirectory() as folder:
         doubles = {"MGPU_DB": os.path.join(folder, "db"), "LD_LIBRARY_PATH": libraries, "MGPU_REHEARSAL": folder}
         gpu, more = withoutFaults(folder, *compiled(tune, folder, doubles))
         if gpu != "( 2.5, 5, 7.5, 10 )\n":
             wrong += 1
             print(f"a kernel that is compiled already:\n{gpu or more}")
-    print(f"{len(names)} programs, and one whose kernel is compiled already: {wrong} fail on a GPU that is not there")
+    print(f"{len(runs)} runs, and one whose kernel is compiled already: {wrong} fail on a GPU that is not there")
     return 1 if wrong else 0
 
 

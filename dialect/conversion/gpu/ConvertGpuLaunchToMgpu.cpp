@@ -113,12 +113,10 @@ LogicalResult Converter::visit(Region &region, DefaultDevice &now) {
         convertPrint(&op);
         continue;
       }
-      if (isClock(&op)) {
-        convertClock(&op);
-        continue;
-      }
       LogicalResult result = success();
-      if (isa<gpu::GPUDialect>(op.getDialect()))
+      if (isRunnerCall(&op))
+        result = convertRunnerCall(&op);
+      else if (isa<gpu::GPUDialect>(op.getDialect()))
         result = convert(&op, now);
       else if (!isa<ir::LaunchOp, scf::ParallelOp>(op))
         result = enter(&op, now);
@@ -168,7 +166,7 @@ void takeConstants(ModuleOp module) {
 
 bool isOfGpuHost(Operation *op) {
   return isa<gpu::LaunchFuncOp, gpu::LaunchOp, gpu::SetDefaultDeviceOp>(op) ||
-         isMemoryOp(op) || isPrint(op) || isClock(op);
+         isMemoryOp(op) || isPrint(op) || isRunnerCall(op);
 }
 
 struct ConvertGpuLaunchToMgpu
@@ -195,9 +193,9 @@ struct ConvertGpuLaunchToMgpu
       DefaultDevice now;
       now.isUnclear = choosesAnywhere && (function.getName() != entry ||
                                           !function.getBody().hasOneBlock());
-      if (failed(checkWaitingLaunches(function)) ||
-          failed(retypeTokens(function)) ||
-          failed(Converter().visit(function.getBody(), now)))
+      if (failed(retypeTokens(function)) ||
+          failed(Converter().visit(function.getBody(), now)) ||
+          failed(joinWaitingLaunches(function)))
         return signalPassFailure();
       // Launches have what these describe.
       function.walk([](nvgpu::TmaCreateDescriptorOp map) {

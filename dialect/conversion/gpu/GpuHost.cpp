@@ -80,7 +80,7 @@ LogicalResult convert(gpu::AllocOp op, Value device) {
   for (int64_t &size : shape)
     if (ShapedType::isDynamic(size)) {
       std::optional<int64_t> known = knownSize(*sizes++);
-      if (!known)
+      if (!known || *known < 0)
         return ir::emitUnsupported(op)
                << "allocates memory of a size that is not a constant";
       size = *known;
@@ -95,10 +95,7 @@ LogicalResult convert(gpu::AllocOp op, Value device) {
   auto made = ir::AllocOp::create(b, op.getLoc(), wanted, device);
   if (!op.getHostShared())
     made->setAttr(ofDeviceOnly, b.getUnitAttr());
-  Value memory = made.getPtr();
-  if (wanted != type)
-    memory = memref::CastOp::create(b, op.getLoc(), type, memory);
-  op.getMemref().replaceAllUsesWith(memory);
+  replaceMemory(op.getMemref(), made.getPtr());
   return success();
 }
 

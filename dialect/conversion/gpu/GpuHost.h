@@ -51,10 +51,12 @@ bool isSparse(mlir::Operation *op);
 void convertPrint(mlir::Operation *op);
 bool isPrint(mlir::Operation *op);
 
-/// A call of the runner's rtclock, whose value nothing knows before the program
-/// runs: it becomes a NaN, with a warning.
-void convertClock(mlir::Operation *op);
-bool isClock(mlir::Operation *op);
+/// A call of a function of the runner's that gives a value: `verifyMemRef*`
+/// becomes loops of the host; `mgpuMemGetDeviceMemRef*` gives the memory that
+/// it is asked for; `rtclock` and `nanoTime`, whose values nothing knows before
+/// the program runs, a NaN and 0, with a warning.
+mlir::LogicalResult convertRunnerCall(mlir::Operation *op);
+bool isRunnerCall(mlir::Operation *op);
 
 } // namespace mgpu::conversion
 

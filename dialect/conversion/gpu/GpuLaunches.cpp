@@ -16,19 +16,27 @@ using namespace mlir;
 
 namespace {
 
-SmallVector<Value> sizesOf(const gpu::KernelDim3 &sizes) {
-  return {sizes.x, sizes.y, sizes.z};
+/// The sizes as indices, whatever integers they are.
+SmallVector<Value> sizesOf(Operation *op, const gpu::KernelDim3 &sizes) {
+  OpBuilder b(op);
+  SmallVector<Value> indices;
+  for (Value size : {sizes.x, sizes.y, sizes.z})
+    indices.push_back(size.getType().isIndex()
+                          ? size
+                          : b.createOrFold<arith::IndexCastOp>(
+                                op->getLoc(), b.getIndexType(), size));
+  return indices;
 }
 
 template <typename Launch>
 GpuLaunchShape shapeOfEither(Launch op) {
-  GpuLaunchShape shape{sizesOf(op.getGridSizeOperandValues()),
-                       sizesOf(op.getBlockSizeOperandValues()),
+  GpuLaunchShape shape{sizesOf(op, op.getGridSizeOperandValues()),
+                       sizesOf(op, op.getBlockSizeOperandValues()),
                        {},
                        op.getDynamicSharedMemorySize()};
   if (op.hasClusterSize())
-    shape.cluster = {op.getClusterSizeX(), op.getClusterSizeY(),
-                     op.getClusterSizeZ()};
+    shape.cluster = sizesOf(
+        op, {op.getClusterSizeX(), op.getClusterSizeY(), op.getClusterSizeZ()});
   return shape;
 }
 

@@ -26,10 +26,10 @@ mlir::LogicalResult answerClusters(mlir::Operation *op,
                                    const GpuLaunchShape &shape,
                                    ir::LaunchOp launch);
 
-/// Fails, after a diagnostic at both, where two launches that tokens leave
-/// unordered await changes of one memory: run one after the other, the first
-/// would never end.
-mlir::LogicalResult checkWaitingLaunches(mlir::func::FuncOp function);
+/// A launch that awaits changes of memory, and a later one that names it and
+/// that no token orders behind it, become one: run one after the other, the
+/// first would never end. Fails, after a diagnostic at both, where they cannot.
+mlir::LogicalResult joinWaitingLaunches(mlir::func::FuncOp function);
 
 /// Makes a launch of mgpu's before `op`, which is left to be erased.
 mlir::LogicalResult convertLaunch(mlir::gpu::LaunchOp op,

@@ -4,6 +4,8 @@
 #include "dialect/conversion/gpu/HostAccess.h"
 #include "dialect/mgpu/HostCode.h"
 
+#include "mlir/Conversion/AffineToStandard/AffineToStandard.h"
+#include "mlir/Dialect/SCF/Transforms/Passes.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
 
@@ -16,7 +18,8 @@ bool isGpuProgram(ModuleOp module, StringRef entry) {
   ir::walkHostCode(module, entry, [&](Operation *op) {
     touches |= touchesMemory(op);
     usesMgpu |= isa_and_nonnull<ir::MgpuDialect>(op->getDialect());
-    isGpu |= isPrint(op) || isSparse(op) || isa<gpu::SetDefaultDeviceOp>(op) ||
+    isGpu |= isPrint(op) || isRunnerCall(op) || isSparse(op) ||
+             isa<gpu::SetDefaultDeviceOp>(op) ||
              (isMemoryOp(op) && !isa<gpu::WaitOp>(op));
     if (!isa<gpu::LaunchOp, gpu::LaunchFuncOp>(op))
       return;
@@ -33,6 +36,8 @@ void buildGpuPipeline(OpPassManager &passes,
   const std::string &entry = options.entry;
   // Without MLIR's own clean-up between, which would move operations.
   passes.addPass(createInlinerPass({}, [](OpPassManager &) {}));
+  passes.addPass(createLowerAffinePass());
+  passes.addNestedPass<func::FuncOp>(createForallToParallelLoopPass());
   passes.addPass(createConvertGpuSparseToLaunches({entry}));
   passes.addPass(createConvertGpuLaunchToMgpu({entry}));
   passes.addPass(createPlaceHostMemory({entry, options.devices}));

@@ -6,6 +6,8 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -45,25 +47,63 @@ bool mayWrite(Operation *op, Value memref) {
   });
 }
 
-std::optional<int64_t> knownSize(Value size) {
-  if (std::optional<int64_t> constant = getConstantIntValue(size))
-    return constant;
-  auto dim = size.getDefiningOp<memref::DimOp>();
-  std::optional<int64_t> index =
-      dim ? getConstantIntValue(dim.getIndex()) : std::nullopt;
-  if (!index)
-    return std::nullopt;
-  Value memref = dim.getSource();
+/// The size that a memref, which is made here or a cast, has along a dimension.
+static std::optional<int64_t> knownDim(Value memref, int64_t index, int depth) {
   while (true) {
     auto type = dyn_cast<MemRefType>(memref.getType());
-    if (type && *index >= 0 && *index < type.getRank() &&
-        !type.isDynamicDim(unsigned(*index)))
-      return type.getDimSize(unsigned(*index));
-    auto cast = memref.getDefiningOp<memref::CastOp>();
+    const bool isRanked = type && index >= 0 && index < type.getRank();
+    if (isRanked && !type.isDynamicDim(unsigned(index)))
+      return type.getDimSize(unsigned(index));
+    Operation *op = memref.getDefiningOp();
+    if (isRanked &&
+        isa_and_nonnull<memref::AllocOp, memref::AllocaOp, gpu::AllocOp>(op)) {
+      ValueRange sizes = op->getOperands(); // tokens come first
+      if (auto alloc = dyn_cast<gpu::AllocOp>(op))
+        sizes = alloc.getDynamicSizes();
+      return knownSize(sizes[type.getDynamicDimIndex(unsigned(index))], depth);
+    }
+    auto cast = dyn_cast_or_null<memref::CastOp>(op);
     if (!cast)
       return std::nullopt;
     memref = cast.getSource();
   }
+}
+
+std::optional<int64_t> knownSize(Value size, int depth) {
+  if (std::optional<int64_t> constant = getConstantIntValue(size))
+    return constant;
+  Operation *op = size.getDefiningOp();
+  if (!op || depth == 0)
+    return std::nullopt;
+  if (auto dim = dyn_cast<memref::DimOp>(op)) {
+    std::optional<int64_t> index = knownSize(dim.getIndex(), depth - 1);
+    return index ? knownDim(dim.getSource(), *index, depth - 1) : std::nullopt;
+  }
+  if (!isPure(op) || op->getNumRegions() > 0 || op->getNumResults() != 1)
+    return std::nullopt;
+  SmallVector<Attribute> operands;
+  for (Value operand : op->getOperands()) {
+    std::optional<int64_t> known = knownSize(operand, depth - 1);
+    if (!known || !operand.getType().isIntOrIndex())
+      return std::nullopt;
+    operands.push_back(IntegerAttr::get(operand.getType(), *known));
+  }
+  SmallVector<OpFoldResult> results;
+  if (failed(op->fold(operands, results)) || results.size() != 1)
+    return std::nullopt;
+  return getConstantIntValue(results[0]);
+}
+
+void replaceMemory(Value memory, Value made) {
+  if (made.getType() != memory.getType()) {
+    memory.replaceUsesWithIf(made, [](OpOperand &use) {
+      return isa<linalg::LinalgOp>(use.getOwner());
+    });
+    OpBuilder b(made.getContext());
+    b.setInsertionPointAfterValue(made);
+    made = memref::CastOp::create(b, made.getLoc(), memory.getType(), made);
+  }
+  memory.replaceAllUsesWith(made);
 }
 
 /// What may flow into a memref that is not a view.

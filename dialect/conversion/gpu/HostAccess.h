@@ -16,9 +16,14 @@ bool touchesMemory(mlir::Operation *op);
 /// Whether `op` may write to the memref that it takes.
 bool mayWrite(mlir::Operation *op, mlir::Value memref);
 
-/// A size of memory, where the text shows it: a constant, or a dimension of a
-/// memref that has a static one.
-std::optional<int64_t> knownSize(mlir::Value size);
+/// A size of memory, where the text shows it: a constant, a dimension of a
+/// memref that is made of such sizes, or what `depth` operations at most
+/// compute of them.
+std::optional<int64_t> knownSize(mlir::Value size, int depth = 8);
+
+/// Puts `made`, whose sizes are known, in the place of `memory`. Operations of
+/// linalg see the sizes.
+void replaceMemory(mlir::Value memory, mlir::Value made);
 
 /// The memrefs that `memref` may be, or be a view of: through views, and
 /// through what loops and branches carry.

@@ -196,7 +196,8 @@ LogicalResult Outliner::visitOne(Operation *&op) {
 
 LogicalResult Outliner::visit(Region &region) {
   for (Block &block : region) {
-    for (Operation *op = &block.front(); op; op = op->getNextNode())
+    Operation *first = block.empty() ? nullptr : &block.front();
+    for (Operation *op = first; op; op = op->getNextNode())
       if (failed(visitOne(op)))
         return failure();
     if (failed(flush()))

@@ -144,9 +144,7 @@ LogicalResult Placement::placeAllocation(Operation *op) {
                       type.getMemorySpace());
   Value made = ir::AllocOp::create(b, op->getLoc(), wanted, home);
   placed.insert(made);
-  if (wanted != type)
-    made = memref::CastOp::create(b, op->getLoc(), type, made);
-  memory.replaceAllUsesWith(made);
+  replaceMemory(memory, made);
   op->erase();
   return success();
 }

@@ -156,29 +156,6 @@ void convert(vector::PrintOp op) {
 
 } // namespace
 
-bool isClock(Operation *op) {
-  auto call = dyn_cast<func::CallOp>(op);
-  if (!call || call.getCallee() != "rtclock" || call.getNumOperands() != 0 ||
-      call.getNumResults() != 1 || !call.getResult(0).getType().isF64())
-    return false;
-  auto callee = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(
-      call, call.getCalleeAttr());
-  return callee && callee.isExternal();
-}
-
-void convertClock(Operation *op) {
-  op->emitWarning("rtclock gives a NaN here: the program is planned before it "
-                  "runs, so its host code has no time; 'run' and 'profile' "
-                  "measure");
-  OpBuilder b(op);
-  Type type = op->getResult(0).getType();
-  op->replaceAllUsesWith(arith::ConstantOp::create(
-      b, op->getLoc(),
-      b.getFloatAttr(
-          type, APFloat::getNaN(cast<FloatType>(type).getFloatSemantics()))));
-  op->erase();
-}
-
 bool isPrint(Operation *op) {
   if (auto call = dyn_cast<func::CallOp>(op))
     return printerOf(call).has_value();

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Kernels that wait for each other by atomics.
+// Kernels that wait for each other become one launch, whose blocks run at the
+// same time.
 #include "dialect/conversion/gpu/GpuLaunches.h"
+#include "dialect/conversion/gpu/JoinLaunches.h"
+#include "dialect/mgpu/Awaits.h"
 #include "dialect/mgpu/Diagnostics.h"
 #include "dialect/mgpu/HostCode.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/SetVector.h"
-#include "llvm/ADT/TypeSwitch.h"
 
 namespace mgpu::conversion {
 
@@ -16,90 +19,120 @@ using namespace mlir;
 
 namespace {
 
-/// The memory that decides whether a loop goes on: what its condition reads in
-/// each trip.
-void findAwaited(scf::WhileOp loop, llvm::SetVector<Value> &found) {
-  llvm::SetVector<Operation *> todo;
-  auto reach = [&](Value value) {
-    Operation *op = value.getDefiningOp();
-    if (op && loop->isProperAncestor(op))
-      todo.insert(op);
-  };
-  reach(loop.getConditionOp().getCondition());
-  for (size_t k = 0; k < todo.size(); ++k) {
-    llvm::TypeSwitch<Operation *>(todo[k])
-        .Case([&](memref::AtomicRMWOp op) { found.insert(op.getMemref()); })
-        .Case([&](memref::GenericAtomicRMWOp op) {
-          found.insert(op.getMemref());
-        });
-    llvm::for_each(todo[k]->getOperands(), reach);
+/// A launch, the memory that it names, and that whose changes it awaits.
+struct Waiting {
+  ir::LaunchOp launch;
+  llvm::SetVector<Value> named, awaited;
+};
+
+/// A load that is to see what others write in the meantime is an atomic one.
+FailureOr<Value> readAtomically(Operation *read) {
+  auto load = dyn_cast<memref::LoadOp>(read);
+  if (!load)
+    return cast<memref::AtomicRMWOp>(read).getMemref();
+  Type type = load.getType();
+  if (!type.isInteger(32) && !type.isInteger(64)) {
+    ir::emitUnsupported(read)
+        << "awaits a change of memory of type " << type
+        << ", which no atomic operation reads; use i32 or i64";
+    return failure();
   }
+  OpBuilder b(read);
+  Value none =
+      arith::ConstantOp::create(b, read->getLoc(), b.getIntegerAttr(type, 0));
+  auto atomic =
+      memref::AtomicRMWOp::create(b, read->getLoc(), arith::AtomicRMWKind::ori,
+                                  none, load.getMemref(), load.getIndices());
+  load.replaceAllUsesWith(atomic.getResult());
+  Value memref = load.getMemref();
+  load.erase();
+  return memref;
 }
 
-/// The memory of the host's program whose contents a kernel awaits.
-llvm::SetVector<Value> awaitedBy(gpu::AsyncOpInterface launch) {
-  Region *body = nullptr;
-  ValueRange operands;
-  if (auto whole = dyn_cast<gpu::LaunchOp>(*launch))
-    body = &whole.getBody();
-  if (auto call = dyn_cast<gpu::LaunchFuncOp>(*launch)) {
-    auto kernel = dyn_cast_or_null<gpu::GPUFuncOp>(
-        SymbolTable::lookupNearestSymbolFrom(call, call.getKernelAttr()));
-    if (kernel && !kernel.isExternal())
-      body = &kernel.getBody();
-    operands = call.getKernelOperands();
+LogicalResult findWaiting(func::FuncOp function,
+                          SmallVectorImpl<Waiting> &found) {
+  SmallVector<ir::LaunchOp> launches;
+  function.walk([&](ir::LaunchOp launch) { launches.push_back(launch); });
+  for (ir::LaunchOp launch : launches) {
+    SmallVector<Operation *> reads;
+    launch.walk(
+        [&](scf::WhileOp loop) { reads.append(ir::awaitedReads(loop)); });
+    Waiting waiting{launch, {}, {}};
+    for (Value memref : ir::memrefsOf(launch))
+      waiting.named.insert(ir::rootOf(memref));
+    for (Operation *read : reads) {
+      FailureOr<Value> memref = readAtomically(read);
+      if (failed(memref))
+        return failure();
+      waiting.awaited.insert(ir::rootOf(*memref));
+    }
+    if (!reads.empty())
+      launch->setAttr(ir::awaitsOthersName,
+                      UnitAttr::get(function.getContext()));
+    if (launch.getStream())
+      found.push_back(std::move(waiting));
   }
-  llvm::SetVector<Value> inKernel, roots;
-  if (body)
-    body->walk([&](scf::WhileOp loop) { findAwaited(loop, inKernel); });
-  for (Value memref : inKernel) {
-    Value root = ir::rootOf(memref);
-    auto argument = dyn_cast<BlockArgument>(root);
-    if (argument && argument.getOwner()->getParent() == body &&
-        argument.getArgNumber() < operands.size())
-      root = ir::rootOf(operands[argument.getArgNumber()]);
-    roots.insert(root);
-  }
-  return roots;
+  return success();
 }
 
-/// Whether the tokens order `later` behind `earlier`.
-bool isBehind(gpu::AsyncOpInterface later, Operation *earlier) {
-  llvm::SetVector<Operation *> todo;
-  todo.insert(later);
-  for (size_t k = 0; k < todo.size(); ++k) {
-    if (todo[k] == earlier)
-      return true;
-    if (auto op = dyn_cast<gpu::AsyncOpInterface>(todo[k]))
-      for (Value token : op.getAsyncDependencies())
-        if (Operation *from = token.getDefiningOp())
-          todo.insert(from);
-  }
-  return false;
+/// Whether what `stream` does begins behind what is on `earlier`.
+bool isBehind(Value stream, Value earlier) {
+  llvm::SetVector<Value> todo;
+  todo.insert(stream);
+  for (size_t k = 0; k < todo.size(); ++k)
+    for (Operation *user : todo[k].getUsers())
+      if (auto wait = dyn_cast<ir::StreamWaitOp>(user);
+          wait && wait.getWaitingStream() == todo[k])
+        todo.insert_range(wait.getWaitOnStreams());
+  return todo.contains(earlier);
+}
+
+/// What may not begin before `earlier` has ended, and stands before `later`.
+Operation *userBetween(ir::LaunchOp earlier, ir::LaunchOp later) {
+  for (Operation *user : earlier.getStream().getUsers())
+    if (Operation *here = earlier->getBlock()->findAncestorOpInBlock(*user);
+        here && earlier->isBeforeInBlock(here) && here->isBeforeInBlock(later))
+      return user;
+  return nullptr;
 }
 
 } // namespace
 
-LogicalResult checkWaitingLaunches(func::FuncOp function) {
-  using Waiting = std::pair<gpu::AsyncOpInterface, llvm::SetVector<Value>>;
+LogicalResult joinWaitingLaunches(func::FuncOp function) {
   SmallVector<Waiting> all;
-  function.walk([&](gpu::AsyncOpInterface op) {
-    if (op.getAsyncToken())
-      if (auto roots = awaitedBy(op); !roots.empty())
-        all.push_back({op, std::move(roots)});
-  });
-  for (size_t k = 1; k < all.size(); ++k)
-    for (const auto &[earlier, roots] : ArrayRef(all).take_front(k)) {
-      auto &[later, own] = all[k];
-      if (isBehind(later, earlier) ||
-          llvm::none_of(own, [&](Value root) { return roots.contains(root); }))
+  if (failed(findWaiting(function, all)))
+    return failure();
+  for (size_t later = 1; later < all.size(); ++later)
+    for (size_t earlier = 0; earlier < later; ++earlier) {
+      auto &[first, firstNamed, firstAwaited] = all[earlier];
+      auto &[second, named, awaited] = all[later];
+      if (llvm::none_of(firstAwaited,
+                        [&](Value root) { return named.contains(root); }) ||
+          isBehind(second.getStream(), first.getStream()))
         continue;
-      InFlightDiagnostic error =
-          ir::emitUnsupported(later)
-          << "may wait for another launch to change the memory that both "
-             "await, and launches run in program order";
-      error.attachNote(earlier->getLoc()) << "the other launch is here";
-      return error;
+      StringRef reason = whyApart(first, second);
+      Operation *between =
+          reason.empty() ? userBetween(first, second) : nullptr;
+      if (isa_and_nonnull<ir::SyncStreamOp>(between))
+        continue; // the host has waited for the first
+      if (between)
+        reason = "the first is awaited between them";
+      if (!reason.empty()) {
+        InFlightDiagnostic error =
+            ir::emitUnsupported(second)
+            << "may be what another launch waits for, so both must run as one, "
+               "but "
+            << reason;
+        error.attachNote(first.getLoc()) << "the other launch is here";
+        return error;
+      }
+      second = joinLaunches(first, second);
+      second->setAttr(ir::awaitsOthersName, UnitAttr::get(second.getContext()));
+      named.insert_range(firstNamed);
+      awaited.insert_range(firstAwaited);
+      all.erase(all.begin() + long(earlier));
+      later = 0;
+      break;
     }
   return success();
 }

@@ -7,6 +7,7 @@
 
 // TUNE: crashed: Illegal instruction; `mgpu-tune run` says where
 // CHECK: the last is 62
+// CHECK: assert.mlir:[[@LINE+24]]: (unknown): block: [0,0,0], thread: [63,0,0] Assertion `too "large"` failed.
 // CHECK: mgpu-tune: error: '{{.*}}assert.mlir': kernel main_kernel0 ({{.*}}assert.mlir:[[@LINE+13]]:3) fails its assertion 'too "large"' at {{.*}}assert.mlir:[[@LINE+23]]:5
 // TEXT: __trap(); // "too \"large\""
 
