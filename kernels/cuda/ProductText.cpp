@@ -65,6 +65,14 @@ void ProductText::addParameter(unsigned position, const std::string &type) {
                                             ? 8
                                             : std::max(widthOf(given), 8u) / 8);
   words["PARAMETERS"] += type + arguments[position] + ", ";
+  const bool isAligned =
+      !isFactor && isa<MemRefType>(given) && options.alignment > 1;
+  kernel.image.argumentAlignment.push_back(isAligned ? options.alignment : 1);
+  if (isAligned)
+    words["ALIGNED"] += "  " + arguments[position] + " = (decltype(" +
+                        arguments[position] + "))__builtin_assume_aligned(" +
+                        arguments[position] + ", " +
+                        std::to_string(options.alignment) + ");\n";
   if (isFactor)
     return;
   words["OTHERS"] += type + arguments[position] + ", ";
@@ -195,7 +203,8 @@ LogicalResult ProductText::prepare() {
   words["CTYPE"] = cType(product.c.element);
   words["AWAITER"] = awaitFunction;
   words["AWAIT"] = awaitCall;
-  words["PARAMETERS"] = words["OTHERS"] = words["PASSED"] = "";
+  for (const char *each : {"PARAMETERS", "OTHERS", "PASSED", "ALIGNED"})
+    words[each] = "";
   if (product.loop) {
     if (failed(prepareAround()))
       return failure();

@@ -208,8 +208,9 @@ TEST(WgmmaMatmulText, AProductOfFewRowsHasItsChoices) {
     auto space =
         wgmmaText(textOf(test), {test.name, "", sourceBlock, gridOf(test)})
             .second;
-    // The smallest tile has 64 rows: 3 widths, 2 depths, 4 numbers of stages.
-    EXPECT_EQ(space.legal().size(), 3u * 2 * 4 * 2) << rows;
+    // The smallest tile has 64 rows: 3 widths, 2 depths, 4 numbers of stages,
+    // 2 of blocks, 2 orders.
+    EXPECT_EQ(space.legal().size(), 3u * 2 * 4 * 2 * 2) << rows;
   }
 }
 
@@ -236,8 +237,8 @@ TEST(WgmmaMatmulText, StagesAndSumsAreWithinTheGpu) {
   refused = space.check(config);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().message,
-            "the sums and 40 other registers of each thread are 69888; at most "
-            "65536");
+            "the sums and 40 other registers of each thread, of warps by "
+            "fours, are 86016; at most 65536");
   const device::DeviceProfile *h100 = device::profileOfArchitecture(gpu);
   EXPECT_TRUE(onDevice(space, *h100).check(space.defaults));
   config = space.defaults;
