@@ -77,12 +77,13 @@ static_assert(MGPU_STAGES >= 2 && MGPU_STAGES <= 8, "the barriers have 128 bytes
 
 $HELPERS$
 $WGMMA$
+$SUMS$
 extern __shared__ __align__(128) unsigned char mgpu_dynamic_shared[];
 
 $AWAITER$extern "C" __global__ void
 __launch_bounds__(MGPU_BLOCK_X * MGPU_BLOCK_Y, MGPU_MIN_BLOCKS)
 $NAME$($PARAMETERS$const MgpuLaunch launch) {
-$AWAIT$$ALIGNED$  // A stage is loaded, and then free again, in turn.
+$AWAIT$  // A stage is loaded, and then free again, in turn.
   unsigned long long *const loaded = (unsigned long long *)mgpu_dynamic_shared, *const freed = loaded + MGPU_STAGES;
   unsigned char *const stages = mgpu_dynamic_shared + (1024 - sharedAddress(mgpu_dynamic_shared) % 1024);
   const int lane = (int)threadIdx.x, warp = (int)threadIdx.y;
@@ -105,7 +106,7 @@ $AWAIT$$ALIGNED$  // A stage is loaded, and then free again, in turn.
     publishBarriers();
   }
   __syncthreads();
-  if (warp == 4 * warpgroups) {
+  if (warp == 4 * warpgroups) { // the producer: a thread loads for all others
     for (int at = 0; lane == 0 && at < numTiles * steps; ++at) {
       const int stage = at % MGPU_STAGES, tile = at / steps;
       awaitPhase(freed + stage, at / MGPU_STAGES % 2 ^ 1); // at first, the phase before is over
@@ -121,14 +122,12 @@ $AWAIT$$ALIGNED$  // A stage is loaded, and then free again, in turn.
     }
     return;
   }
+  // The consumers: warps of four, each with rows of a tile of its own.
   int endColumn = launch.endX * $X$u < $N$u ? (int)launch.endX * $X$ : $N$;
   const int firstPanel = warp / 4 * rowTiles;
-  // Sum e of this warpgroup's row tile i belongs to this row and column. That of e + 1 is beside
-  // it: loads and stores of both, next to each other, become one where addresses are known to fit.
+  // Sum e of this warpgroup's row tile i belongs to this row and column, and e + 1 beside it.
 #define MGPU_SUM_ROW (firstRow + (firstPanel + i) * 64 + warp % 4 * 16 + lane / 4 + e / 2 % 2 * 8)
 #define MGPU_SUM_COLUMN (firstColumn + e / 4 * 8 + lane % 4 * 2)
-#define MGPU_FIRST(row, column) (float)$FIRST$
-#define MGPU_STORE(row, column, sum) $STORE$$CTYPE$(sum)$END$
   for (int tile = 0; tile < numTiles; ++tile) {
     const int firstRow = topRow + tile * tileRows;
     float sums[rowTiles][numSums];
@@ -138,12 +137,10 @@ $AWAIT$$ALIGNED$  // A stage is loaded, and then free again, in turn.
       for (int e = 0; e < numSums; e += 2) {
         const int row = MGPU_SUM_ROW, column = MGPU_SUM_COLUMN;
         sums[i][e] = sums[i][e + 1] = 0.0f;
-        if (row < endRow && column + 1 < endColumn) {
+        if (row < endRow && column + 1 < endColumn)
+          MGPU_FIRST_PAIR(row, column, sums[i][e], sums[i][e + 1]);
+        else if (row < endRow && column < endColumn)
           sums[i][e] = MGPU_FIRST(row, column);
-          sums[i][e + 1] = MGPU_FIRST(row, (column + 1));
-        } else if (row < endRow && column < endColumn) {
-          sums[i][e] = MGPU_FIRST(row, column);
-        }
         holdSum(sums[i][e]);
         holdSum(sums[i][e + 1]);
       }
@@ -168,6 +165,7 @@ $AWAIT$$ALIGNED$  // A stage is loaded, and then free again, in turn.
         arriveAt(freed + (at - 1) % MGPU_STAGES);
     }
     awaitProducts<0>();
+    // The epilogue, beside which the producer loads the next tile's first stages.
     if (MGPU_TILES > 1 && lane == 0)
       arriveAt(freed + ((tile + 1) * steps - 1) % MGPU_STAGES);
     forgetIndex(endColumn); // else which columns are inside would stay in registers all the while
@@ -178,12 +176,10 @@ $AWAIT$$ALIGNED$  // A stage is loaded, and then free again, in turn.
         const int row = MGPU_SUM_ROW, column = MGPU_SUM_COLUMN;
         holdSum(sums[i][e]);
         holdSum(sums[i][e + 1]);
-        if (row < endRow && column + 1 < endColumn) {
+        if (row < endRow && column + 1 < endColumn)
+          MGPU_STORE_PAIR(row, column, sums[i][e], sums[i][e + 1]);
+        else if (row < endRow && column < endColumn)
           MGPU_STORE(row, column, sums[i][e]);
-          MGPU_STORE(row, (column + 1), sums[i][e + 1]);
-        } else if (row < endRow && column < endColumn) {
-          MGPU_STORE(row, column, sums[i][e]);
-        }
       }
   }
 }
@@ -296,7 +292,8 @@ Result<CudaKernel> emitWgmmaMatmul(ModuleOp module,
   cuda::ProductText text(
       module, options, space,
       "firstRow firstColumn sums launch endRow endColumn k step i e "
-      "sum stage stages warp lane tile numTiles topRow below at steps slice "
+      "sum right before stage stages warp lane tile numTiles topRow below at "
+      "steps slice "
       "slices part to number group left height inGroup blockX blockY "
       "loaded freed fromA fromB firstPanel warpgroups rowTiles "
       "tileRows blockColumns panelBytes panelsA panelsB sliceBytes "

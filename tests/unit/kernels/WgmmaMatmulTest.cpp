@@ -66,6 +66,30 @@ TEST_F(WgmmaMatmul, TilesGiveTheBitsOfTheBody) {
     checkBitsOfTheBody(test, twins);
 }
 
+/// Several tiles of a block, one after the other and the last one in part, in
+/// every order of the blocks.
+TEST_F(WgmmaMatmul, BlocksOfSeveralTilesGiveTheBitsOfTheBody) {
+  const ProductCase &test = wgmmaCases[5]; // 200 rows: 4 tiles of 64
+  auto [kernel, space] =
+      wgmmaText(textOf(test), {test.name, "", sourceBlock, gridOf(test), 16});
+  for (uint32_t tiles : {2u, 4u})
+    for (uint32_t raster : {1u, 8u}) {
+      planner::KernelConfig config = space.defaults;
+      config[P::BlockY] = 5;
+      config[P::TileX] = 2;
+      config.tunables[1] = 2;
+      config.tunables[2] = tiles;
+      config.tunables[3] = raster;
+      auto legal = space.check(config);
+      ASSERT_TRUE(legal) << legal.error().message;
+      twins.add({fmt::format("{}_{}_{}", test.name, tiles, raster), kernel,
+                 space, config});
+    }
+  auto compiled = twins.compile();
+  ASSERT_TRUE(compiled) << compiled.error().message;
+  checkBitsOfTheBody(test, twins);
+}
+
 TEST_F(WgmmaMatmul, CompilesForHopperAlone) {
   add(1);
   MGPU_OPEN_NVRTC(compiler);
