@@ -151,10 +151,10 @@ void offerCuda(KernelSpace &space, const LaunchShape &shape,
                const std::string &vectorReason, uint32_t elementBytes) {
   offerBlocks(space);
   const char *clusters = "the launch has clusters of blocks";
-  space.offer(P::Items,
-              shape.cluster ? std::set<uint32_t>{}
-                            : std::set<uint32_t>{1, 2, 4, 8},
-              clusters);
+  std::set<uint32_t> items{1, 2, 4, 8};
+  if (space.reshapable) // so many that all blocks are there at once
+    items.insert({16, 32, 64});
+  space.offer(P::Items, shape.cluster ? std::set<uint32_t>{} : items, clusters);
   std::set<uint32_t> vectors;
   if (vectorReason.empty())
     for (uint32_t each = 2; each * elementBytes <= 16; each *= 2)
