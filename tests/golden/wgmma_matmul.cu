@@ -243,7 +243,7 @@ matmul_kernel0_wgmma(float *dc, const __grid_constant__ MgpuTensorMap da, const 
     publishBarriers();
   }
   __syncthreads();
-  if (warp == 4 * warpgroups) {
+  if (warp == 4 * warpgroups) { // the producer: a thread loads for all others
     for (int at = 0; lane == 0 && at < numTiles * steps; ++at) {
       const int stage = at % MGPU_STAGES, tile = at / steps;
       awaitPhase(freed + stage, at / MGPU_STAGES % 2 ^ 1); // at first, the phase before is over
@@ -259,6 +259,7 @@ matmul_kernel0_wgmma(float *dc, const __grid_constant__ MgpuTensorMap da, const 
     }
     return;
   }
+  // The consumers: warps of four, each with rows of a tile of its own.
   int endColumn = launch.endX * 32u < 160u ? (int)launch.endX * 32 : 160;
   const int firstPanel = warp / 4 * rowTiles;
   // Sum e of this warpgroup's row tile i belongs to this row and column, and e + 1 beside it.
@@ -301,6 +302,7 @@ matmul_kernel0_wgmma(float *dc, const __grid_constant__ MgpuTensorMap da, const 
         arriveAt(freed + (at - 1) % MGPU_STAGES);
     }
     awaitProducts<0>();
+    // The epilogue, beside which the producer loads the next tile's first stages.
     if (MGPU_TILES > 1 && lane == 0)
       arriveAt(freed + ((tile + 1) * steps - 1) % MGPU_STAGES);
     forgetIndex(endColumn); // else which columns are inside would stay in registers all the while

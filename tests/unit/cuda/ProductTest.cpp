@@ -247,7 +247,7 @@ TEST_F(ProductTest, TheLibraryMultiplies) {
   }
 }
 
-/// Where it has fewer algorithms, the last of them is taken.
+/// The last algorithm stands in for those that the library does not have.
 TEST_F(ProductTest, AnyOfItsAlgorithmsMultiplies) {
   for (uint32_t asked : {0u, 2u, 4u, 7u}) {
     SCOPED_TRACE(asked);
