@@ -67,6 +67,8 @@ void fields(JsonFields &f, MatrixProduct &product) {
   f("overwrites", product.overwrites);
   f("turned", product.isTurned);
   f("matrices", product.matrices);
+  f.added("choice", product.choice);
+  f.require(product.choice < mostProductChoices, "choice");
 }
 
 void fields(JsonFields &f, SparseProduct::Operand &operand) {

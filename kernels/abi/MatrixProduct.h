@@ -8,6 +8,9 @@
 
 namespace mgpu {
 
+/// How many algorithms a library is asked for.
+inline constexpr uint32_t mostProductChoices = 8;
+
 /// C += A * B, or C = A * B, `batch` times: what a launch of a matrix product
 /// computes, for a library that can do the same.
 struct MatrixProduct {
@@ -24,6 +27,8 @@ struct MatrixProduct {
   std::array<Matrix, 3> matrices; ///< A, m x k; B, k x n or n x k; C, m x n
   bool overwrites = false;        ///< what C held does not count
   bool isTurned = false;          ///< B is stored as its transpose, n x k
+  /// Which of the library's algorithms, by its own order, the best first.
+  uint32_t choice = 0;
   bool operator==(const MatrixProduct &) const = default;
 };
 

@@ -149,7 +149,11 @@ buildGpuKernel(CudaText text, const planner::KernelConfig &config,
   text.image.covers = text.space->covered(config);
   if (text.space->sharedIsDynamic)
     text.image.dynamicSharedBytes = uint32_t(text.space->sharedBytesOf(config));
-  text.image.product.reset(); // it is mgpu's own kernel that is tuned
+  const uint32_t place = libraryPlace(*text.space, config);
+  if (place == 0 || !text.image.product)
+    text.image.product.reset();
+  else
+    text.image.product->choice = place - 1;
   MGPU_TRY(checkEntry(text, compiled, readCubin(compiled.cubin)));
   text.image.clusterX = config[planner::KernelParameter::ClusterX];
   return encodeImage(cubinImage(text, compiled.cubin, arch));

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "kernels/compile/CudaConfig.h"
 
+#include "kernels/abi/MatrixProduct.h"
 #include "kernels/space/Occupancy.h"
+
+#include <numeric>
 
 namespace mgpu::kernels {
 
@@ -58,6 +61,39 @@ planner::KernelSpace onDevice(planner::KernelSpace space,
         "bytes of shared memory on a multiprocessor, those of its blocks "
         "together");
   return space;
+}
+
+static constexpr const char *libraryName = "MGPU_LIBRARY";
+
+void addLibraryChoices(planner::KernelSpace &space) {
+  using planner::Formula, planner::Relation;
+  if (space.tunables().size() >= planner::mostKernelTunables)
+    return;
+  std::vector<uint32_t> places(mostProductChoices + 1);
+  std::iota(places.begin(), places.end(), 0);
+  std::swap(places[0], places[1]);
+  const Formula place = Formula::tunable(space.tunables().size());
+  for (size_t k = 0; k < space.axes.size(); ++k) {
+    if (space.axes[k].values.size() < 2)
+      continue;
+    const Formula value =
+        k < planner::numKernelParameters
+            ? Formula(planner::KernelParameter(k))
+            : Formula::tunable(k - planner::numKernelParameters);
+    space.require("a library's algorithm", place * value, Relation::Equal,
+                  place * Formula(space.defaults.at(k)),
+                  space.axes[k].name + " is of the kernel's own text, which "
+                                       "does not run");
+  }
+  space.addTunable({libraryName, places});
+}
+
+uint32_t libraryPlace(const planner::KernelSpace &space,
+                      const planner::KernelConfig &config) {
+  for (size_t k = 0; k < space.tunables().size(); ++k)
+    if (space.tunables()[k].name == libraryName)
+      return config.tunables[k];
+  return 0;
 }
 
 } // namespace mgpu::kernels

@@ -26,6 +26,15 @@ macrosOf(const planner::KernelSpace &space,
 planner::KernelSpace onDevice(planner::KernelSpace space,
                               const device::DeviceProfile &device);
 
+/// Makes the algorithms of a library, which computes what `space` is of by
+/// default, points of it: a tunable, whose 1 is the library's first choice and
+/// 0 the kernel's own text, and which is 0 where any other axis has not its
+/// default.
+void addLibraryChoices(planner::KernelSpace &space);
+/// The value of that tunable; 0 where there is none.
+uint32_t libraryPlace(const planner::KernelSpace &space,
+                      const planner::KernelConfig &config);
+
 } // namespace mgpu::kernels
 
 #endif // MGPU_KERNELS_COMPILE_CUDACONFIG_H

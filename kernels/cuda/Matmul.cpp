@@ -75,7 +75,7 @@ $AWAIT$  const int rows = MGPU_BLOCK_Y * MGPU_TILE_Y, columns = MGPU_BLOCK_X * M
   const int most = 16 / (int)sizeof($TYPE$);
   const int packA = MGPU_TILE_Y < most ? MGPU_TILE_Y : most, packB = MGPU_TILE_X < most ? MGPU_TILE_X : most;
   static __shared__ __align__(16) $TYPE$ tileA[MGPU_STAGES][MGPU_DEPTH][MGPU_BLOCK_Y * MGPU_TILE_Y + 16 / sizeof($TYPE$)]; // so a column is in more banks
-  static __shared__ __align__(16) $TYPE$ tileB[MGPU_STAGES][MGPU_DEPTH][MGPU_BLOCK_X * MGPU_TILE_X];
+  static __shared__ __align__(16) $TYPE$ tileB[MGPU_STAGES][MGPU_DEPTH][MGPU_BLOCK_X * MGPU_TILE_X$BPAD$];
   const int thread = (int)(threadIdx.y * MGPU_BLOCK_X + threadIdx.x);
   const int firstRow = (int)launch.baseY * $Y$ + (int)(blockIdx.y + launch.firstY) * rows;
   const int firstColumn = (int)launch.baseX * $X$ + (int)(blockIdx.x + launch.firstX) * columns;
@@ -83,9 +83,7 @@ $AWAIT$  const int rows = MGPU_BLOCK_Y * MGPU_TILE_Y, columns = MGPU_BLOCK_X * M
   const int endColumn = launch.endX * $X$u < $N$u ? (int)launch.endX * $X$ : $N$;
 $BATCH$  // Copy p of a thread is of this row and step of A, and of this step and column of B.
 #define MGPU_ROW_A(p) (thread / MGPU_DEPTH + (p) * (threads / MGPU_DEPTH))
-#define MGPU_STEP_B(p) (thread / across + (p) / (columns / across) * (threads / across))
-#define MGPU_COLUMN_B(p) (thread % across + (p) % (columns / across) * across)
-  const int across = columns < threads ? columns : threads, stepA = thread % MGPU_DEPTH;
+$BCOPIES$  const int stepA = thread % MGPU_DEPTH;
   const int copiesA = (rows * MGPU_DEPTH + threads - 1) / threads, copiesB = (columns * MGPU_DEPTH + threads - 1) / threads;
   $TYPE$ sums[MGPU_TILE_Y][MGPU_TILE_X], nextA[copiesA], nextB[copiesB];
 $EACH$      sums[i][j] = row < endRow && column < endColumn ? $FIRST$ : 0;
@@ -99,8 +97,8 @@ $EACH$      sums[i][j] = row < endRow && column < endColumn ? $FIRST$ : 0;
       nextA[p] = MGPU_ROW_A(p) < rows && firstRow + MGPU_ROW_A(p) < endRow && stepA < left ? fromA[p * (threads / MGPU_DEPTH) * $AROWS$LL] : 0;
 #pragma unroll
     for (int p = 0; p < copiesB; ++p)
-      nextB[p] = MGPU_STEP_B(p) < MGPU_DEPTH && firstColumn + MGPU_COLUMN_B(p) < endColumn && MGPU_STEP_B(p) < left
-                     ? fromB[p / (columns / across) * (threads / across) * $BROWS$LL + p % (columns / across) * across * $BCOLUMNS$LL] : 0;
+      nextB[p] = $BINSIDE$ && firstColumn + MGPU_COLUMN_B(p) < endColumn && MGPU_STEP_B(p) < left
+                     ? fromB[$BNEXT$] : 0;
     fromA += MGPU_DEPTH * $ACOLUMNS$LL;
     fromB += MGPU_DEPTH * $BROWS$LL;
     if (k >= 0) {
@@ -119,7 +117,7 @@ $EACH$      sums[i][j] = row < endRow && column < endColumn ? $FIRST$ : 0;
         for (int i = 0; i < MGPU_TILE_Y; ++i)
 #pragma unroll
           for (int j = 0; j < MGPU_TILE_X; ++j)
-            sums[i][j] += partA[i] * partB[j];
+            $ADD$;
       }
     }
     if (MGPU_STAGES == 1)
@@ -131,7 +129,7 @@ $EACH$      sums[i][j] = row < endRow && column < endColumn ? $FIRST$ : 0;
         tileA[stage][stepA][MGPU_ROW_A(p)] = nextA[p];
 #pragma unroll
     for (int p = 0; p < copiesB; ++p)
-      if (MGPU_STEP_B(p) < MGPU_DEPTH)
+      if ($BINSIDE$)
         tileB[stage][MGPU_STEP_B(p)][MGPU_COLUMN_B(p)] = nextB[p];
     __syncthreads();
   }
@@ -140,6 +138,27 @@ $EACH$      if (row < endRow && column < endColumn)
     }
 }
 )";
+
+/// How a block's copies of B lie: along its rows, or along its columns where
+/// those are contiguous, which puts a column of the tile in more banks.
+struct CopiesOfB {
+  const char *places, *isInside, *next, *pad;
+};
+constexpr CopiesOfB byRows{
+    R"(#define MGPU_STEP_B(p) (thread / across + (p) / (columns / across) * (threads / across))
+#define MGPU_COLUMN_B(p) (thread % across + (p) % (columns / across) * across)
+  const int across = columns < threads ? columns : threads;
+)",
+    "MGPU_STEP_B(p) < MGPU_DEPTH",
+    "p / (columns / across) * (threads / across) * $BROWS$LL + p % (columns / "
+    "across) * across * $BCOLUMNS$LL",
+    ""};
+constexpr CopiesOfB byColumns{
+    R"(#define MGPU_STEP_B(p) (thread % MGPU_DEPTH)
+#define MGPU_COLUMN_B(p) (thread / MGPU_DEPTH + (p) * (threads / MGPU_DEPTH))
+)",
+    "MGPU_COLUMN_B(p) < columns", "p * (threads / MGPU_DEPTH) * $BCOLUMNS$LL",
+    " + 16 / sizeof($TYPE$)"};
 
 /// The element of C that belongs to (i, j) of this thread, inside or not.
 constexpr const char *eachSum = R"(#pragma unroll
@@ -168,12 +187,12 @@ planner::KernelSpace matmulSpace(ModuleOp kernel, Dim3 block, Dim3 maxGrid) {
   space.offer(P::TileX, {1, 2, 4, 8});
   space.offer(P::TileY, {1, 2, 4, 8});
   space.offer(P::MinBlocks, {1, 2, 3, 4});
-  // 16 bytes more put a column of A's tile in more banks.
-  const uint32_t width = cuda::widthOf(product.a.element) / 8;
-  space.sharedBytes = planner::Formula(width) *
-                      (space.covers[0] + space.covers[1] + 16 / width) *
-                      planner::Formula::tunable(0) *
-                      planner::Formula::tunable(1);
+  // 16 bytes more put a column of A's tile, or of a turned B's, in more banks.
+  const uint32_t width = cuda::widthOf(product.a.element) / 8,
+                 more = (product.isTurned() ? 32 : 16) / width;
+  space.sharedBytes =
+      planner::Formula(width) * (space.covers[0] + space.covers[1] + more) *
+      planner::Formula::tunable(0) * planner::Formula::tunable(1);
   space.requireLaunch();
   space.requireStaticShared();
   return space;
@@ -195,6 +214,9 @@ Result<CudaKernel> emitMatmul(ModuleOp module, const CudaEmitOptions &options) {
                             ? "  const int batch = (int)(launch.baseZ + "
                               "blockIdx.z + launch.firstZ);\n"
                             : "";
+  text.words["ADD"] = product.addsByFma()
+                          ? "sums[i][j] = fmaf(partA[i], partB[j], sums[i][j])"
+                          : "sums[i][j] += partA[i] * partB[j]";
   text.words["AAT"] = product.a.at(text.a, "firstRow + MGPU_ROW_A(0)", "stepA");
   text.words["BAT"] =
       product.b.at(text.b, "MGPU_STEP_B(0)", "firstColumn + MGPU_COLUMN_B(0)");
@@ -202,6 +224,11 @@ Result<CudaKernel> emitMatmul(ModuleOp module, const CudaEmitOptions &options) {
   text.words["ACOLUMNS"] = std::to_string(product.a.columnStride);
   text.words["BROWS"] = std::to_string(product.b.rowStride);
   text.words["BCOLUMNS"] = std::to_string(product.b.columnStride);
+  const CopiesOfB &copies = product.isTurned() ? byColumns : byRows;
+  text.words["BCOPIES"] = copies.places;
+  text.words["BINSIDE"] = copies.isInside;
+  text.words["BNEXT"] = cuda::fill(copies.next, text.words);
+  text.words["BPAD"] = cuda::fill(copies.pad, text.words);
   return text.write(tileHead, tileBody);
 }
 

@@ -4,6 +4,7 @@
 #include "kernels/cuda/ProductBody.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/Matchers.h"
 
@@ -114,6 +115,15 @@ std::optional<MatmulShape> matmulShapeOf(ModuleOp kernel) {
       product.m() < 1 || product.n() < 1 || product.k() < 1)
     return std::nullopt;
   return product;
+}
+
+bool MatmulShape::addsByFma() const {
+  bool found = false;
+  entry->walk([&](scf::ForOp each) {
+    if (!loop || each == loop)
+      found |= !each.getOps<math::FmaOp>().empty();
+  });
+  return found;
 }
 
 MatmulOperand MatmulOperand::turned() const {

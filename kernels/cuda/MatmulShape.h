@@ -41,6 +41,8 @@ struct MatmulShape {
   /// lie there.
   bool isTurned() const { return b.columnStride != 1 && b.rowStride == 1; }
   MatmulOperand storedB() const { return isTurned() ? b.turned() : b; }
+  /// Whether a step of the sums is one operation.
+  bool addsByFma() const;
   int64_t m() const { return c.rows; }
   int64_t n() const { return c.columns; }
   int64_t k() const { return a.columns; }

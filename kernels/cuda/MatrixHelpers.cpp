@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "kernels/cuda/MatrixHelpers.h"
+#include "kernels/cuda/HelperTables.h"
 
 namespace mgpu::kernels::cuda {
 
 // Each before those that use it. Fragments are those of the PTX ISA.
-const Helper matrixHelpers[numMatrixHelpers] = {
+static const Helper matrixTable[] = {
     {"mmaF16", "",
      R"(// By a whole subgroup, on its tensor cores: d += a * b, m16n8k16. At least sm_80.
 #ifndef MGPU_MMA
@@ -205,5 +205,7 @@ template <int Columns, class Tile, class D, class A, class B> __device__ __force
 }
 )"},
 };
+
+llvm::ArrayRef<Helper> matrixHelpers() { return matrixTable; }
 
 } // namespace mgpu::kernels::cuda

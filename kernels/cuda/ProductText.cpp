@@ -55,6 +55,46 @@ ProductText::ProductText(ModuleOp module, const CudaEmitOptions &options,
   b = arguments[product.b.position];
 }
 
+bool ProductText::storesPairs() const {
+  const MatmulOperand &c = product.c;
+  const bool isWhole = !product.loop || product.overwrites;
+  return isWhole && options.alignment % (2 * widthOf(c.element) / 8) == 0 &&
+         options.block.x % 2 == 0 && c.columnStride == 1 &&
+         c.rowStride % 2 == 0 && c.offset % 2 == 0 && c.batchStride % 2 == 0;
+}
+
+/// How sums begin and where they go: one element, or two beside each other.
+static constexpr const char *sumText =
+    R"(#define MGPU_FIRST(row, column) (float)$FIRST$
+#define MGPU_STORE(row, column, sum) $STORE$$CTYPE$(sum)$END$
+)";
+static constexpr const char *firstPair =
+    R"(#define MGPU_FIRST_PAIR(row, column, left, right) left = MGPU_FIRST(row, column), right = MGPU_FIRST(row, (column + 1))
+)";
+static constexpr const char *storePair =
+    R"(#define MGPU_STORE_PAIR(row, column, left, right) \
+  do { \
+    MGPU_STORE(row, column, left); \
+    MGPU_STORE(row, (column + 1), right); \
+  } while (0)
+)";
+/// The same as one access.
+static constexpr const char *pairText =
+    R"(struct __align__(2 * sizeof($CTYPE$)) MgpuPair {
+  $CTYPE$ of[2];
+};
+)";
+static constexpr const char *firstWide =
+    R"(#define MGPU_FIRST_PAIR(row, column, left, right) \
+  do { \
+    const MgpuPair before = *(const MgpuPair *)&$FIRST$; \
+    left = (float)before.of[0], right = (float)before.of[1]; \
+  } while (0)
+)";
+static constexpr const char *storeWide =
+    R"(#define MGPU_STORE_PAIR(row, column, left, right) *(MgpuPair *)&$CAT$ = MgpuPair{{$CTYPE$(left), $CTYPE$(right)}}
+)";
+
 void ProductText::addParameter(unsigned position, const std::string &type) {
   const bool isFactor =
       position == product.a.position || position == product.b.position;
@@ -65,6 +105,9 @@ void ProductText::addParameter(unsigned position, const std::string &type) {
                                             ? 8
                                             : std::max(widthOf(given), 8u) / 8);
   words["PARAMETERS"] += type + arguments[position] + ", ";
+  // Two elements of C are stored together only where that is known to fit.
+  kernel.image.argumentAlignment.push_back(
+      position == product.c.position && storesPairs() ? options.alignment : 1);
   if (isFactor)
     return;
   words["OTHERS"] += type + arguments[position] + ", ";
@@ -150,8 +193,13 @@ LogicalResult ProductText::prepareAround() {
   context.helpers = helpers;
   Text out;
   std::vector<std::string> types(arguments.size());
+  if (product.overwrites) {
+    types[product.c.position] = words["CTYPE"] + " *";
+    beginAndStore("0");
+  }
   for (const char *which : {"first", "last"})
-    if (failed(emitPart(
+    if (!product.overwrites &&
+        failed(emitPart(
             around->lookupSymbol<func::FuncOp>("product." + std::string(which)),
             which, context, out, types)))
       return failure();
@@ -173,9 +221,19 @@ LogicalResult ProductText::prepareAround() {
                                                                         : " ")
             : types[k]);
   }
-  words["WHAT"] = a + " * " + b + ", from " + kernel.name + "_first on to " +
-                  kernel.name + "_last";
+  words["WHAT"] = a + " * " + b;
+  words["WHAT"] = product.overwrites
+                      ? arguments[product.c.position] + " = " + words["WHAT"]
+                      : words["WHAT"] + ", from " + kernel.name +
+                            "_first on to " + kernel.name + "_last";
   return success();
+}
+
+void ProductText::beginAndStore(const std::string &first) {
+  words["CAT"] = product.c.at(arguments[product.c.position], "row", "column");
+  words["FIRST"] = first;
+  words["STORE"] = words["CAT"] + " = ";
+  words["END"] = "";
 }
 
 LogicalResult ProductText::prepare() {
@@ -195,7 +253,8 @@ LogicalResult ProductText::prepare() {
   words["CTYPE"] = cType(product.c.element);
   words["AWAITER"] = awaitFunction;
   words["AWAIT"] = awaitCall;
-  words["PARAMETERS"] = words["OTHERS"] = words["PASSED"] = "";
+  for (const char *each : {"PARAMETERS", "OTHERS", "PASSED"})
+    words[each] = "";
   if (product.loop) {
     if (failed(prepareAround()))
       return failure();
@@ -206,10 +265,14 @@ LogicalResult ProductText::prepare() {
                       : takesMaps ? "const __grid_constant__ MgpuTensorMap "
                                   : "const " + type + " *");
     words["WHAT"] = c + " += " + a + " * " + b;
-    words["FIRST"] = product.c.at(c, "row", "column");
-    words["STORE"] = words["FIRST"] + " = ";
-    words["END"] = "";
+    beginAndStore(product.c.at(c, "row", "column"));
   }
+  const bool isWide = storesPairs();
+  words["SUMS"] =
+      fill(std::string(sumText) + (isWide ? pairText : "") +
+               (isWide && !product.overwrites ? firstWide : firstPair) +
+               (isWide ? storeWide : storePair),
+           words);
   std::string own = helpers.text();
   if (!own.empty() && !functions.empty())
     own += "\n";

@@ -43,6 +43,7 @@ public:
   ///   OTHERS, PASSED those that are not A or B, and their names alone
   ///   FIRST          what the sum begins with
   ///   STORE, END     around what becomes of it, a value of type CTYPE
+  ///   SUMS           macros that begin and store sums of f32, one or a pair
   ///   HELPERS        what `helpers` was told, and two functions, where the
   ///                  kernel computes more than the product
   /// Within FIRST, STORE and END the text has `row`, `column` and `batch`.
@@ -62,6 +63,10 @@ private:
                                KernelContext &context, Text &out,
                                std::vector<std::string> &types);
   void addParameter(unsigned position, const std::string &type);
+  /// Where nothing else is computed: sums begin with `first` and go to C.
+  void beginAndStore(const std::string &first);
+  /// Whether two elements beside each other may be one access.
+  bool storesPairs() const;
 
   const CudaEmitOptions &options;
   const planner::KernelSpace &space;

@@ -59,7 +59,7 @@ static_assert(warpsX * MGPU_WARPS_Y == MGPU_BLOCK_Y && warpRows % 16 == 0 && war
               "warps divide the block in tiles of 16 x 16");
 
 $HELPERS$
-// Where chunk `at` of a row of `Chunks` lies, so that eight rows of one chunk are in different banks.
+$SUMS$// Where chunk `at` of a row of `Chunks` lies, so that eight rows of one chunk are in different banks.
 template <int Chunks> __device__ __forceinline__ int place(int row, int at) {
   const int rows = Chunks < 8 ? 8 / Chunks : 1, most = Chunks < 8 ? Chunks : 8;
   return (row * Chunks + (at ^ row / rows % most)) * chunk;
@@ -88,18 +88,22 @@ $NAME$_block($TYPE$ *tileA, $TYPE$ *tileB, const $TYPE$ *$A$, const $TYPE$ *$B$,
   const int endRow = launch.endY * $Y$u < $M$u ? (int)launch.endY * $Y$ : $M$;
   const int endColumn = launch.endX * $X$u < $N$u ? (int)launch.endX * $X$ : $N$;
 $BATCH$  const int warpRow = warp / warpsX * warpRows, warpColumn = warp % warpsX * warpColumns;
-  // Sum e of this warp's tile (i, j) belongs to this row and column.
+  // Sum e of this warp's tile (i, j) belongs to this row and column, and e + 1 beside it.
 #define MGPU_SUM_ROW (firstRow + warpRow + i * 16 + lane / 4 + e / 2 * 8)
-#define MGPU_SUM_COLUMN (firstColumn + warpColumn + j * 8 + lane % 4 * 2 + e % 2)
+#define MGPU_SUM_COLUMN (firstColumn + warpColumn + j * 8 + lane % 4 * 2)
   float sums[warpRows / 16][warpColumns / 8][4];
 #pragma unroll
   for (int i = 0; i < warpRows / 16; ++i)
 #pragma unroll
     for (int j = 0; j < warpColumns / 8; ++j)
 #pragma unroll
-      for (int e = 0; e < 4; ++e) {
+      for (int e = 0; e < 4; e += 2) {
         const int row = MGPU_SUM_ROW, column = MGPU_SUM_COLUMN;
-        sums[i][j][e] = row < endRow && column < endColumn ? (float)$FIRST$ : 0.0f;
+        sums[i][j][e] = sums[i][j][e + 1] = 0.0f;
+        if (row < endRow && column + 1 < endColumn)
+          MGPU_FIRST_PAIR(row, column, sums[i][j][e], sums[i][j][e + 1]);
+        else if (row < endRow && column < endColumn)
+          sums[i][j][e] = MGPU_FIRST(row, column);
       }
   const auto bring = [&](int tile) {
     $TYPE$ *const toA = tileA + tile % MGPU_STAGES * stageA, *const toB = tileB + tile % MGPU_STAGES * stageB;
@@ -152,10 +156,12 @@ $BRING$    }
 #pragma unroll
     for (int j = 0; j < warpColumns / 8; ++j)
 #pragma unroll
-      for (int e = 0; e < 4; ++e) {
+      for (int e = 0; e < 4; e += 2) {
         const int row = MGPU_SUM_ROW, column = MGPU_SUM_COLUMN;
-        if (row < endRow && column < endColumn)
-          $STORE$$CTYPE$(sums[i][j][e])$END$;
+        if (row < endRow && column + 1 < endColumn)
+          MGPU_STORE_PAIR(row, column, sums[i][j][e], sums[i][j][e + 1]);
+        else if (row < endRow && column < endColumn)
+          MGPU_STORE(row, column, sums[i][j][e]);
       }
 }
 
@@ -262,7 +268,8 @@ Result<CudaKernel> emitTensorMatmul(ModuleOp module,
       tensorMatmulSpace(module, options.block, options.maxGrid);
   cuda::ProductText text(
       module, options, space,
-      "firstRow firstColumn sums tileA tileB launch thread threads "
+      "sum left right before firstRow firstColumn sums tileA tileB launch "
+      "thread threads "
       "endRow k step i j e at endColumn warp lane tile tiles bring "
       "fromA fromB toA toB left right both inside warpRow "
       "warpColumn place stage copyAsync closeCopies awaitCopies "

@@ -244,7 +244,10 @@ LogicalResult Widener::widenFloat(Operation *op) {
           .Case([&](math::FmaOp) { // or a product that is rounded, and a sum
             Wide x = at(0), y = at(1), z = at(2);
             Wide part = product(x, y, times(x.value, y.value), type);
-            return sum(part, z, apply(op, {x.value, y.value, z.value}));
+            // In f64 the product of two f32 is exact.
+            Value value = type.isF64() ? apply(op, {x.value, y.value, z.value})
+                                       : plus(part.value, z.value);
+            return sum(part, z, value);
           })
           .Case<arith::MaximumFOp, arith::MinimumFOp, arith::MaxNumFOp,
                 arith::MinNumFOp>(

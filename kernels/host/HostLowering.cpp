@@ -32,6 +32,12 @@ static bool hasHalf(const std::string &cpu) {
                          : cpu != "x86-64-v2";
 }
 
+/// Whether `cpu` multiplies and adds in one operation.
+static bool hasFma(const std::string &cpu) {
+  return cpu == "native" ? llvm::sys::getHostCPUFeatures().lookup("fma")
+                         : cpu != "x86-64-v2";
+}
+
 /// Has the patterns that `add` gives rewrite every operation of these kinds.
 template <typename... Ops>
 static LogicalResult
@@ -115,7 +121,7 @@ LogicalResult lowerToLlvm(ModuleOp module, const std::string &cpu) {
     return failure();
   moveToHeap(module);
   expandNumberOnly(module);
-  expandSmallFma(module);
+  expandFma(module, /*ofF32=*/!hasFma(cpu));
   PassManager pm(module.getContext());
   // Small floats are computed in f32 and rounded after each operation: one
   // rounding to at most 11 bits of an f32 sum, product or quotient of values of

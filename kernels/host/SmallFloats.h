@@ -14,9 +14,9 @@ namespace mgpu::kernels {
 /// quiet NaN of its sign. The formats are those of device/host/SmallFloat.h.
 void expandSmallFloats(mlir::ModuleOp module, bool withHalf);
 
-/// Replaces math.fma of floats below f32, which MLIR leaves as it is, by
-/// arithmetic in f64. Rounds once.
-void expandSmallFma(mlir::ModuleOp module);
+/// Replaces math.fma of floats below f32, which MLIR leaves as it is, and with
+/// `ofF32` of f32, by arithmetic in f64. Rounds once.
+void expandFma(mlir::ModuleOp module, bool ofF32);
 
 } // namespace mgpu::kernels
 

@@ -69,15 +69,16 @@ static Value expand(Operation *op) {
       b, loc, type, arith::BitcastOp::create(b, loc, f64, result).getResult());
 }
 
-void expandSmallFma(ModuleOp module) {
-  SmallVector<Operation *> small;
+void expandFma(ModuleOp module, bool ofF32) {
+  const unsigned most = ofF32 ? 32 : 16;
+  SmallVector<Operation *> found;
   module.walk([&](Operation *op) {
     if (isa<math::FmaOp, vector::FMAOp>(op) &&
         getElementTypeOrSelf(op->getResult(0).getType())
-                .getIntOrFloatBitWidth() < 32)
-      small.push_back(op);
+                .getIntOrFloatBitWidth() <= most)
+      found.push_back(op);
   });
-  for (Operation *op : small) {
+  for (Operation *op : found) {
     op->getResult(0).replaceAllUsesWith(expand(op));
     op->erase();
   }

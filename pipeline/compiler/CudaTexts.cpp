@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "pipeline/compiler/MlirCompiler.h"
 
+#include "kernels/compile/CudaConfig.h"
 #include "kernels/compile/CudaFileText.h"
 #include "kernels/compile/TextCache.h"
 #include "kernels/cuda/CudaEmitter.h"
@@ -137,8 +138,10 @@ static void addLibrary(const LibraryProduct &library,
     candidate.disabled = isNarrow ? "another form was asked for"
                                   : "--tensor-cores=cublaslt uses it";
     if (products.choice == ProductPolicy::Choice::Library ||
-        (isNarrow && products.isOpen() && !usesForm))
+        (isNarrow && products.isOpen() && !usesForm)) {
       text.image.product = product;
+      kernels::addLibraryChoices(*text.space);
+    }
   }
   text.candidates.push_back(std::move(candidate));
 }

@@ -151,10 +151,11 @@ void offerCuda(KernelSpace &space, const LaunchShape &shape,
                const std::string &vectorReason, uint32_t elementBytes) {
   offerBlocks(space);
   const char *clusters = "the launch has clusters of blocks";
-  space.offer(P::Items,
-              shape.cluster || shape.awaitsOthers
-                  ? std::set<uint32_t>{}
-                  : std::set<uint32_t>{1, 2, 4, 8},
+  const bool isHeld = shape.cluster || shape.awaitsOthers;
+  std::set<uint32_t> items{1, 2, 4, 8};
+  if (space.reshapable) // so many that all blocks are there at once
+    items.insert({16, 32, 64});
+  space.offer(P::Items, isHeld ? std::set<uint32_t>{} : items,
               shape.cluster ? clusters : "its blocks wait for each other");
   std::set<uint32_t> vectors;
   if (vectorReason.empty())

@@ -9,6 +9,7 @@
 
 #include "tests/unit/kernels/KernelRunner.h"
 
+#include <cmath>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <optional>
@@ -75,16 +76,21 @@ func.func @main(%hx: {0}, %hw: {1}, %hy: {2}) {{
 }
 
 /// What an element of the result is, bit for bit, where it was `sum` before and
-/// `at` gives the products.
-template <typename At>
-float referenceOf(const SkinnyCase &test, float sum, At at) {
-  if (test.chunks == 0)
-    return sum + sumOf(test.k, *test.order, at);
+/// `step` adds the product of a k to a sum.
+template <typename Step>
+float referenceOf(const SkinnyCase &test, float sum, Step step) {
+  std::vector<float> parts(test.chunks ? test.chunks : test.order->parts,
+                           -0.0f);
+  if (test.chunks == 0) {
+    for (size_t k = 0; k < test.k; ++k)
+      parts[k % parts.size()] = step(parts[k % parts.size()], k);
+    return sum +
+           sumOf(parts.size(), *test.order, [&](size_t k) { return parts[k]; });
+  }
   for (size_t k = test.chunks * test.chunk; k < test.k; ++k)
-    sum += at(k);
-  std::vector<float> parts(test.chunks, -0.0f);
+    sum = step(sum, k);
   for (size_t k = 0; k < test.chunks * test.chunk; ++k)
-    parts[k / test.chunk] += at(k);
+    parts[k / test.chunk] = step(parts[k / test.chunk], k);
   auto part = [&](size_t k) { return parts[k]; };
   if (test.order)
     return sum + sumOf(test.chunks, *test.order, part);
@@ -128,9 +134,10 @@ TEST_P(SkinnyProducts, AddInTheStatedOrderOnEachTarget) {
   for (size_t m = 0; m < test.m; ++m)
     for (size_t n = 0; n < test.n; ++n)
       reference.push_back(
-          referenceOf(test, y[m * test.n + n], [&](size_t k) -> float {
-            return x[m * test.k + k] *
-                   (test.isTransposed ? w[n * test.k + k] : w[k * test.n + n]);
+          referenceOf(test, y[m * test.n + n], [&](float sum, size_t k) {
+            return std::fma(
+                x[m * test.k + k],
+                test.isTransposed ? w[n * test.k + k] : w[k * test.n + n], sum);
           }));
   Memory after = runOnEachTarget(dag, initial,
                                  {"vector=4 block_x=8", "vector=4 block_x=32",

@@ -5,6 +5,7 @@
 #include "tests/conformance/Execute.h"
 #include "tests/conformance/Import.h"
 
+#include <cmath>
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -80,7 +81,8 @@ std::vector<TensorCase> cases() {
          for (At i = 0; i < 70; ++i)
            for (At j = 0; j < 37; ++j)
              for (At k = 0; k < 13; ++k)
-               out[i * 37 + j] += x[i * 13 + k] * w[k * 37 + j];
+               out[i * 37 + j] =
+                   std::fma(x[i * 13 + k], w[k * 37 + j], out[i * 37 + j]);
        }},
       {"batch_matmul", "3x33x9", "3x9x40", "3x33x40", "",
        "linalg.batch_matmul ins(%x, %w : memref<3x33x9xf32>, "
@@ -90,8 +92,35 @@ std::vector<TensorCase> cases() {
            for (At i = 0; i < 33; ++i)
              for (At j = 0; j < 40; ++j)
                for (At k = 0; k < 9; ++k)
-                 out[(b * 33 + i) * 40 + j] +=
-                     x[(b * 33 + i) * 9 + k] * w[(b * 9 + k) * 40 + j];
+                 out[(b * 33 + i) * 40 + j] =
+                     std::fma(x[(b * 33 + i) * 9 + k], w[(b * 9 + k) * 40 + j],
+                              out[(b * 33 + i) * 40 + j]);
+       }},
+      {"turned_matmul", "40x13", "37x13", "40x37", "",
+       R"(linalg.matmul indexing_maps = [affine_map<(i, j, k) -> (i, k)>,
+         affine_map<(i, j, k) -> (j, k)>, affine_map<(i, j, k) -> (i, j)>]
+       ins(%x, %w : memref<40x13xf32>, memref<37x13xf32>)
+       outs(%out : memref<40x37xf32>))",
+       [](const Floats &x, const Floats &w, Floats &out) {
+         for (At i = 0; i < 40; ++i)
+           for (At j = 0; j < 37; ++j)
+             for (At k = 0; k < 13; ++k)
+               out[i * 37 + j] =
+                   std::fma(x[i * 13 + k], w[j * 13 + k], out[i * 37 + j]);
+       }},
+      {"turned_batch_matmul", "3x33x9", "3x40x9", "3x33x40", "",
+       R"(linalg.batch_matmul indexing_maps = [affine_map<(b, i, j, k) -> (b, i, k)>,
+         affine_map<(b, i, j, k) -> (b, j, k)>, affine_map<(b, i, j, k) -> (b, i, j)>]
+       ins(%x, %w : memref<3x33x9xf32>, memref<3x40x9xf32>)
+       outs(%out : memref<3x33x40xf32>))",
+       [](const Floats &x, const Floats &w, Floats &out) {
+         for (At b = 0; b < 3; ++b)
+           for (At i = 0; i < 33; ++i)
+             for (At j = 0; j < 40; ++j)
+               for (At k = 0; k < 9; ++k)
+                 out[(b * 33 + i) * 40 + j] =
+                     std::fma(x[(b * 33 + i) * 9 + k], w[(b * 40 + j) * 9 + k],
+                              out[(b * 33 + i) * 40 + j]);
        }},
       {"matmul_of_halves_added_in_f32", "24x40", "40x16", "24x16",
        "#id = affine_map<(i, j) -> (i, j)>", R"(

@@ -96,7 +96,8 @@ fill_batch_matmul_parallel_kernel0(const float *q, const float *kT, float *score
 #define MGPU_ROW_A(p) (thread / MGPU_DEPTH + (p) * (threads / MGPU_DEPTH))
 #define MGPU_STEP_B(p) (thread / across + (p) / (columns / across) * (threads / across))
 #define MGPU_COLUMN_B(p) (thread % across + (p) % (columns / across) * across)
-  const int across = columns < threads ? columns : threads, stepA = thread % MGPU_DEPTH;
+  const int across = columns < threads ? columns : threads;
+  const int stepA = thread % MGPU_DEPTH;
   const int copiesA = (rows * MGPU_DEPTH + threads - 1) / threads, copiesB = (columns * MGPU_DEPTH + threads - 1) / threads;
   float sums[MGPU_TILE_Y][MGPU_TILE_X], nextA[copiesA], nextB[copiesB];
 #pragma unroll
@@ -135,7 +136,7 @@ fill_batch_matmul_parallel_kernel0(const float *q, const float *kT, float *score
         for (int i = 0; i < MGPU_TILE_Y; ++i)
 #pragma unroll
           for (int j = 0; j < MGPU_TILE_X; ++j)
-            sums[i][j] += partA[i] * partB[j];
+            sums[i][j] = fmaf(partA[i], partB[j], sums[i][j]);
       }
     }
     if (MGPU_STAGES == 1)

@@ -118,6 +118,17 @@ __device__ __forceinline__ void loadTilesTurned(unsigned *to, const void *row) {
 }
 #endif
 
+#define MGPU_FIRST(row, column) (float)dc[row * 160LL + column]
+#define MGPU_STORE(row, column, sum) dc[row * 160LL + column] = float(sum)
+struct __align__(2 * sizeof(float)) MgpuPair {
+  float of[2];
+};
+#define MGPU_FIRST_PAIR(row, column, left, right) \
+  do { \
+    const MgpuPair before = *(const MgpuPair *)&dc[row * 160LL + column]; \
+    left = (float)before.of[0], right = (float)before.of[1]; \
+  } while (0)
+#define MGPU_STORE_PAIR(row, column, left, right) *(MgpuPair *)&dc[row * 160LL + column] = MgpuPair{{float(left), float(right)}}
 // Where chunk `at` of a row of `Chunks` lies, so that eight rows of one chunk are in different banks.
 template <int Chunks> __device__ __forceinline__ int place(int row, int at) {
   const int rows = Chunks < 8 ? 8 / Chunks : 1, most = Chunks < 8 ? Chunks : 8;
@@ -147,18 +158,22 @@ matmul_kernel0_tensor_cores_block(f16 *tileA, f16 *tileB, const f16 *da, const f
   const int endRow = launch.endY * 8u < 200u ? (int)launch.endY * 8 : 200;
   const int endColumn = launch.endX * 32u < 160u ? (int)launch.endX * 32 : 160;
   const int warpRow = warp / warpsX * warpRows, warpColumn = warp % warpsX * warpColumns;
-  // Sum e of this warp's tile (i, j) belongs to this row and column.
+  // Sum e of this warp's tile (i, j) belongs to this row and column, and e + 1 beside it.
 #define MGPU_SUM_ROW (firstRow + warpRow + i * 16 + lane / 4 + e / 2 * 8)
-#define MGPU_SUM_COLUMN (firstColumn + warpColumn + j * 8 + lane % 4 * 2 + e % 2)
+#define MGPU_SUM_COLUMN (firstColumn + warpColumn + j * 8 + lane % 4 * 2)
   float sums[warpRows / 16][warpColumns / 8][4];
 #pragma unroll
   for (int i = 0; i < warpRows / 16; ++i)
 #pragma unroll
     for (int j = 0; j < warpColumns / 8; ++j)
 #pragma unroll
-      for (int e = 0; e < 4; ++e) {
+      for (int e = 0; e < 4; e += 2) {
         const int row = MGPU_SUM_ROW, column = MGPU_SUM_COLUMN;
-        sums[i][j][e] = row < endRow && column < endColumn ? (float)dc[row * 160LL + column] : 0.0f;
+        sums[i][j][e] = sums[i][j][e + 1] = 0.0f;
+        if (row < endRow && column + 1 < endColumn)
+          MGPU_FIRST_PAIR(row, column, sums[i][j][e], sums[i][j][e + 1]);
+        else if (row < endRow && column < endColumn)
+          sums[i][j][e] = MGPU_FIRST(row, column);
       }
   const auto bring = [&](int tile) {
     f16 *const toA = tileA + tile % MGPU_STAGES * stageA, *const toB = tileB + tile % MGPU_STAGES * stageB;
@@ -214,10 +229,12 @@ matmul_kernel0_tensor_cores_block(f16 *tileA, f16 *tileB, const f16 *da, const f
 #pragma unroll
     for (int j = 0; j < warpColumns / 8; ++j)
 #pragma unroll
-      for (int e = 0; e < 4; ++e) {
+      for (int e = 0; e < 4; e += 2) {
         const int row = MGPU_SUM_ROW, column = MGPU_SUM_COLUMN;
-        if (row < endRow && column < endColumn)
-          dc[row * 160LL + column] = float(sums[i][j][e]);
+        if (row < endRow && column + 1 < endColumn)
+          MGPU_STORE_PAIR(row, column, sums[i][j][e], sums[i][j][e + 1]);
+        else if (row < endRow && column < endColumn)
+          MGPU_STORE(row, column, sums[i][j][e]);
       }
 }
 

@@ -8,14 +8,18 @@
 //   MGPU_TILE_Y        rows of a block by the warps that multiply: 16 or 32
 //   MGPU_DEPTH         steps of k in one stage of shared memory: 64 or 128
 //   MGPU_STAGES        stages, 2 to 8, which are loaded ahead
+//   MGPU_TILES         tiles of rows that a block computes one after the other; the loads of
+//                      the next run ahead while one is stored
+//   MGPU_RASTER        blocks that lie one above the other and are numbered before those beside
+//                      them, so that what runs at once reads less of A and B together
 //   MGPU_MIN_BLOCKS    blocks that must fit one multiprocessor
 //   MGPU_PDL           1: may be launched to begin before the kernel it follows
 //                      has ended, for which it waits; from sm_90 on
 // da and db are tensor maps: boxes of 64 x 64 elements, of 1 along the batch, the 128 bytes
 // of a row swizzled (CU_TENSOR_MAP_SWIZZLE_128B), zeros outside.
-// Launch with a block for each 32 * MGPU_TILE_X columns along x, for each (MGPU_BLOCK_Y - 1) *
-// MGPU_TILE_Y rows along y, for each product along z, and with 1024 + 2 * MGPU_STAGES *
-// MGPU_DEPTH * (rows + columns of a block) bytes of dynamic shared memory. A part of them is
+// Launch with a block for each 32 * MGPU_TILE_X columns along x, for each MGPU_TILES *
+// (MGPU_BLOCK_Y - 1) * MGPU_TILE_Y rows along y, for each product along z, and with 1024 + 2 * MGPU_STAGES *
+// MGPU_DEPTH * (rows + columns of a tile) bytes of dynamic shared memory. A part of them is
 // a launch of fewer blocks from block first on, or of the source's blocks base to end.
 #ifndef MGPU_BLOCK_X
 #define MGPU_BLOCK_X 32
@@ -35,6 +39,12 @@
 #ifndef MGPU_STAGES
 #define MGPU_STAGES 4
 #endif
+#ifndef MGPU_TILES
+#define MGPU_TILES 1
+#endif
+#ifndef MGPU_RASTER
+#define MGPU_RASTER 8
+#endif
 #ifndef MGPU_MIN_BLOCKS
 #define MGPU_MIN_BLOCKS 1
 #endif
@@ -52,11 +62,11 @@ struct MgpuLaunch { // the grid of the source, and where this launch begins
 enum {
   warpgroups = MGPU_BLOCK_Y / 4, // that multiply
   rowTiles = MGPU_TILE_Y / 16,   // of each, of 64 rows
-  blockRows = warpgroups * rowTiles * 64,
+  tileRows = warpgroups * rowTiles * 64,
   blockColumns = MGPU_BLOCK_X * MGPU_TILE_X,
   panelBytes = 64 * 128, // of 64 x 64 elements
   slices = MGPU_DEPTH / 64,
-  panelsA = blockRows / 64,
+  panelsA = tileRows / 64,
   panelsB = blockColumns / 64,
   sliceBytes = (panelsA + panelsB) * panelBytes,
   stageBytes = slices * sliceBytes,
@@ -183,6 +193,18 @@ __device__ __forceinline__ unsigned long long tileDescriptor(unsigned address, u
          (unsigned long long)(stride >> 4) << 32 | 1ull << 62;
 }
 
+#define MGPU_FIRST(row, column) (float)dc[row * 160LL + column]
+#define MGPU_STORE(row, column, sum) dc[row * 160LL + column] = float(sum)
+struct __align__(2 * sizeof(float)) MgpuPair {
+  float of[2];
+};
+#define MGPU_FIRST_PAIR(row, column, left, right) \
+  do { \
+    const MgpuPair before = *(const MgpuPair *)&dc[row * 160LL + column]; \
+    left = (float)before.of[0], right = (float)before.of[1]; \
+  } while (0)
+#define MGPU_STORE_PAIR(row, column, left, right) *(MgpuPair *)&dc[row * 160LL + column] = MgpuPair{{float(left), float(right)}}
+
 extern __shared__ __align__(128) unsigned char mgpu_dynamic_shared[];
 
 #if MGPU_PDL && !defined MGPU_AWAIT_GRIDS
@@ -202,11 +224,17 @@ matmul_kernel0_wgmma(float *dc, const __grid_constant__ MgpuTensorMap da, const 
   unsigned long long *const loaded = (unsigned long long *)mgpu_dynamic_shared, *const freed = loaded + MGPU_STAGES;
   unsigned char *const stages = mgpu_dynamic_shared + (1024 - sharedAddress(mgpu_dynamic_shared) % 1024);
   const int lane = (int)threadIdx.x, warp = (int)threadIdx.y;
-  const int firstRow = (int)launch.baseY * 8 + (int)(blockIdx.y + launch.firstY) * blockRows;
-  const int firstColumn = (int)launch.baseX * 32 + (int)(blockIdx.x + launch.firstX) * blockColumns;
+  // Which block of the launch this is: columns of MGPU_RASTER blocks, one after the other.
+  const unsigned number = blockIdx.y * gridDim.x + blockIdx.x, group = number / (MGPU_RASTER * gridDim.x) * MGPU_RASTER;
+  const unsigned left = gridDim.y - group, height = left < MGPU_RASTER ? left : MGPU_RASTER;
+  const unsigned inGroup = number - group * gridDim.x, blockY = group + inGroup % height, blockX = inGroup / height;
+  const int topRow = (int)launch.baseY * 8 + (int)(blockY + launch.firstY) * (MGPU_TILES * tileRows);
+  const int firstColumn = (int)launch.baseX * 32 + (int)(blockX + launch.firstX) * blockColumns;
   const int batch = 0;
-  int tiles = (96 + MGPU_DEPTH - 1) / MGPU_DEPTH;
-  forgetIndex(tiles); // unrolled, a short loop would need more registers
+  const int endRow = launch.endY * 8u < 200u ? (int)launch.endY * 8 : 200;
+  const int below = (endRow - topRow + tileRows - 1) / tileRows, numTiles = below < MGPU_TILES ? below : MGPU_TILES;
+  int steps = (96 + MGPU_DEPTH - 1) / MGPU_DEPTH; // of a stage each
+  forgetIndex(steps); // unrolled, a short loop would need more registers
   if (warp == 0 && lane == 0) {
     for (int stage = 0; stage < MGPU_STAGES; ++stage) {
       makeBarrier(loaded + stage, 1);
@@ -215,66 +243,80 @@ matmul_kernel0_wgmma(float *dc, const __grid_constant__ MgpuTensorMap da, const 
     publishBarriers();
   }
   __syncthreads();
-  if (warp == 4 * warpgroups) {
-    for (int tile = 0; lane == 0 && tile < tiles; ++tile) {
-      const int stage = tile % MGPU_STAGES;
-      awaitPhase(freed + stage, tile / MGPU_STAGES % 2 ^ 1); // at first, the phase before is over
+  if (warp == 4 * warpgroups) { // the producer: a thread loads for all others
+    for (int at = 0; lane == 0 && at < numTiles * steps; ++at) {
+      const int stage = at % MGPU_STAGES, tile = at / steps;
+      awaitPhase(freed + stage, at / MGPU_STAGES % 2 ^ 1); // at first, the phase before is over
       arriveExpecting(loaded + stage, stageBytes);
       unsigned char *to = stages + stage * stageBytes;
       for (int slice = 0; slice < slices; ++slice) {
-        const int k = tile * MGPU_DEPTH + slice * 64;
+        const int k = (at - tile * steps) * MGPU_DEPTH + slice * 64;
         for (int part = 0; part < panelsA; ++part, to += panelBytes)
-          loadBox(to, &da, k, firstRow + part * 64, batch, loaded + stage);
+          loadBox(to, &da, k, topRow + tile * tileRows + part * 64, batch, loaded + stage);
         for (int part = 0; part < panelsB; ++part, to += panelBytes)
           loadBox(to, &db, firstColumn + part * 64, k, batch, loaded + stage);
       }
     }
     return;
   }
-  const int endRow = launch.endY * 8u < 200u ? (int)launch.endY * 8 : 200;
+  // The consumers: warps of four, each with rows of a tile of its own.
   int endColumn = launch.endX * 32u < 160u ? (int)launch.endX * 32 : 160;
   const int firstPanel = warp / 4 * rowTiles;
-  // Sum e of this warpgroup's row tile i belongs to this row and column.
+  // Sum e of this warpgroup's row tile i belongs to this row and column, and e + 1 beside it.
 #define MGPU_SUM_ROW (firstRow + (firstPanel + i) * 64 + warp % 4 * 16 + lane / 4 + e / 2 % 2 * 8)
-#define MGPU_SUM_COLUMN (firstColumn + e / 4 * 8 + lane % 4 * 2 + e % 2)
-  float sums[rowTiles][numSums];
+#define MGPU_SUM_COLUMN (firstColumn + e / 4 * 8 + lane % 4 * 2)
+  for (int tile = 0; tile < numTiles; ++tile) {
+    const int firstRow = topRow + tile * tileRows;
+    float sums[rowTiles][numSums];
 #pragma unroll
-  for (int i = 0; i < rowTiles; ++i)
+    for (int i = 0; i < rowTiles; ++i)
 #pragma unroll
-    for (int e = 0; e < numSums; ++e) {
-      const int row = MGPU_SUM_ROW, column = MGPU_SUM_COLUMN;
-      sums[i][e] = row < endRow && column < endColumn ? (float)dc[row * 160LL + column] : 0.0f;
-      holdSum(sums[i][e]);
+      for (int e = 0; e < numSums; e += 2) {
+        const int row = MGPU_SUM_ROW, column = MGPU_SUM_COLUMN;
+        sums[i][e] = sums[i][e + 1] = 0.0f;
+        if (row < endRow && column + 1 < endColumn)
+          MGPU_FIRST_PAIR(row, column, sums[i][e], sums[i][e + 1]);
+        else if (row < endRow && column < endColumn)
+          sums[i][e] = MGPU_FIRST(row, column);
+        holdSum(sums[i][e]);
+        holdSum(sums[i][e + 1]);
+      }
+    for (int step = 0; step < steps; ++step) {
+      const int at = tile * steps + step, stage = at % MGPU_STAGES;
+      awaitPhase(loaded + stage, at / MGPU_STAGES % 2);
+      beginProducts();
+#pragma unroll
+      for (int slice = 0; slice < slices; ++slice) {
+        const unsigned fromA = sharedAddress(stages) + (unsigned)(stage * stageBytes + slice * sliceBytes + firstPanel * panelBytes);
+        const unsigned fromB = sharedAddress(stages) + (unsigned)(stage * stageBytes + slice * sliceBytes + panelsA * panelBytes);
+#pragma unroll
+        for (int part = 0; part < 4; ++part) // of 16 elements: 32 bytes of A's rows, 16 rows of B
+#pragma unroll
+          for (int i = 0; i < rowTiles; ++i)
+            multiplyF16(sums[i], tileDescriptor(fromA + i * panelBytes + part * 32, 16, 1024),
+                       tileDescriptor(fromB + part * 16 * 128, panelBytes, 1024));
+      }
+      closeProducts();
+      awaitProducts<1>(); // of the stage before: it may be loaded again
+      if (step > 0 && lane == 0)
+        arriveAt(freed + (at - 1) % MGPU_STAGES);
     }
-  for (int tile = 0; tile < tiles; ++tile) {
-    const int stage = tile % MGPU_STAGES;
-    awaitPhase(loaded + stage, tile / MGPU_STAGES % 2);
-    beginProducts();
+    awaitProducts<0>();
+    // The epilogue, beside which the producer loads the next tile's first stages.
+    if (MGPU_TILES > 1 && lane == 0)
+      arriveAt(freed + ((tile + 1) * steps - 1) % MGPU_STAGES);
+    forgetIndex(endColumn); // else which columns are inside would stay in registers all the while
 #pragma unroll
-    for (int slice = 0; slice < slices; ++slice) {
-      const unsigned fromA = sharedAddress(stages) + (unsigned)(stage * stageBytes + slice * sliceBytes + firstPanel * panelBytes);
-      const unsigned fromB = sharedAddress(stages) + (unsigned)(stage * stageBytes + slice * sliceBytes + panelsA * panelBytes);
+    for (int i = 0; i < rowTiles; ++i)
 #pragma unroll
-      for (int step = 0; step < 4; ++step) // of 16 elements: 32 bytes of A's rows, 16 rows of B
-#pragma unroll
-        for (int i = 0; i < rowTiles; ++i)
-          multiplyF16(sums[i], tileDescriptor(fromA + i * panelBytes + step * 32, 16, 1024),
-                     tileDescriptor(fromB + step * 16 * 128, panelBytes, 1024));
-    }
-    closeProducts();
-    awaitProducts<1>(); // of the stage before: it may be loaded again
-    if (tile > 0 && lane == 0)
-      arriveAt(freed + (tile - 1) % MGPU_STAGES);
+      for (int e = 0; e < numSums; e += 2) {
+        const int row = MGPU_SUM_ROW, column = MGPU_SUM_COLUMN;
+        holdSum(sums[i][e]);
+        holdSum(sums[i][e + 1]);
+        if (row < endRow && column + 1 < endColumn)
+          MGPU_STORE_PAIR(row, column, sums[i][e], sums[i][e + 1]);
+        else if (row < endRow && column < endColumn)
+          MGPU_STORE(row, column, sums[i][e]);
+      }
   }
-  awaitProducts<0>();
-  forgetIndex(endColumn); // else which columns are inside would stay in registers all the while
-#pragma unroll
-  for (int i = 0; i < rowTiles; ++i)
-#pragma unroll
-    for (int e = 0; e < numSums; ++e) {
-      const int row = MGPU_SUM_ROW, column = MGPU_SUM_COLUMN;
-      holdSum(sums[i][e]);
-      if (row < endRow && column < endColumn)
-        dc[row * 160LL + column] = float(sums[i][e]);
-    }
 }

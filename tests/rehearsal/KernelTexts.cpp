@@ -111,6 +111,7 @@ template <class... A> static const size_t *shimSizes(void (*)(A...)) {
 }
 static void shimPlain(ShimIndex grid, ShimIndex block, void (*body)()) {
   blockDim = block;
+  gridDim = grid;
   for (unsigned z = 0; z < grid.z; ++z)
     for (unsigned y = 0; y < grid.y; ++y)
       for (unsigned x = 0; x < grid.x; ++x) {

@@ -2,7 +2,9 @@
 #include "device/cuda/api/Products.h"
 
 #include <algorithm>
+#include <array>
 #include <fmt/format.h>
+#include <span>
 
 namespace mgpu::device {
 
@@ -152,18 +154,22 @@ Result<bool> Products::choose(ProductCall &call, std::string_view name) const {
     uint32_t alignment = alignmentOf(address);
     MGPU_TRY(with.prefer(attribute, &alignment, sizeof alignment));
   }
-  CublasLtHeuristic best{};
+  std::array<CublasLtHeuristic, mostProductChoices> best{};
+  const size_t choice = call.product.choice;
   int found = 0;
   CublasStatus status = api->MatmulAlgoGetHeuristic(
       handle, with.operation, with.first, with.second, with.sums, with.sums,
-      with.preference, 1, &best, &found);
-  if (status == CublasStatus::NotSupported ||
-      (status == CublasStatus::Success &&
-       (found == 0 || best.state != CublasStatus::Success)))
+      with.preference, int(choice) + 1, best.data(), &found);
+  if (status == CublasStatus::NotSupported)
     return false;
   MGPU_TRY(with.check(status, "cublasLtMatmulAlgoGetHeuristic"));
-  call.algorithm = best.algorithm;
-  call.workspaceBytes = best.workspaceBytes;
+  std::span<CublasLtHeuristic> there(best.data(), size_t(std::max(found, 0)));
+  while (!there.empty() && there.back().state != CublasStatus::Success)
+    there = there.first(there.size() - 1);
+  if (there.empty())
+    return false;
+  call.algorithm = there.back().algorithm;
+  call.workspaceBytes = there.back().workspaceBytes;
   return true;
 }
 

@@ -35,7 +35,8 @@ public:
   Products(const Products &) = delete;
   Products &operator=(const Products &) = delete;
 
-  /// The algorithm that cuBLASLt's heuristic has for a call with no more than
+  /// The algorithm that cuBLASLt's heuristic has in the place
+  /// `product.choice`, or in the last before it, for a call with no more than
   /// its workspace, and how much of that it needs, into `call`; false where it
   /// has none.
   Result<bool> choose(ProductCall &call, std::string_view name) const;

@@ -2,6 +2,7 @@
 #include "dialect/conversion/linalg/CollapseReduction.h"
 
 #include "dialect/conversion/linalg/PointForm.h"
+#include "dialect/conversion/linalg/ProductSteps.h"
 
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -65,6 +66,7 @@ linalg::GenericOp collapseReduction(linalg::LinalgOp op) {
                      type, groupsOf(map, sequence))))
       return {};
   }
+  markProduct(op);
   OpBuilder b(op);
   SmallVector<AffineMap> maps;
   for (AffineMap map : op.getIndexingMapsArray())

@@ -6,6 +6,7 @@
 #include "dialect/conversion/Passes.h"
 #include "dialect/conversion/linalg/Computations.h"
 #include "dialect/conversion/linalg/PointRun.h"
+#include "dialect/conversion/linalg/ProductSteps.h"
 #include "dialect/conversion/linalg/RowThreads.h"
 #include "dialect/conversion/linalg/SkinnyProduct.h"
 
@@ -98,6 +99,7 @@ void Joiner::build(Block &body) {
 }
 
 linalg::GenericOp Joiner::join() {
+  markProduct(op);
   vectors = views(*product.vectors);
   sums = views(*op.getDpsInitOperand(0));
   SmallVector<Value> inputs(vectors);

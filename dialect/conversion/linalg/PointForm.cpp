@@ -18,17 +18,23 @@ static bool isNarrowFloat(Type type) { return type.isF16() || type.isBF16(); }
 
 bool hasTurnedMatrix(linalg::LinalgOp op) {
   auto matmul = dyn_cast<linalg::MatmulOp>(op.getOperation());
-  if (!matmul || !matmul.hasUserDefinedMaps() || !hasPointForm(op) ||
-      !isNarrowFloat(getElementTypeOrSelf(op.getDpsInputOperand(0)->get())))
+  auto batched = dyn_cast<linalg::BatchMatmulOp>(op.getOperation());
+  if (!(matmul && matmul.hasUserDefinedMaps()) &&
+      !(batched && batched.hasUserDefinedMaps()))
     return false;
-  Builder b(op->getContext());
-  AffineExpr m = b.getAffineDimExpr(0), n = b.getAffineDimExpr(1),
-             k = b.getAffineDimExpr(2);
-  auto map = [&](AffineExpr row, AffineExpr column) {
-    return AffineMap::get(3, 0, {row, column}, b.getContext());
+  if (!hasPointForm(op) ||
+      !isa<FloatType>(getElementTypeOrSelf(op.getDpsInputOperand(0)->get())))
+    return false;
+  const unsigned batch = batched ? 1 : 0, m = batch, n = batch + 1,
+                 k = batch + 2;
+  auto map = [&](unsigned row, unsigned column) {
+    SmallVector<unsigned> dims{row, column};
+    if (batched)
+      dims.insert(dims.begin(), 0);
+    return AffineMap::getMultiDimMapWithTargets(k + 1, dims, op->getContext());
   };
   const SmallVector<AffineMap> maps{map(m, k), map(n, k), map(m, n)};
-  return op.getStaticLoopRanges()[0] > mostVectors &&
+  return op.getStaticLoopRanges()[m] > mostVectors &&
          op.getIndexingMapsArray() == maps;
 }
 
@@ -36,7 +42,7 @@ bool isPlainMatmul(linalg::LinalgOp op) {
   if (auto matmul = dyn_cast<linalg::MatmulOp>(op.getOperation()))
     return !matmul.hasUserDefinedMaps() || hasTurnedMatrix(op);
   if (auto matmul = dyn_cast<linalg::BatchMatmulOp>(op.getOperation()))
-    return !matmul.hasUserDefinedMaps();
+    return !matmul.hasUserDefinedMaps() || hasTurnedMatrix(op);
   return false;
 }
 

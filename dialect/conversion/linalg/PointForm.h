@@ -20,8 +20,9 @@ bool hasPointForm(mlir::linalg::LinalgOp op);
 /// of linalg's own, a batch or not, that is not transposed, or hasTurnedMatrix.
 bool isPlainMatmul(mlir::linalg::LinalgOp op);
 
-/// Whether it is a matmul of f16 or bf16 with more rows than a product of
-/// vectors has (SkinnyProduct.h), whose B is stored as its transpose, [n][k].
+/// Whether it is a matmul of floats, a batch or not, with more rows than a
+/// product of vectors has (SkinnyProduct.h), whose B is stored as its
+/// transpose, [n][k].
 bool hasTurnedMatrix(mlir::linalg::LinalgOp op);
 
 /// Whether it is a plain matmul of f16 or bf16 factors, which GPUs compute by a

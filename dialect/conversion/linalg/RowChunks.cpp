@@ -3,6 +3,7 @@
 
 #include "dialect/conversion/linalg/PointForm.h"
 #include "dialect/conversion/linalg/PointRun.h"
+#include "dialect/conversion/linalg/ProductSteps.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/IRMapping.h"
@@ -21,6 +22,7 @@ public:
       : op(op), form(form), chunks(chunks), device(device), b(place()) {}
 
   void split() {
+    markProduct(op);
     const SmallVector<Value> parts = reduceChunks();
     b.setInsertionPoint(op);
     if (chunks.count * chunks.length < form.length)

@@ -2,6 +2,7 @@
 #include "dialect/conversion/linalg/RowLaunch.h"
 
 #include "dialect/conversion/linalg/ForwardStores.h"
+#include "dialect/conversion/linalg/ProductSteps.h"
 #include "dialect/mgpu/HostCode.h"
 
 #include "mlir/Dialect/Affine/Utils.h"
@@ -171,6 +172,7 @@ Value RowBuilder::load(OpBuilder &b, const RowOp &each, OpOperand &operand,
 SmallVector<Value> RowBuilder::step(OpBuilder &b, const RowOp &each, Value k,
                                     ValueRange outputs) {
   auto op = cast<linalg::LinalgOp>(each.op);
+  markProduct(op);
   IRMapping map;
   for (OpOperand &operand : op->getOpOperands()) {
     BlockArgument argument = op.getMatchingBlockArgument(&operand);
@@ -190,6 +192,7 @@ SmallVector<Value> RowBuilder::step(OpBuilder &b, const RowOp &each, Value k,
   SmallVector<Value> results;
   for (Value value : op.getBlock()->getTerminator()->getOperands())
     results.push_back(map.lookupOrDefault(value));
+  addByFma(b, results);
   return results;
 }
 

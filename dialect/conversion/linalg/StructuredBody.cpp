@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/conversion/linalg/StructuredBody.h"
 
+#include "dialect/conversion/linalg/ProductSteps.h"
+
 #include "mlir/Dialect/Affine/Utils.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/IRMapping.h"
@@ -46,6 +48,7 @@ private:
 };
 
 SmallVector<Value> StructuredBody::step(OpBuilder &b, ValueRange outputs) {
+  markProduct(op);
   IRMapping map;
   Block *body = op.getBlock();
   for (OpOperand *operand : op.getDpsInputOperands()) {
@@ -65,6 +68,7 @@ SmallVector<Value> StructuredBody::step(OpBuilder &b, ValueRange outputs) {
   SmallVector<Value> results;
   for (Value value : body->getTerminator()->getOperands())
     results.push_back(map.lookupOrDefault(value));
+  addByFma(b, results);
   return results;
 }
 

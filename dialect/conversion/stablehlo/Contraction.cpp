@@ -49,9 +49,13 @@ Value makeSum(Lowering &low, const Products &of) {
   auto body = [&](ImplicitLocOpBuilder &b, ValueRange in) {
     Value x = convertNumber(b, in[0], from[0], wide);
     Value y = convertNumber(b, in[1], from[1], wide);
-    if (isa<FloatType>(wide))
-      return SmallVector<Value>{arith::AddFOp::create(
-          b, in[2], arith::MulFOp::create(b, x, y).getResult())};
+    if (isa<FloatType>(wide)) {
+      // As linalg.matmul adds: in one operation, where that is of f32.
+      constexpr auto contract = arith::FastMathFlags::contract;
+      Value product = arith::MulFOp::create(b, x, y, contract);
+      return SmallVector<Value>{
+          arith::AddFOp::create(b, in[2], product, contract)};
+    }
     if (wide.isInteger(1))
       return SmallVector<Value>{arith::OrIOp::create(
           b, in[2], arith::AndIOp::create(b, x, y).getResult())};

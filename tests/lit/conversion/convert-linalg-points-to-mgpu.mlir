@@ -34,9 +34,9 @@ func.func @main(%d: !mgpu.device, %one: f32) {
   // CHECK-NEXT: scf.if
   // CHECK: %[[BEFORE:.*]] = memref.load %[[C]][%[[Y]], %[[X]]]
   // CHECK: %[[SUM:.*]] = scf.for %[[K:.*]] = {{.*}} iter_args(%[[SO:.*]] = %[[BEFORE]])
-  // CHECK: memref.load %[[A]][%[[Y]], %[[K]]]
-  // CHECK: memref.load %[[B]][%[[K]], %[[X]]]
-  // CHECK: arith.addf %[[SO]],
+  // CHECK: %[[L:.*]] = memref.load %[[A]][%[[Y]], %[[K]]]
+  // CHECK: %[[R:.*]] = memref.load %[[B]][%[[K]], %[[X]]]
+  // CHECK: math.fma %[[L]], %[[R]], %[[SO]] : f32
   // CHECK: memref.store %[[SUM]], %[[C]][%[[Y]], %[[X]]]
   linalg.matmul ins(%a, %b : memref<64x32xf32>, memref<32x70xf32>) outs(%c : memref<64x70xf32>)
 

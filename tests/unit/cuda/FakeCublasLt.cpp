@@ -238,12 +238,17 @@ CublasStatus heuristic(CublasLtHandle handle, CublasLtOperation operation,
   if (!lt.hasAlgorithm || !isProduct(*with, *first, *second, *fourth) ||
       wish->workspaceBytes < lt.workspaceBytes)
     return CublasStatus::NotSupported;
-  results[0] = {};
-  results[0].algorithm.data[0] = hashOf(*with, {first, second, third, fourth});
-  for (unsigned k = 0; k < 4; ++k)
-    results[0].algorithm.data[1 + k] = wish->alignment[k];
-  results[0].workspaceBytes = lt.workspaceBytes;
-  *found = 1;
+  // 2159: "ordered in increasing estimated compute time".
+  *found = std::min(wanted, lt.numAlgorithms);
+  for (int place = 0; place < *found; ++place) {
+    CublasLtHeuristic &result = results[place];
+    result = {};
+    result.algorithm.data[0] = hashOf(*with, {first, second, third, fourth});
+    for (unsigned k = 0; k < 4; ++k)
+      result.algorithm.data[1 + k] = wish->alignment[k];
+    result.algorithm.data[5] = uint64_t(place);
+    result.workspaceBytes = lt.workspaceBytes;
+  }
   return CublasStatus::Success;
 }
 
@@ -346,6 +351,7 @@ CublasStatus matmul(CublasLtHandle handle, CublasLtOperation operation,
   product.atC = static_cast<std::byte *>(d);
   product.workspace = static_cast<std::byte *>(workspace);
   lt.workspace = workspace;
+  lt.place = algorithm->data[5];
   product.workspaceBytes = workspaceBytes;
   auto scale = [&](const void *at) {
     return read(with->scale, static_cast<const std::byte *>(at));
@@ -354,7 +360,8 @@ CublasStatus matmul(CublasLtHandle handle, CublasLtOperation operation,
   product.beta = scale(beta);
   if (c != d)
     violation("C and D apart are not what is tested here");
-  std::string key = std::to_string(algorithm->data[0]);
+  std::string key = std::to_string(algorithm->data[0]) + " " +
+                    std::to_string(algorithm->data[5]);
   auto start = [product]() -> std::unique_ptr<Operation> {
     return std::make_unique<Product>(product);
   };

@@ -43,7 +43,9 @@ public:
 
   device::CublasStatus failCode = device::CublasStatus::InternalError;
   bool hasAlgorithm = true;
-  bool isLoose = false; ///< captured, it waits for what is before it to begin
+  int numAlgorithms = 5; ///< for any product
+  uint64_t place = 0;    ///< of the last call's algorithm among them
+  bool isLoose = false;  ///< captured, it waits for what is before it to begin
   uint64_t workspaceBytes = 4096;  ///< what every algorithm needs
   const void *workspace = nullptr; ///< of the last call
   uint64_t products = 0;           ///< that ran

@@ -118,6 +118,7 @@ protected:
     object.arch = "sm_90";
     object.sourceBlock = object.block = object.covers = block;
     object.product = productOf(test);
+    object.product->choice = choice;
     object.workspaceBytes = workspaceBytes;
     object.setBytes(fakeCubin({"multiply"}));
     MGPU_TRY_ASSIGN(KernelHandle handle,
@@ -227,6 +228,7 @@ protected:
   std::byte *memory[3] = {}, *outside[2] = {};
   std::byte *workspace = nullptr; ///< the launch's last argument
   uint64_t workspaceBytes = 8192;
+  uint32_t choice = 0;
   std::vector<std::string> warnings;
   int ownRuns = 0;
 };
@@ -240,6 +242,21 @@ TEST_F(ProductTest, TheLibraryMultiplies) {
     runAndCompare(test, GridPart::whole(gridOf(test)));
     EXPECT_EQ(lt->captured, 1u);
     EXPECT_EQ(lt->products, 2u) << "once before the graph, once in it";
+    EXPECT_EQ(ownRuns, 0);
+    close();
+  }
+}
+
+/// The last algorithm stands in for those that the library does not have.
+TEST_F(ProductTest, AnyOfItsAlgorithmsMultiplies) {
+  for (uint32_t asked : {0u, 2u, 4u, 7u}) {
+    SCOPED_TRACE(asked);
+    open(true, asked);
+    choice = asked;
+    Result<void> added = add(cases[1]);
+    ASSERT_TRUE(added) << added.error().message;
+    runAndCompare(cases[1], GridPart::whole(gridOf(cases[1])));
+    EXPECT_EQ(lt->place, std::min(asked, 4u));
     EXPECT_EQ(ownRuns, 0);
     close();
   }

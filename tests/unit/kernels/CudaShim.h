@@ -43,7 +43,7 @@ inline T shimMin(T a, T b) {
 struct ShimIndex {
   unsigned x, y, z;
 };
-static ShimIndex threadIdx, blockIdx, blockDim;
+static ShimIndex threadIdx, blockIdx, blockDim, gridDim;
 
 #define MGPU_F16
 struct f16 {
@@ -242,7 +242,8 @@ static void mgpuAwaitGrids() {
     return;
   std::vector<ShimThread> threads;
   threads.swap(shimThreads); // which stay where they are
-  const ShimIndex thread = threadIdx, block = blockIdx, size = blockDim;
+  const ShimIndex thread = threadIdx, block = blockIdx, size = blockDim,
+                  blocks = gridDim;
   const ucontext_t scheduler = shimScheduler;
   const size_t now = shimNow;
   const unsigned long passed = shimPassed;
@@ -257,6 +258,7 @@ static void mgpuAwaitGrids() {
   threadIdx = thread;
   blockIdx = block;
   blockDim = size;
+  gridDim = blocks;
   shimScheduler = scheduler;
   shimNow = now;
   shimPassed = passed;
@@ -287,6 +289,7 @@ static void shimLaunch(ShimIndex grid, ShimIndex block, void (*body)()) {
   size_t count = size_t(block.x) * block.y * block.z;
   shimBody = body;
   blockDim = block;
+  gridDim = grid;
   shimThreads.assign(count, {});
   char *const stacks = static_cast<char *>(malloc(count * stackBytes));
   for (unsigned z = 0; z < grid.z; ++z)

@@ -24,6 +24,8 @@ constexpr ProductCase cases[] = {
     {"wide", 1, 9, 130, 33, "f64", "f64", 1, 0},
     {"fused", 1, 70, 37, 13, "f32", "f32", 0, 0, true},
     {"fused_batch", 3, 33, 40, 24, "f64", "f64", 0, 0, true},
+    {"turned", 1, 70, 37, 13, "f32", "f32", 0, 0, false, true},
+    {"turned_batch", 3, 33, 40, 24, "f64", "f64", 0, 0, true, true},
 };
 
 class Matmul : public testing::Test {

@@ -35,12 +35,18 @@ std::string textOf(const ProductCase &test, const std::string &columnStride) {
                                 : typeOf(test.k, test.n, test.type, ""),
               c = typeOf(test.m, test.n, test.sum, "");
   std::string z = isBatch ? "%z, " : "";
-  std::string extended =
-      isWide ? fmt::format("%xs = arith.extf %x : {0} to f32\n"
-                           "%ys = arith.extf %y : {0} to f32\n"
-                           "%p = arith.mulf %xs, %ys : f32\n",
-                           test.type)
-             : fmt::format("%p = arith.mulf %x, %y : {}\n", test.type);
+  // In f32 a step is one operation.
+  const bool isOne = std::string(test.sum) == "f32";
+  const std::string factors = isWide ? "%xs, %ys" : "%x, %y";
+  std::string step =
+      (isWide ? fmt::format("%xs = arith.extf %x : {0} to f32\n"
+                            "%ys = arith.extf %y : {0} to f32\n",
+                            test.type)
+              : "") +
+      (isOne ? fmt::format("%s = math.fma {}, %sum : f32\n", factors)
+             : fmt::format("%p = arith.mulf {0} : {1}\n"
+                           "%s = arith.addf %sum, %p : {1}\n",
+                           factors, test.sum));
   std::string before = fmt::format(
                   "%old = memref.load %c[{}%row, %column] : {}", z, c),
               after = fmt::format("memref.store %new, %c[{}%row, %column] : {}",
@@ -85,7 +91,6 @@ std::string textOf(const ProductCase &test, const std::string &columnStride) {
       %x = memref.load %a[{6}%row, %at] : {0}
       %y = memref.load %b[{6}{13}] : {1}
       {8}
-      %s = arith.addf %sum, %p : {7}
       scf.yield %s : {7}
     }}{11}
     {12}
@@ -93,7 +98,7 @@ std::string textOf(const ProductCase &test, const std::string &columnStride) {
   return
 }}
 )",
-      a, b, before, test.m, test.n, test.k, z, test.sum, extended, arguments,
+      a, b, before, test.m, test.n, test.k, z, test.sum, step, arguments,
       positions, mark, after, test.isTurned ? "%column, %at" : "%at, %column",
       test.isTurned ? ", mgpu.b_turned" : "");
 }

@@ -66,6 +66,30 @@ TEST_F(WgmmaMatmul, TilesGiveTheBitsOfTheBody) {
     checkBitsOfTheBody(test, twins);
 }
 
+/// Several tiles of a block, one after the other and the last one in part, in
+/// every order of the blocks.
+TEST_F(WgmmaMatmul, BlocksOfSeveralTilesGiveTheBitsOfTheBody) {
+  const ProductCase &test = wgmmaCases[5]; // 200 rows: 4 tiles of 64
+  auto [kernel, space] =
+      wgmmaText(textOf(test), {test.name, "", sourceBlock, gridOf(test), 16});
+  for (uint32_t tiles : {2u, 4u})
+    for (uint32_t raster : {1u, 8u}) {
+      planner::KernelConfig config = space.defaults;
+      config[P::BlockY] = 5;
+      config[P::TileX] = 2;
+      config.tunables[1] = 2;
+      config.tunables[2] = tiles;
+      config.tunables[3] = raster;
+      auto legal = space.check(config);
+      ASSERT_TRUE(legal) << legal.error().message;
+      twins.add({fmt::format("{}_{}_{}", test.name, tiles, raster), kernel,
+                 space, config});
+    }
+  auto compiled = twins.compile();
+  ASSERT_TRUE(compiled) << compiled.error().message;
+  checkBitsOfTheBody(test, twins);
+}
+
 TEST_F(WgmmaMatmul, CompilesForHopperAlone) {
   add(1);
   MGPU_OPEN_NVRTC(compiler);
@@ -208,8 +232,9 @@ TEST(WgmmaMatmulText, AProductOfFewRowsHasItsChoices) {
     auto space =
         wgmmaText(textOf(test), {test.name, "", sourceBlock, gridOf(test)})
             .second;
-    // The smallest tile has 64 rows: 3 widths, 2 depths, 4 numbers of stages.
-    EXPECT_EQ(space.legal().size(), 3u * 2 * 4 * 2) << rows;
+    // The smallest tile has 64 rows: 3 widths, 2 depths, 4 numbers of stages,
+    // 2 of blocks, 2 orders.
+    EXPECT_EQ(space.legal().size(), 3u * 2 * 4 * 2 * 2) << rows;
   }
 }
 
@@ -236,8 +261,8 @@ TEST(WgmmaMatmulText, StagesAndSumsAreWithinTheGpu) {
   refused = space.check(config);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().message,
-            "the sums and 40 other registers of each thread are 69888; at most "
-            "65536");
+            "the sums and 40 other registers of each thread, of warps by "
+            "fours, are 86016; at most 65536");
   const device::DeviceProfile *h100 = device::profileOfArchitecture(gpu);
   EXPECT_TRUE(onDevice(space, *h100).check(space.defaults));
   config = space.defaults;

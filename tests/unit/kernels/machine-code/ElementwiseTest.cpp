@@ -48,6 +48,21 @@ TEST(ElementwiseCode, HasOneWideAccessForEachBuffer) {
   EXPECT_LE(code.registers, 32u);
 }
 
+/// A block goes on to its next place, here as far as whole rows: few blocks, of
+/// one loop.
+TEST(ElementwiseCode, BlocksThatStayAreALoopOfWideAccesses) {
+  MGPU_OPEN_NVRTC(compiler);
+  auto codes = machineCodeOf(chain("f32", "16384x4096"),
+                             "items=32 vector=4 block_x=32 block_y=8");
+  ASSERT_TRUE(codes) << codes.error().message;
+  const MachineCode &code = codes->front();
+  EXPECT_EQ(code.count("LDG"), 3 * code.count("STG")) << code.text();
+  EXPECT_EQ(code.count("LDG"), code.count("LDG.128")) << code.text();
+  EXPECT_EQ(code.count("STG"), code.count("STG.128")) << code.text();
+  EXPECT_LT(code.count("STG"), 32u) << "it is a loop: " << code.text();
+  EXPECT_EQ(code.count("LDL") + code.count("STL"), 0u) << code.text();
+}
+
 TEST(ElementwiseCode, RoundsBf16ByOneInstruction) {
   MGPU_OPEN_NVRTC(compiler);
   auto codes = machineCodeOf(chain("bf16", "16384x4096"), "");
