@@ -2,23 +2,30 @@
 #include "pipeline/CalibrateTarget.h"
 
 #include "bench/measure/Environment.h"
+#include "bench/profile/CalibrateRanks.h"
 #include "device/api/Agreement.h"
 #include "device/cuda/CudaDriver.h"
 #include "device/host/HostDriver.h"
+#include "pipeline/CalibrationKernels.h"
+#include "pipeline/GpuIdentity.h"
+#include "pipeline/OpenRanks.h"
+#include "pipeline/OwnKernels.h"
 #include "pipeline/Target.h"
-#include "pipeline/TheRanks.h"
 #include "pipeline/Version.h"
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdlib>
+#include <ctime>
 
 namespace mgpu::pipeline {
 
-Result<device::Topology> describeTarget(const std::string &target,
-                                        uint32_t devices,
-                                        const device::Driver &driver) {
+/// What no measurement says. For GPUs it asks the driver.
+static Result<device::Topology> describeTarget(const std::string &target,
+                                               uint32_t devices,
+                                               const device::Driver &driver) {
   device::Topology about;
   about.devices = devices;
   // The words are NCCL's; how fast they are is measured.
@@ -55,9 +62,10 @@ Result<device::Topology> describeTarget(const std::string &target,
   return about;
 }
 
-Result<device::Topology> calibrateTogether(const std::string &target,
-                                           uint32_t devices,
-                                           const bench::MakeCalibration &make) {
+/// All ranks at once, each with as many of the host's devices.
+static Result<device::Topology>
+calibrateTogether(const std::string &target, uint32_t devices,
+                  const bench::MakeCalibration &make) {
   device::MessageRendezvous &others = *theRanks();
   MGPU_TRY(device::agree({{"version", versionText("mgpu", "")},
                           {"library", others.library()},
@@ -77,6 +85,95 @@ Result<device::Topology> calibrateTogether(const std::string &target,
   if (others.rank() != 0)
     input.progress = nullptr;
   return bench::calibrate(input);
+}
+
+namespace {
+
+/// What is calibrated.
+struct Calibrated {
+  std::string target;
+  CudaTarget cuda; ///< set for GPUs
+  uint32_t devices = 1;
+  bool areGpus() const { return cuda.gpus.size() > 1; }
+};
+
+Result<Calibrated> calibrated(const LoadOptions &load,
+                              const GpuOptions &options) {
+  Calibrated out;
+  out.target = load.target;
+  if (out.target.empty())
+    out.target = fmt::format(
+        "host:{}", theRanks()
+                       ? theRanks()->count()
+                       : std::clamp(bench::readEnvironment().cores, 2u, 8u));
+  if (isCudaTarget(out.target)) {
+    MGPU_TRY_ASSIGN(out.cuda, parseCudaTarget(out.target));
+    out.devices =
+        std::max(out.cuda.devicesOnGpu, uint32_t(out.cuda.gpus.size()));
+  } else {
+    MGPU_TRY_ASSIGN(out.devices, targetDevices(out.target, 1));
+    if (load.given.contains("--deadline") && !theRanks())
+      return fail(ErrorKind::Usage, "--deadline is for GPUs: use it with "
+                                    "--target cuda:0");
+    if (theRanks() && out.devices % theRanks()->count() != 0)
+      return fail(ErrorKind::Usage,
+                  fmt::format("target '{}': {} ranks calibrate as many devices "
+                              "each, so a multiple of {}",
+                              out.target, theRanks()->count(),
+                              theRanks()->count()));
+  }
+  if (!out.areGpus() && !options.nccl.empty())
+    return fail(ErrorKind::Usage, "--nccl is for several GPUs: use it with "
+                                  "--target cuda:0,1");
+  return out;
+}
+
+} // namespace
+
+Result<device::Topology>
+calibrateTarget(const LoadOptions &load, const GpuOptions &options,
+                const std::string &name,
+                const std::function<void(const std::string &)> &progress) {
+  MGPU_TRY_ASSIGN(const Calibrated what, calibrated(load, options));
+  const auto &[target, cuda, devices] = what;
+  CalibrationKernels kernels;
+  auto input = [&](device::Driver &driver) -> Result<bench::CalibrationInput> {
+    MGPU_TRY_ASSIGN(device::Topology about,
+                    describeTarget(target, devices, driver));
+    about.name = name;
+    bench::CalibrationInput out{
+        driver,
+        kernels.memory,
+        kernels.arithmetic,
+        kernels.matmuls,
+        std::move(about),
+        fmt::format("measured by calibrate on {:%Y-%m-%d}"
+                    ", on {} ({}): ",
+                    fmt::gmtime(std::time(nullptr)), target, driver.timedBy())};
+    out.largestBytes = std::max(out.largestBytes, bytesOf(kernels.memory));
+    out.progress = progress;
+    return out;
+  };
+  if (what.areGpus()) {
+    MGPU_TRY_ASSIGN(RanksToOpen opening,
+                    ranksToOpen(cuda.gpus, options, load.database));
+    MGPU_TRY_ASSIGN(const std::string architecture, architectureOf(cuda.gpus));
+    MGPU_TRY_ASSIGN(kernels, compileCalibration(load, architecture));
+    return bench::calibrateRanks(devices, std::move(opening.open),
+                                 std::move(opening.how), input);
+  }
+  if (theRanks()) {
+    MGPU_TRY_ASSIGN(kernels, compileCalibration(load, ""));
+    return calibrateTogether(target, devices, input);
+  }
+  OpenOptions how;
+  how.profiles = true;
+  how.compile = ownCompiler(load.database);
+  how.deadline = std::chrono::milliseconds(options.deadlineSeconds * 1000);
+  MGPU_TRY_ASSIGN(auto driver, openTarget(target, devices, how));
+  MGPU_TRY_ASSIGN(kernels, compileCalibration(load, driver->architecture()));
+  MGPU_TRY_ASSIGN(const bench::CalibrationInput made, input(*driver));
+  return bench::calibrate(made);
 }
 
 } // namespace mgpu::pipeline

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef MGPU_TOOLS_MGPU_TUNE_OPENRANKS_H
-#define MGPU_TOOLS_MGPU_TUNE_OPENRANKS_H
+#ifndef MGPU_PIPELINE_OPENRANKS_H
+#define MGPU_PIPELINE_OPENRANKS_H
 
 // A program on several GPUs: a process for each.
 
 #include "capture/ranks/Ranks.h"
 #include "pipeline/Distributed.h"
-#include "tools/mgpu-tune/Options.h"
+#include "pipeline/JoinRanks.h"
 
 namespace mgpu::pipeline {
 
@@ -32,4 +32,4 @@ Result<std::unique_ptr<Runner>> openRanks(const LoadedProgram &program,
 
 } // namespace mgpu::pipeline
 
-#endif // MGPU_TOOLS_MGPU_TUNE_OPENRANKS_H
+#endif // MGPU_PIPELINE_OPENRANKS_H
