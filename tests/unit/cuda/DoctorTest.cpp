@@ -27,7 +27,8 @@ pipeline::MachineReport reportOf(int gpus, bool areApart, int &driverMajor) {
   return report;
 }
 
-std::string textOf(const pipeline::MachineReport &report, const std::string &title) {
+std::string textOf(const pipeline::MachineReport &report,
+                   const std::string &title) {
   for (const auto &[key, text] : report.lines)
     if (key == title)
       return text;
