@@ -2,24 +2,31 @@
 #include "pipeline/CalibrateTarget.h"
 
 #include "bench/measure/Environment.h"
+#include "bench/profile/CalibrateRanks.h"
 #include "device/api/Agreement.h"
 #include "device/cuda/CudaDriver.h"
 #include "device/host/HostDriver.h"
+#include "pipeline/CalibrationKernels.h"
+#include "pipeline/GpuIdentity.h"
+#include "pipeline/OpenRanks.h"
+#include "pipeline/OwnKernels.h"
 #include "pipeline/Target.h"
-#include "pipeline/TheRanks.h"
 #include "pipeline/Version.h"
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdlib>
-#include <fmt/ranges.h>
+#include <ctime>
 
 namespace mgpu::pipeline {
 
-Result<device::Topology> describeTarget(const std::string &target,
-                                        uint32_t devices,
-                                        const device::Driver &driver) {
+/// What no measurement says. For GPUs it asks the driver.
+static Result<device::Topology> describeTarget(const std::string &target,
+                                               uint32_t devices,
+                                               const device::Driver &driver) {
   device::Topology about;
   about.devices = devices;
   // The words are NCCL's; how fast they are is measured.
@@ -56,9 +63,10 @@ Result<device::Topology> describeTarget(const std::string &target,
   return about;
 }
 
-Result<device::Topology> calibrateTogether(const std::string &target,
-                                           uint32_t devices,
-                                           const bench::MakeCalibration &make) {
+/// All ranks at once, each with as many of the host's devices.
+static Result<device::Topology>
+calibrateTogether(const std::string &target, uint32_t devices,
+                  const bench::MakeCalibration &make) {
   device::MessageRendezvous &others = *theRanks();
   MGPU_TRY(device::agree({{"version", versionText("mgpu", "")},
                           {"library", others.library()},
@@ -80,7 +88,8 @@ Result<device::Topology> calibrateTogether(const std::string &target,
   return bench::calibrate(input);
 }
 
-std::string targetOf(const std::vector<int> &gpus) {
+/// "cuda:0,1" of the GPUs that this rank has.
+static std::string targetOf(const std::vector<int> &gpus) {
   return fmt::format("cuda:{}", fmt::join(gpus, ","));
 }
 
@@ -104,7 +113,8 @@ static Result<std::string> kindOf(const std::vector<int> &gpus) {
   return text;
 }
 
-Result<device::Topology>
+/// GPUs of which each rank has some, all alike. All find the same.
+static Result<device::Topology>
 calibrateGpusTogether(const GpuRanks &gpus, const std::string &nccl,
                       const bench::MakeCalibration &make) {
   const capture::RemotePart &part = gpus.here.part;
@@ -126,6 +136,133 @@ calibrateGpusTogether(const GpuRanks &gpus, const std::string &nccl,
   return bench::calibrateRanks(uint32_t(part.rankOf.size()),
                                std::move(opening.open), std::move(opening.how),
                                of, part);
+}
+
+namespace {
+
+/// What is calibrated.
+struct Calibrated {
+  std::string target;
+  CudaTarget cuda; ///< set for GPUs
+  uint32_t devices = 1;
+  bool areGpus() const {
+    return cuda.gpus.size() > 1 || (theRanks() && !cuda.gpus.empty());
+  }
+};
+
+Result<Calibrated> calibrated(const LoadOptions &load,
+                              const GpuOptions &options) {
+  Calibrated out;
+  out.target = load.target;
+  if (out.target.empty())
+    out.target = fmt::format(
+        "host:{}", theRanks()
+                       ? theRanks()->count()
+                       : std::clamp(bench::readEnvironment().cores, 2u, 8u));
+  if (isCudaTarget(out.target)) {
+    MGPU_TRY_ASSIGN(out.cuda, parseCudaTarget(out.target));
+    out.devices =
+        std::max(out.cuda.devicesOnGpu, uint32_t(out.cuda.gpus.size()));
+    if (theRanks())
+      out.devices = out.target == "cuda" ? theRanks()->count()
+                                         : out.devices * numRankNodes();
+  } else {
+    MGPU_TRY_ASSIGN(out.devices, targetDevices(out.target, 1));
+    if (load.given.contains("--deadline") && !theRanks())
+      return fail(ErrorKind::Usage, "--deadline is for GPUs: use it with "
+                                    "--target cuda:0");
+    if (theRanks() && out.devices % theRanks()->count() != 0)
+      return fail(ErrorKind::Usage,
+                  fmt::format("target '{}': {} ranks calibrate as many devices "
+                              "each, so a multiple of {}",
+                              out.target, theRanks()->count(),
+                              theRanks()->count()));
+  }
+  if (!out.areGpus() && !options.nccl.empty())
+    return fail(ErrorKind::Usage, "--nccl is for several GPUs: use it with "
+                                  "--target cuda:0,1");
+  return out;
+}
+
+/// A GPU for each rank, or those of the target on each machine.
+Result<GpuRanks> ranksGpus(const Calibrated &what, const LoadOptions &load,
+                           const GpuOptions &options) {
+  MGPU_TRY_ASSIGN(RankGpus here,
+                  gpusOfRank(what.target, what.devices, *theRanks()));
+  std::optional<std::string> database; // rank 0 alone writes it
+  if (isFirstRank())
+    database = load.database;
+  return GpuRanks{std::move(here),
+                  std::chrono::milliseconds(options.deadlineSeconds * 1000),
+                  ownCompiler(std::move(database))};
+}
+
+/// All ranks or GPUs, or one process. `kernels` and `described`, the GPUs here,
+/// are what `input` measures with.
+Result<device::Topology>
+measure(const Calibrated &what, const LoadOptions &load,
+        const GpuOptions &options, const bench::MakeCalibration &input,
+        CalibrationKernels &kernels, std::string &described) {
+  if (what.areGpus() && theRanks()) {
+    MGPU_TRY_ASSIGN(const GpuRanks gpus, ranksGpus(what, load, options));
+    described = targetOf(gpus.here.gpus);
+    MGPU_TRY_ASSIGN(const std::string architecture,
+                    architectureOf(gpus.here.gpus));
+    MGPU_TRY_ASSIGN(kernels, compileCalibration(load, architecture));
+    return calibrateGpusTogether(gpus, options.nccl, input);
+  }
+  if (what.areGpus()) {
+    MGPU_TRY_ASSIGN(RanksToOpen opening,
+                    ranksToOpen(what.cuda.gpus, options, load.database));
+    MGPU_TRY_ASSIGN(const std::string architecture,
+                    architectureOf(what.cuda.gpus));
+    MGPU_TRY_ASSIGN(kernels, compileCalibration(load, architecture));
+    return bench::calibrateRanks(what.devices, std::move(opening.open),
+                                 std::move(opening.how), input);
+  }
+  if (theRanks()) {
+    MGPU_TRY_ASSIGN(kernels, compileCalibration(load, ""));
+    return calibrateTogether(what.target, what.devices, input);
+  }
+  OpenOptions how;
+  how.profiles = true;
+  how.compile = ownCompiler(load.database);
+  how.deadline = std::chrono::milliseconds(options.deadlineSeconds * 1000);
+  MGPU_TRY_ASSIGN(auto driver, openTarget(what.target, what.devices, how));
+  MGPU_TRY_ASSIGN(kernels, compileCalibration(load, driver->architecture()));
+  MGPU_TRY_ASSIGN(const bench::CalibrationInput made, input(*driver));
+  return bench::calibrate(made);
+}
+
+} // namespace
+
+Result<device::Topology>
+calibrateTarget(const LoadOptions &load, const GpuOptions &options,
+                const std::string &name,
+                const std::function<void(const std::string &)> &progress) {
+  MGPU_TRY_ASSIGN(const Calibrated what, calibrated(load, options));
+  std::string described = what.target; // the GPUs here
+  CalibrationKernels kernels;
+  auto input = [&](device::Driver &driver) -> Result<bench::CalibrationInput> {
+    MGPU_TRY_ASSIGN(device::Topology about,
+                    describeTarget(described, what.devices, driver));
+    about.name = name;
+    bench::CalibrationInput out{
+        driver,
+        kernels.memory,
+        kernels.arithmetic,
+        kernels.matmuls,
+        std::move(about),
+        fmt::format("measured by calibrate on {:%Y-%m-%d}"
+                    ", on {} ({}): ",
+                    fmt::gmtime(std::time(nullptr)), what.target,
+                    driver.timedBy())};
+    out.largestBytes = std::max(out.largestBytes, bytesOf(kernels.memory));
+    out.progress = progress;
+    return out;
+  };
+  return measure(what, load, options, input, kernels, described);
+}
 }
 
 } // namespace mgpu::pipeline

@@ -1,36 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What `calibrate` needs to know of a target, and the measurement by several
-// ranks.
+// The step of `calibrate`: a target is measured, by one process, by a process
+// for each GPU, or by all ranks.
 #ifndef MGPU_PIPELINE_CALIBRATETARGET_H
 #define MGPU_PIPELINE_CALIBRATETARGET_H
 
-#include "bench/profile/CalibrateRanks.h"
-#include "device/api/GraphDriver.h"
 #include "device/api/Topology.h"
-#include "pipeline/GpuRanks.h"
-#include "support/Result.h"
+#include "pipeline/JoinRanks.h"
 
+#include <functional>
 #include <string>
 
 namespace mgpu::pipeline {
 
-/// What no measurement says. For GPUs it asks the driver.
-Result<device::Topology> describeTarget(const std::string &target,
-                                        uint32_t devices,
-                                        const device::Driver &driver);
-
-/// All ranks at once, each with as many of the host's devices. All find the
-/// same.
-Result<device::Topology> calibrateTogether(const std::string &target,
-                                           uint32_t devices,
-                                           const bench::MakeCalibration &make);
-/// The same of GPUs, of which each rank has some, all alike.
+/// Measures load.target, or the host's devices where it is empty, as a topology
+/// called `name`; load.file may name a bundle of the kernels. `progress` is
+/// told what is measured next. All ranks find the same. Errors: Usage for
+/// options of another kind of target; those of opening it and of measuring.
 Result<device::Topology>
-calibrateGpusTogether(const GpuRanks &gpus, const std::string &nccl,
-                      const bench::MakeCalibration &make);
-/// "cuda:0,1" of the GPUs that this rank has.
-std::string targetOf(const std::vector<int> &gpus);
+calibrateTarget(const LoadOptions &load, const GpuOptions &options,
+                const std::string &name,
+                const std::function<void(const std::string &)> &progress);
 
 } // namespace mgpu::pipeline
 

@@ -2,8 +2,8 @@
 #include "pipeline/Load.h"
 
 #include "pipeline/Compiler.h"
+#include "pipeline/MachinePlan.h"
 #include "pipeline/ProductForms.h"
-#include "planner/cost/TopologyEstimator.h"
 #include "planner/dagfile/DagJson.h"
 #include "planner/dagfile/TraceDag.h"
 #include "support/Array.h"
@@ -173,9 +173,9 @@ timesOn(const std::string &target) {
   if (!target.starts_with("sim:"))
     return std::make_shared<const planner::RooflineEstimator>(
         planner::hostRates(), "host roofline");
-  MGPU_TRY_ASSIGN(device::Topology topology, device::openTopology(target));
-  return std::make_shared<const planner::TopologyEstimator>(
-      std::move(topology));
+  MGPU_TRY_ASSIGN(planner::TopologyEstimator machine,
+                  openMachine(target, MachineOptions()));
+  return std::make_shared<const planner::TopologyEstimator>(std::move(machine));
 }
 
 /// An option that a format has no use for, and the sentence that refuses it,

@@ -253,6 +253,50 @@ void LaunchOp::build(OpBuilder &builder, OperationState &state, Value device,
   ensureTerminator(*body, builder, state.location);
 }
 
+/// `args(%a, %b : types)`, which may be absent.
+static ParseResult parseLaunchArguments(OpAsmParser &parser,
+                                        SmallVectorImpl<Value> &operands,
+                                        size_t &count) {
+  if (failed(parser.parseOptionalKeyword("args")))
+    return success();
+  SmallVector<OpAsmParser::UnresolvedOperand> args;
+  SmallVector<Type> types;
+  SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseLParen() || parser.parseOperandList(args) ||
+      (!args.empty() && parser.parseColonTypeList(types)) ||
+      parser.parseRParen() ||
+      parser.resolveOperands(args, types, loc, operands))
+    return failure();
+  count = args.size();
+  return success();
+}
+
+/// Workgroup buffers, attributes, and the body, for which the attribute
+/// "source" may stand.
+static ParseResult parseLaunchBody(OpAsmParser &parser,
+                                   OperationState &result) {
+  SmallVector<OpAsmParser::Argument> workgroup;
+  if (succeeded(parser.parseOptionalKeyword("workgroup")) &&
+      parser.parseArgumentList(workgroup, OpAsmParser::Delimiter::Paren,
+                               /*allowType=*/true))
+    return failure();
+  if (parser.parseOptionalAttrDictWithKeyword(result.attributes))
+    return failure();
+  Region *body = result.addRegion();
+  OptionalParseResult hasBody = parser.parseOptionalRegion(*body, workgroup);
+  if (hasBody.has_value() && failed(*hasBody))
+    return failure();
+  if (!hasBody.has_value() &&
+      (!workgroup.empty() ||
+       !result.attributes.get(LaunchOp::getSourceAttrName())))
+    return parser.emitError(parser.getNameLoc(),
+                            "expected the kernel's body, or the "
+                            "attribute 'source' with a file of CUDA "
+                            "C++ and no workgroup buffers");
+  LaunchOp::ensureTerminator(*body, parser.getBuilder(), result.location);
+  return success();
+}
+
 ParseResult LaunchOp::parse(OpAsmParser &parser, OperationState &result) {
   using Delimiter = OpAsmParser::Delimiter;
   Builder &builder = parser.getBuilder();
@@ -266,16 +310,10 @@ ParseResult LaunchOp::parse(OpAsmParser &parser, OperationState &result) {
       parser.resolveOperand(device, deviceType, operands))
     return failure();
 
-  SmallVector<OpAsmParser::UnresolvedOperand> args, grid, block;
-  SmallVector<Type> argTypes;
-  if (succeeded(parser.parseOptionalKeyword("args"))) {
-    SMLoc loc = parser.getCurrentLocation();
-    if (parser.parseLParen() || parser.parseOperandList(args) ||
-        (!args.empty() && parser.parseColonTypeList(argTypes)) ||
-        parser.parseRParen() ||
-        parser.resolveOperands(args, argTypes, loc, operands))
-      return failure();
-  }
+  size_t numArgs = 0;
+  SmallVector<OpAsmParser::UnresolvedOperand> grid, block;
+  if (parseLaunchArguments(parser, operands, numArgs))
+    return failure();
   if (parser.parseKeyword("grid") ||
       parser.parseOperandList(grid, Delimiter::Paren) ||
       parser.resolveOperands(grid, indexType, operands) ||
@@ -303,31 +341,12 @@ ParseResult LaunchOp::parse(OpAsmParser &parser, OperationState &result) {
   }
   result.getOrAddProperties<Properties>().operandSegmentSizes = {
       1,
-      static_cast<int32_t>(args.size()),
+      static_cast<int32_t>(numArgs),
       static_cast<int32_t>(grid.size()),
       static_cast<int32_t>(block.size()),
       hasStream,
       hasDynamic};
-
-  SmallVector<OpAsmParser::Argument> workgroup;
-  if (succeeded(parser.parseOptionalKeyword("workgroup")) &&
-      parser.parseArgumentList(workgroup, Delimiter::Paren,
-                               /*allowType=*/true))
-    return failure();
-  if (parser.parseOptionalAttrDictWithKeyword(result.attributes))
-    return failure();
-  Region *body = result.addRegion();
-  OptionalParseResult hasBody = parser.parseOptionalRegion(*body, workgroup);
-  if (hasBody.has_value() && failed(*hasBody))
-    return failure();
-  if (!hasBody.has_value() &&
-      (!workgroup.empty() || !result.attributes.get(getSourceAttrName())))
-    return parser.emitError(parser.getNameLoc(),
-                            "expected the kernel's body, or the "
-                            "attribute 'source' with a file of CUDA "
-                            "C++ and no workgroup buffers");
-  ensureTerminator(*body, builder, result.location);
-  return success();
+  return parseLaunchBody(parser, result);
 }
 
 void LaunchOp::print(OpAsmPrinter &printer) {

@@ -2,11 +2,10 @@
 #include "planner/dagfile/DagJson.h"
 
 #include "planner/dag/DagBuilder.h"
-#include "planner/dagfile/DagJsonFields.h"
+#include "planner/dagfile/DagJsonNode.h"
 #include "support/FileIO.h"
 
 #include <algorithm>
-#include <cmath>
 #include <set>
 
 namespace mgpu::planner {
@@ -76,16 +75,6 @@ private:
     return text;
   }
 
-  Result<DeviceId> readPlace(const Fields &fields, const char *field) const {
-    const Json *value = fields.find(field);
-    if (value && *value == "host")
-      return DeviceId::host();
-    if (value && value->is_string())
-      return fields.bad(field, "must be a device's number or \"host\"");
-    MGPU_TRY_ASSIGN(uint64_t device, fields.integer(field, dag.numDevices - 1));
-    return DeviceId{int32_t(device)};
-  }
-
   /// Buffers that nodes name in "uses".
   Result<void> readBuffers(const Fields &top) {
     const Json *buffers = top.find("buffers");
@@ -100,7 +89,7 @@ private:
         return fail(ErrorKind::Invalid, where + " is not a JSON object");
       const Fields fields(object, where);
       MGPU_TRY_ASSIGN(std::string name, fields.text("name"));
-      MGPU_TRY_ASSIGN(const DeviceId device, readPlace(fields, "device"));
+      MGPU_TRY_ASSIGN(const DeviceId device, readPlace(dag, fields, "device"));
       MGPU_TRY_ASSIGN(const uint64_t bytes, fields.integer("bytes", maxBytes));
       const Json *kept = fields.find("kept");
       if (kept && !kept->is_boolean())
@@ -115,20 +104,6 @@ private:
     return device.isHost() ? BufferRole::HostLocal
            : isKept        ? BufferRole::Resident
                            : BufferRole::Temporary;
-  }
-
-  Result<std::vector<int64_t>> numbers(const Fields &fields,
-                                       const char *field) const {
-    const Json *list = fields.find(field);
-    if (!list || !list->is_array())
-      return fields.bad(field, "must be an array of numbers");
-    std::vector<int64_t> values;
-    for (const Json &value : *list) {
-      if (!value.is_number_integer())
-        return fields.bad(field, "must be an array of whole numbers");
-      values.push_back(value.get<int64_t>());
-    }
-    return values;
   }
 
   /// What a node reads and writes in the buffers named at the top.
@@ -157,8 +132,8 @@ private:
                       fields.integer("offset", maxBytes, 0));
       MGPU_TRY_ASSIGN(const uint64_t width,
                       fields.integer("element_bytes", 1024, 1));
-      MGPU_TRY_ASSIGN(box.sizes, numbers(fields, "sizes"));
-      MGPU_TRY_ASSIGN(box.strides, numbers(fields, "strides"));
+      MGPU_TRY_ASSIGN(box.sizes, readNumbers(fields, "sizes"));
+      MGPU_TRY_ASSIGN(box.strides, readNumbers(fields, "strides"));
       box.offset = int64_t(offset);
       box.elementBytes = uint32_t(width);
       if (Result<void> ok = checkBox(box); !ok)
@@ -183,8 +158,8 @@ private:
       use(node, memory, true, false);
       use(node, memory, false, true);
     } else if (!fields.find("uses")) {
-      MGPU_TRY_ASSIGN(const DeviceId from, readPlace(fields, "from"));
-      MGPU_TRY_ASSIGN(const DeviceId to, readPlace(fields, "to"));
+      MGPU_TRY_ASSIGN(const DeviceId from, readPlace(dag, fields, "from"));
+      MGPU_TRY_ASSIGN(const DeviceId to, readPlace(dag, fields, "to"));
       MGPU_TRY_ASSIGN(const uint64_t bytes, fields.integer("bytes", maxBytes));
       std::optional<BufferId> read;
       for (NodeId other : after)
@@ -245,46 +220,6 @@ private:
     return {};
   }
 
-  Result<void> readDevices(const Fields &fields, DagNode &node,
-                           OpaqueCall &call) {
-    MGPU_TRY_ASSIGN(uint64_t group,
-                    fields.integer("group", dag.numDevices, dag.numDevices));
-    if (group == 0)
-      return fields.bad("group", "must be at least 1");
-    call.group = uint32_t(group);
-    if (dag.spmd) {
-      if (fields.find("device"))
-        return fields.bad("device", "is not allowed in a file that is spmd");
-      node.devices = {DeviceId{0}};
-      return {};
-    }
-    if (fields.find("devices")) {
-      MGPU_TRY_ASSIGN(const std::vector<int64_t> list,
-                      numbers(fields, "devices"));
-      for (int64_t device : list) {
-        if (device < 0 || device >= int64_t(dag.numDevices) ||
-            (!node.devices.empty() && device <= node.devices.back().value))
-          return fields.bad("devices", "must be devices that ascend");
-        node.devices.push_back(DeviceId{int32_t(device)});
-      }
-      if (list.empty())
-        return fields.bad("devices", "must not be empty");
-      return {};
-    }
-    if (fields.find("device")) {
-      MGPU_TRY_ASSIGN(uint64_t device,
-                      fields.integer("device", dag.numDevices - 1));
-      node.devices = {DeviceId{int32_t(device)}};
-      return {};
-    }
-    if (!call.isCollective)
-      return fields.bad("device", "is missing; a file that is not spmd names "
-                                  "the device of each kernel");
-    for (uint64_t d = 0; d < group; ++d)
-      node.devices.push_back(DeviceId{int32_t(d)});
-    return {};
-  }
-
   BufferId addBuffer(std::string name, DeviceId device, BufferRole role,
                      uint64_t bytes) {
     BufferId id{uint32_t(dag.buffers.size())};
@@ -299,75 +234,6 @@ private:
   void use(DagNode &node, BufferId id, bool reads, bool writes) {
     Box box = Box::flat(0, int64_t(dag.buffer(id).sizeBytes));
     node.uses.push_back({id, std::move(box), reads, writes});
-  }
-
-  static std::vector<NodeId> depsOf(const Json &object) {
-    std::vector<NodeId> after;
-    after.reserve(object["deps"].size());
-    for (const Json &dep : object["deps"])
-      after.push_back(NodeId{uint32_t(dep.get<uint64_t>())});
-    return after;
-  }
-
-  /// When it runs, and where it stands in the source.
-  Result<void> readPhase(const Fields &fields, DagNode &node) const {
-    if (fields.find("location")) {
-      MGPU_TRY_ASSIGN(node.location, fields.text("location"));
-    }
-    if (!fields.find("phase"))
-      return {};
-    if (dag.spmd)
-      return fields.bad("phase", "is not allowed in a file that is spmd");
-    MGPU_TRY_ASSIGN(const std::string name, fields.text("phase"));
-    for (Phase phase : allPhases)
-      if (toString(phase) == name) {
-        node.phase = phase;
-        return {};
-      }
-    return fields.bad("phase", "must be load, prologue, replay, epilogue or "
-                               "fetch");
-  }
-
-  Result<double> readShare(const Fields &fields) const {
-    if (!fields.find("sm_share"))
-      return 1.0;
-    if (!dag.spmd)
-      return fields.bad("sm_share", "is allowed in files that are spmd; in "
-                                    "others a device runs one kernel at a "
-                                    "time");
-    MGPU_TRY_ASSIGN(const double share, fields.number("sm_share"));
-    if (!(share > 0 && share <= 1))
-      return fields.bad("sm_share", "must be above 0 and at most 1");
-    return share;
-  }
-
-  /// What a kernel, a fill or a collective computes and moves.
-  Result<void> readCost(const Fields &fields, NodeKind other, OpaqueCall call,
-                        DagNode &node) const {
-    if (call.isCollective) {
-      MGPU_TRY_ASSIGN(call.bytes, fields.integer("bytes", maxBytes));
-    }
-    const Json *op = fields.find("op");
-    bool isNamed = op && op->is_string();
-    node.isMatmul = isNamed && *op == "matmul";
-    if (!call.isCollective) {
-      call.isSlice =
-          isSliceName(isNamed ? op->get_ref<const std::string &>() : node.name);
-      MGPU_TRY_ASSIGN(call.splittable,
-                      fields.integer("splittable", maxBytes, 0));
-      MGPU_TRY_ASSIGN(call.smShare, readShare(fields));
-    }
-    node.work = call;
-    MGPU_TRY_ASSIGN(node.flops, fields.number("flops"));
-    MGPU_TRY_ASSIGN(node.bytesRead, fields.integer("bytes_read", maxBytes, 0));
-    MGPU_TRY_ASSIGN(node.bytesWritten,
-                    fields.integer("bytes_written", maxBytes, 0));
-    MGPU_TRY_ASSIGN(node.outBytes, fields.integer("out_bytes", maxBytes, 0));
-    if (other == NodeKind::Fill) {
-      MGPU_TRY_ASSIGN(node.bytesWritten, fields.integer("bytes", maxBytes));
-      node.outBytes = fields.find("uses") ? 0 : node.bytesWritten;
-    }
-    return {};
   }
 
   Result<void> readNode(size_t i, const Json &object) {
@@ -392,27 +258,27 @@ private:
       return fields.bad("kind", fmt::format("is \"{}\", which is not a kind of "
                                             "node",
                                             kind.substr(0, 40)));
-    MGPU_TRY(readPhase(fields, node));
+    MGPU_TRY(readPhase(dag, fields, node));
     if (other == NodeKind::Copy || other == NodeKind::Host) {
       if (fields.find("duration_us")) {
         MGPU_TRY_ASSIGN(node.durationUs, fields.number("duration_us"));
       }
-      const std::vector<NodeId> after = depsOf(object);
+      const std::vector<NodeId> after = dependenciesOf(object);
       if (fields.find("uses"))
         MGPU_TRY(readUses(fields, where(i, object), node));
       MGPU_TRY(readCopy(fields, i, other, node, after));
       tracker.append(std::move(node), after);
       return {};
     }
-    MGPU_TRY(readDevices(fields, node, *call));
-    MGPU_TRY(readCost(fields, other, *call, node));
+    MGPU_TRY(readDevices(dag, fields, node, *call));
+    MGPU_TRY(readCost(dag, fields, other, *call, node));
     MGPU_TRY_ASSIGN(uint64_t workspace,
                     fields.integer("workspace_bytes", maxBytes, 0));
     if (fields.find("duration_us")) {
       MGPU_TRY_ASSIGN(node.durationUs, fields.number("duration_us"));
     }
 
-    const std::vector<NodeId> after = depsOf(object);
+    const std::vector<NodeId> after = dependenciesOf(object);
     if (fields.find("uses")) {
       MGPU_TRY(readUses(fields, where(i, object), node));
       outputs.push_back(std::nullopt);

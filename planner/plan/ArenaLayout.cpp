@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/plan/ArenaLayout.h"
 
-#include "planner/dag/Rows.h"
-#include "planner/plan/StreamClocks.h"
+#include "planner/plan/FreeRanges.h"
+#include "planner/plan/Lifetimes.h"
 #include "support/Assert.h"
 
 #include <algorithm>
-#include <array>
 #include <tuple>
 
 namespace mgpu::planner {
@@ -26,99 +25,14 @@ static uint64_t aligned(uint64_t bytes) {
 
 namespace {
 
-/// The last step of a stream that uses a buffer, as the stream's count of them.
-struct LastUse {
-  uint32_t stream, count;
-};
-
-/// Bytes no live buffer holds, and who held them last; nobody where all that is
-/// to come follows that. One of the owner's last uses stands here as well, for
-/// each take() looks at all ranges, and most owners have no other.
-struct FreeRange {
-  uint64_t begin, size;
-  uint32_t owner;
-  LastUse first;
-  bool isOnly; ///< the owner has no last use but `first`
-  uint64_t end() const { return begin + size; }
-};
-constexpr uint32_t nobody = UINT32_MAX;
-
-/// By stream: how many of its steps are before all steps from some place of the
-/// plan on.
-class Floors {
-public:
-  Floors(const StreamClocks &clocks, size_t steps)
-      : streams(clocks.streamCount()),
-        floors((steps / apart + 1) * streams, UINT32_MAX) {
-    std::vector<uint32_t> least(streams, UINT32_MAX);
-    for (size_t s = steps; s-- > 0;) {
-      std::span<const uint32_t> clock = clocks.of(s);
-      for (size_t stream = 0; stream < streams; ++stream)
-        // The step itself is not before the step.
-        least[stream] = std::min(
-            least[stream], clock[stream] - (stream == clocks.home(s) ? 1 : 0));
-      if (s % apart == 0)
-        std::copy(least.begin(), least.end(),
-                  floors.begin() + long(s / apart * streams));
-    }
-  }
-  /// From a place on that is not behind `step`.
-  std::span<const uint32_t> at(size_t step) const {
-    return {floors.data() + step / apart * streams, streams};
-  }
-
-  static constexpr size_t apart = 64; ///< steps of which one has a floor
-
-private:
-  size_t streams;
-  std::vector<uint32_t> floors;
-};
-
-/// What a plan does with each buffer.
-struct Lifetimes {
-  StreamClocks clocks;
-  Floors floors;
-  Rows<uint32_t> stepsOf;      ///< per buffer, ascending; once for each use
-  std::vector<bool> exclusive; ///< shares its bytes with no other
-
-  Lifetimes(const Plan &plan, const Dag &dag)
-      : clocks(StreamClocks::of(plan, dag)), floors(clocks, plan.steps.size()),
-        exclusive(dag.buffers.size()) {
-    for (uint32_t id = 0; id < dag.buffers.size(); ++id)
-      exclusive[id] = dag.buffers[id].role != BufferRole::Temporary;
-    std::vector<Rows<uint32_t>::Entry> entries;
-    for (uint32_t s = 0; s < plan.steps.size(); ++s) {
-      const DagNode &node = dag.node(plan.steps[s].node);
-      for (const BufferUse &use : node.uses) {
-        entries.emplace_back(use.buffer.value, s);
-        if (node.phase != Phase::Replay)
-          exclusive[use.buffer.value] = true;
-      }
-    }
-    stepsOf = Rows<uint32_t>(uint32_t(dag.buffers.size()), entries);
-    // A buffer nothing uses has no lifetime to reason about.
-    for (uint32_t id = 0; id < dag.buffers.size(); ++id)
-      if (stepsOf[id].empty())
-        exclusive[id] = true;
-  }
-};
-
 struct DeviceArena {
-  /// By offset, disjoint. A vector, as each take() looks at all of them.
-  std::vector<FreeRange> freeRanges;
+  FreeRanges free;
   uint64_t top = 0;
   uint64_t live = 0, peak = 0;
   size_t settledTo = SIZE_MAX; ///< the floor that ranges were joined by
 };
 
-/// Which of the free runs that hold a buffer it takes: the smallest; or the
-/// first, but the end of the last if it is brief, so that what comes and goes
-/// does not cut up the place of what stays.
-enum class Fit : uint8_t { Smallest, Ends };
-
 class Layouter {
-  using LastUses = std::vector<LastUse>;
-
 public:
   Layouter(const Plan &plan, const Dag &dag, const Lifetimes &lifetimes,
            Fit fit)
@@ -198,9 +112,8 @@ private:
     DeviceArena &arena = arenaOf(id);
     uint64_t size = aligned(dag.buffers[id].sizeBytes);
     noteLastUses(id);
-    arena.freeRanges.insert(rangeFrom(arena, offsets[id]),
-                            {offsets[id], size, id, lastUsesOf[id].front(),
-                             lastUsesOf[id].size() == 1});
+    arena.free.add({offsets[id], size, id, lastUsesOf[id].front(),
+                    lastUsesOf[id].size() == 1});
     arena.live -= size;
   }
 
@@ -232,113 +145,28 @@ private:
     }
   }
 
-  /// `done` by stream.
-  bool mayFollow(std::span<const uint32_t> done, const FreeRange &range) const {
-    if (range.owner == nobody)
-      return true;
-    if (done[range.first.stream] < range.first.count)
-      return false;
-    return range.isOnly ||
-           std::ranges::all_of(lastUsesOf[range.owner], [&](LastUse use) {
-             return done[use.stream] >= use.count;
-           });
-  }
-
-  /// Joins free ranges that any buffer may have from a step on.
-  void settle(DeviceArena &arena, uint32_t step) {
-    if (arena.settledTo == step / Floors::apart)
-      return;
-    arena.settledTo = step / Floors::apart;
-    const std::span<const uint32_t> floor = floors.at(step);
-    size_t kept = 0;
-    for (FreeRange range : arena.freeRanges) {
-      if (mayFollow(floor, range))
-        range.owner = nobody;
-      FreeRange *before = kept > 0 ? &arena.freeRanges[kept - 1] : nullptr;
-      if (before && range.owner == nobody && before->owner == nobody &&
-          before->end() == range.begin)
-        before->size += range.size;
-      else
-        arena.freeRanges[kept++] = range;
-    }
-    arena.freeRanges.resize(kept);
-  }
-
   void take(uint32_t id) {
     DeviceArena &arena = arenaOf(id);
-    uint64_t size = aligned(dag.buffers[id].sizeBytes);
+    const uint64_t size = aligned(dag.buffers[id].sizeBytes);
+    const uint32_t first = stepsOf[id].front();
     findDoneBefore(id);
     arena.live += size;
     arena.peak = std::max(arena.peak, arena.live);
-    settle(arena, stepsOf[id].front());
-
-    // The smallest sufficient run of adjacent ranges, and the run that ends at
-    // the top, which can grow.
-    uint64_t best = UINT64_MAX, bestSize = UINT64_MAX;
-    uint64_t runBegin = 0, runEnd = 0;
-    auto closeRun = [&] {
-      const uint64_t runSize = runEnd - runBegin;
-      if (runSize < size)
-        return;
-      if (fit == Fit::Smallest ? runSize < bestSize
-                               : isBrief(id) || best == UINT64_MAX)
-        best = fit == Fit::Ends && isBrief(id) ? runEnd - size : runBegin;
-      bestSize = std::min(bestSize, runSize);
-    };
-    // No run fits better than one of its own size, or than the first at all.
-    auto isFound = [&] {
-      return fit == Fit::Smallest ? bestSize == size
-                                  : best != UINT64_MAX && !isBrief(id);
-    };
-    for (const FreeRange &range : arena.freeRanges) {
-      bool usable = mayFollow(done, range);
-      if (!usable || range.begin != runEnd) {
-        closeRun();
-        if (isFound())
-          break;
-        runBegin = runEnd = range.begin;
-      }
-      runEnd = usable ? range.end() : runBegin;
+    if (arena.settledTo != first / Floors::apart) {
+      arena.settledTo = first / Floors::apart;
+      arena.free.settle(floors.at(first), lastUsesOf);
     }
-    if (!isFound())
-      closeRun();
-    if (best == UINT64_MAX) {
-      best = runEnd == arena.top && runEnd > runBegin ? runBegin : arena.top;
-      arena.top = best + size;
+    const FreeRanges::Run run =
+        arena.free.find(size, done, lastUsesOf, fit, isBrief(id));
+    uint64_t begin = run.begin;
+    if (!run.isFound) {
+      // New bytes, behind the run that ends at the top.
+      begin =
+          run.end == arena.top && run.end > run.begin ? run.begin : arena.top;
+      arena.top = begin + size;
     }
-    occupy(arena, best, best + size);
-    offsets[id] = best;
-  }
-
-  /// The first free range that begins at `offset` or behind it.
-  static std::vector<FreeRange>::iterator rangeFrom(DeviceArena &arena,
-                                                    uint64_t offset) {
-    return std::ranges::lower_bound(arena.freeRanges, offset, {},
-                                    &FreeRange::begin);
-  }
-
-  /// Takes [begin, end) out of the free ranges.
-  static void occupy(DeviceArena &arena, uint64_t begin, uint64_t end) {
-    std::vector<FreeRange> &ranges = arena.freeRanges;
-    auto first = rangeFrom(arena, begin);
-    if (first != ranges.begin() && std::prev(first)->end() > begin)
-      --first; // it starts in the middle of a range
-    auto last = first;
-    std::array<FreeRange, 2> left; // at most what is before and what is behind
-    size_t lefts = 0;
-    for (; last != ranges.end() && last->begin < end; ++last) {
-      auto keep = [&](uint64_t from, uint64_t to) {
-        left[lefts] = *last;
-        left[lefts].begin = from;
-        left[lefts++].size = to - from;
-      };
-      if (last->begin < begin)
-        keep(last->begin, begin);
-      if (last->end() > end)
-        keep(end, last->end());
-    }
-    ranges.insert(ranges.erase(first, last), left.begin(),
-                  left.begin() + lefts);
+    arena.free.occupy(begin, begin + size);
+    offsets[id] = begin;
   }
 
   /// Whether a buffer is live for few of the plan's steps.

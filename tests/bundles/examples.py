@@ -25,6 +25,7 @@ ALL = os.environ.get("MGPU_SWEEPS") == "all"
 if ALL:  # 5660 nodes: a bundle takes ten seconds, and each run two
     EXAMPLES.append(("mpmd/gpt", "main", []))
 LEVELS = ["x86-64-v2"] + (["x86-64-v3", "x86-64-v4"] if ALL else [])
+COMPILED = [] if ALL else ["--cpu", "x86-64-v2,x86-64-v4"]  # else each level
 
 
 def run(tune, file, values, arguments, folder, *words, seed=1):
@@ -89,7 +90,7 @@ def main():
             program = name if "/" in name else f"{name}/{name}"
             file, stem = f"{examples}/{program}.mlir", name.replace("/", "-")
             bundle = f"{folder}/{stem}-{entry}.mgpu"
-            command(tune, "bundle", file, "--entry", entry, *pairs("--arg", values), "-o", bundle)
+            command(tune, "bundle", file, "--entry", entry, *pairs("--arg", values), *COMPILED, "-o", bundle)
             listing = command(runtime, "check", bundle).stdout
             arguments = re.findall(r"^  (argument|result) (\w+): \S+ \((.*)\)$", listing, re.M)
             where = f"{folder}/{stem}-{entry}"

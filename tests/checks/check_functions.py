@@ -11,7 +11,7 @@ import sys
 LIMIT = 120
 LONG = 70
 # How many functions have more than LONG lines. Lower it when the check says so; never raise it.
-ALLOWED = 1
+ALLOWED = 0
 # Functions that are longer than LIMIT; the list may only get shorter.
 LONGER = set()
 EXEMPT = ("tests/", "third_party/")

@@ -99,12 +99,6 @@ OTHERS = {
     r"benchmark/.*": ["bench/suites"],
     r"CLI/.*": ["tools", "bench/suites"],
 }
-# Single headers that one more folder may include.
-# `doctor` prints what it finds, so its one test includes it where it is.
-FILES = {
-    "tools/mgpu-tune/Doctor.h": ["tests/unit/cuda"],
-}
-
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"]+)"|<([^>]+)>)', re.M)
 SUFFIXES = (".h", ".cpp", ".c", ".inc")
 
@@ -138,8 +132,6 @@ def check(path, text, tracked):
         beside = os.path.normpath(os.path.join(os.path.dirname(path), name))
         target = beside if match.group(1) and beside in tracked else name
         owner = folder_of(target) if "/" in target else None
-        if target in FILES and under(path, FILES[target]):
-            continue
         if owner == "tools/options" and source == "tools/mgpu-tune":
             continue
         if owner is not None and owner.startswith("tools/") and owner != source:

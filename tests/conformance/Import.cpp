@@ -83,16 +83,24 @@ ImportOutcome Importer::import(const ImportRequest &request) {
   return outcome;
 }
 
+// Making a context anew takes as long as compiling a small kernel.
+struct KernelCache::State {
+  MLIRContext context{programDialects(), MLIRContext::Threading::DISABLED};
+};
+
+KernelCache::KernelCache() : state(std::make_unique<State>()) {}
+KernelCache::~KernelCache() = default;
+KernelCache::KernelCache(KernelCache &&) noexcept = default;
+
 Result<std::vector<std::vector<std::byte>>>
 KernelCache::compile(const planner::Dag &dag) {
   std::vector<std::vector<std::byte>> compiled;
   for (const planner::KernelSpec &spec : dag.kernels) {
     auto known = objects.find(spec.hash);
     if (known == objects.end()) {
-      MLIRContext context(programDialects(), MLIRContext::Threading::DISABLED);
       MGPU_TRY_ASSIGN(const std::string *text, spec.hostText());
       OwningOpRef<ModuleOp> module =
-          parseSourceString<ModuleOp>(*text, ParserConfig(&context));
+          parseSourceString<ModuleOp>(*text, ParserConfig(&state->context));
       if (!module)
         return fail(ErrorKind::Internal,
                     "kernel " + spec.name + " does not parse:\n" + *text);

@@ -50,11 +50,17 @@ private:
 /// is itself under test here.
 class KernelCache {
 public:
+  KernelCache();
+  ~KernelCache();
+  KernelCache(KernelCache &&) noexcept;
+
   /// By KernelId of `dag`.
   Result<std::vector<std::vector<std::byte>>> compile(const planner::Dag &dag);
   size_t size() const { return objects.size(); }
 
 private:
+  struct State;
+  std::unique_ptr<State> state; ///< what kernels are parsed into
   std::map<std::string, std::vector<std::byte>> objects;
 };
 

@@ -131,7 +131,7 @@ TEST(Spmd, AnnotatedProgramsGiveTheBitsOfPlainOnes) {
 // Small ones, so that hundreds of them take seconds; nothing of them is planned
 // twice.
 TEST(Spmd, AnnotatedChainsOfProductsGiveWhatTheyAre) {
-  auto [first, end] = seeds(300, 20000);
+  auto [first, end] = seeds(200, 20000);
   Runner runner;
   for (uint64_t seed = first; seed < end; ++seed) {
     RandomEinsum chain = randomEinsum(seed);

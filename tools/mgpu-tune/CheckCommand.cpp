@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // `mgpu-tune check`.
-#include "pipeline/Compiler.h"
+#include "pipeline/Check.h"
 #include "pipeline/Faults.h"
 #include "pipeline/Load.h"
-#include "pipeline/MakePlan.h"
 #include "pipeline/Probe.h"
-#include "pipeline/Target.h"
-#include "planner/schedule/PlanProof.h"
-#include "support/FileIO.h"
 #include "support/Plural.h"
 #include "tools/mgpu-tune/JsonOutput.h"
 #include "tools/mgpu-tune/Options.h"
@@ -35,78 +31,6 @@ static void printArgument(const char *what,
     shape += fmt::format("{}x", size);
   fmt::print("  {} {}: {}{} ({})\n", what, argument.name, shape,
              toString(argument.elementType), roleText(argument.role));
-}
-
-/// The proof of the plan's bound that the user gives, else our own.
-static Result<std::vector<planner::Certificate>>
-certificatesOf(const planner::Plan &plan, const planner::Dag &dag,
-               const std::string &file) {
-  if (file.empty()) {
-    MGPU_TRY_ASSIGN(auto phases, planner::problemsOf(plan, dag));
-    MGPU_TRY_ASSIGN(auto bound, planner::boundOf(phases));
-    return std::move(bound.certificates);
-  }
-  MGPU_TRY_ASSIGN(const std::vector<std::byte> bytes, readFile(file));
-  return planner::parseCertificates(
-      {reinterpret_cast<const char *>(bytes.data()), bytes.size()});
-}
-
-/// Reads a plan and verifies its order, memory, times and bound without a
-/// search; in words what was found.
-static Result<std::string> checkPlan(const LoadedProgram &program,
-                                     const CheckOptions &options) {
-  planner::Dag dag = program.dag;
-  MGPU_TRY_ASSIGN(const planner::Plan plan, readPlan(options.planFile, dag));
-  const std::string &proof = options.certificateFile;
-  auto wrong = [&](const Error &error) {
-    return fail(error.kind,
-                fmt::format("{}: {}", proof.empty() ? options.planFile : proof,
-                            error.message));
-  };
-  const auto certificates = certificatesOf(plan, dag, proof);
-  if (!certificates)
-    return wrong(certificates.error());
-  const auto proven = planner::checkProof(plan, dag, *certificates);
-  if (!proven)
-    return wrong(proven.error());
-  std::string words =
-      fmt::format("{}: safe: {}", options.planFile, plan.verdictLine());
-  if (plan.boundBy == planner::BoundArgument::Search &&
-      !planner::restsOnSearch(*certificates))
-    words += "; the search behind its bound was not repeated";
-  if (!proof.empty())
-    words += fmt::format("\n{}: proves that no plan ends before {:.3f} us",
-                         proof, *proven);
-  return words;
-}
-
-/// What the target would refuse to compile, each as an error of its own; the
-/// result is the first of them. A bundle's kernels are compiled.
-static Result<void> verifyKernels(const LoadedProgram &program,
-                                  std::vector<Message> &messages) {
-  if (program.bundle)
-    return {};
-  std::vector<Result<void>> found;
-  if (isCudaTarget(program.from.target))
-    for (auto &text : program.compiler().emitCudaKernels(
-             program.dag, program.products, nullptr))
-      found.push_back(text ? Result<void>() : fail(text.error()));
-  else
-    found = program.compiler().verifyHostKernels(program.dag);
-  // CUDA C++ of the user's is for GPUs; where no target is named, that is one.
-  const bool isNamed = program.from.given.contains("--target");
-  Result<void> first;
-  for (size_t k = 0; k < found.size(); ++k) {
-    Result<void> &each = found[k];
-    if (each || (!isNamed && !program.dag.kernels[k].hostText()))
-      continue;
-    messages.push_back({"error", each.error().location, each.error().message});
-    if (first)
-      first = std::move(each);
-    else // the first is printed as the command's own error
-      fmt::print(stderr, "{}\n", messages.back().text);
-  }
-  return first;
 }
 
 static json
@@ -175,7 +99,8 @@ Result<int> runCheck(const CheckOptions &options) {
   }
   std::string aboutPlan;
   if (program && !options.planFile.empty()) {
-    if (auto words = checkPlan(*program, options))
+    if (auto words =
+            checkPlan(*program, options.planFile, options.certificateFile))
       aboutPlan = *words;
     else
       program = fail(std::move(words.error()));

@@ -41,6 +41,8 @@ void addDevicesCommand(CommandLine &line);
 void addDoctorCommand(CommandLine &line);
 /// Hidden: the option table as JSON, for what is generated from it.
 void addOptionsCommand(CommandLine &line);
+/// Each of them, in the order of --help.
+void addCommands(CommandLine &line);
 
 } // namespace mgpu::pipeline
 

@@ -3,6 +3,15 @@
 
 namespace mgpu::pipeline {
 
+void addCommands(CommandLine &line) {
+  for (auto add :
+       {addCheckCommand, addRunCommand, addPlanCommand, addReplayCommand,
+        addBundleCommand, addTuneCommand, addCompareCommand, addProfileCommand,
+        addCalibrateCommand, addReportCommand, addKernelsCommand, addDbCommand,
+        addDevicesCommand, addDoctorCommand, addOptionsCommand})
+    add(line);
+}
+
 void addPairs(CLI::App *command, const char *name, Pairs &into,
               const char *help) {
   command

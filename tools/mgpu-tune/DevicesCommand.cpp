@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// `mgpu-tune devices`: what can follow --target on this machine.
+// `mgpu-tune devices`, what can follow --target on this machine, and
+// `mgpu-tune doctor`, what it has and what will not work.
 #include "device/cuda/CudaDriver.h"
 #include "device/cuda/api/Libraries.h"
+#include "pipeline/Doctor.h"
 #include "support/Result.h"
-#include "tools/mgpu-tune/Doctor.h"
 #include "tools/mgpu-tune/JsonOutput.h"
 #include "tools/mgpu-tune/Options.h"
 
@@ -51,6 +52,20 @@ Result<int> runDevices(const HardwareOptions &options) {
           : fmt::format("{} GPUs are visible; {}", gpus, severalGpusNote));
   if (options.json)
     pipeline::printJson(json{{"targets", std::move(targets)}});
+  return 0;
+}
+
+Result<int> runDoctor(const HardwareOptions &options) {
+  const MachineReport report = inspectMachine();
+  if (options.json) {
+    pipeline::printJson(report.facts);
+    return 0;
+  }
+  for (const auto &[title, text] : report.lines)
+    fmt::print("{:<12} {}\n", title, text);
+  fmt::print("will not work:\n");
+  for (const std::string &problem : report.problems)
+    fmt::print("  {}\n", problem);
   return 0;
 }
 

@@ -5,9 +5,11 @@
 // What the command line says, as plain data: a struct for each command. The
 // parts that the pipeline takes are its own option structs.
 
-#include "pipeline/MachinePlan.h"
+#include "pipeline/Compare.h"
+#include "pipeline/JoinRanks.h"
 #include "pipeline/MakeBundle.h"
-#include "pipeline/Prepare.h"
+#include "pipeline/OpenRunner.h"
+#include "pipeline/PlanProgram.h"
 
 #include <map>
 #include <string>
@@ -28,41 +30,20 @@ struct CheckOptions : ProgramOptions {
   std::string planFile, certificateFile;
 };
 
-/// Options of several processes that run a command together.
-struct RankOptions {
-  std::string distributed; ///< "auto", "openmpi", "mpich", "tcp"; or none
-  /// For each wait for another rank, and each replay on a GPU; 0: none.
-  uint64_t deadlineSeconds = 120;
-};
-
-/// The same, and options of several GPUs.
-struct GpuOptions : RankOptions {
-  std::string nccl; ///< "overlap,max-ctas=8"
-};
-
 /// `run` and `replay`.
-struct RunOptions : ProgramOptions, GpuOptions {
-  PrepareOptions prepare;
+struct RunOptions : ProgramOptions, RunnerOptions {
   std::map<std::string, std::string> outputs; ///< --out K=FILE
   uint64_t repeat = 1;
   std::string traceFile;
-  bool guard = false;  ///< watch the memory around buffers
-  bool pin = false;    ///< each thread that replays stays on its CPU
   bool random = false; ///< arrays without a value get random numbers
 };
 
-struct PlanCommandOptions : ProgramOptions, RankOptions {
-  PrepareOptions prepare;
+struct PlanCommandOptions : ProgramOptions, RankOptions, PlanRequest {
   std::string output; ///< -o; "-" is the standard output
   std::string dotFile, traceFile, svgFile, certificateFile, dagFile;
   bool explain = false;
-  bool steps = false; ///< list them after the summary
-  // For machines that are not here (--target sim:...):
-  MachineOptions machine;
-  std::vector<std::string> whatIf;
-  bool pareto = false;
-  uint64_t shardings = 0; ///< most annotations of the arguments to plan
-  double noisePercent = 0;
+  bool steps = false;  ///< list them after the summary
+  bool pareto = false; ///< of machines that are not here
 };
 
 struct BundleCommandOptions : ProgramOptions {
@@ -71,20 +52,14 @@ struct BundleCommandOptions : ProgramOptions {
   std::string output; ///< -o
 };
 
-/// How `tune`, `compare` and `profile` measure.
-struct MeasureOptions {
-  bool coldCaches = false;
-  bool pinThreads = true;
-};
-
 struct TuneOptions : ProgramOptions, MeasureOptions, RankOptions {
   std::string budget = "60s";
   std::string strategy = "surrogate";
   uint64_t seed = 0;
 };
 
-struct CompareOptions : ProgramOptions, MeasureOptions {
-  std::string a, b; ///< no b: load.file and a are plans
+/// Without `b`, load.file and `a` are plans.
+struct CompareOptions : ProgramOptions, WaysToCompare {
   std::string budget = "10s";
 };
 

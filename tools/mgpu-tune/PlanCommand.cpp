@@ -2,16 +2,14 @@
 //
 // `mgpu-tune plan`.
 #include "pipeline/Distributed.h"
+#include "pipeline/JoinRanks.h"
 #include "pipeline/Kernels.h"
 #include "pipeline/Load.h"
 #include "pipeline/OneDevice.h"
-#include "pipeline/Target.h"
 #include "planner/dagfile/DagJson.h"
-#include "planner/schedule/Simulate.h"
 #include "planner/schedule/Timeline.h"
 #include "support/FileIO.h"
 #include "tools/mgpu-tune/FileUses.h"
-#include "tools/mgpu-tune/JoinRanks.h"
 #include "tools/mgpu-tune/PlanReport.h"
 
 #include <fmt/format.h>
@@ -76,80 +74,6 @@ Result<void> refuseBesideShardings(const PlanCommandOptions &options) {
                 fmt::format("--shardings prints a program: plan that one for "
                             "{}",
                             given));
-  return {};
-}
-
-/// Plans for the host or GPUs.
-Result<void> planHere(LoadedProgram &program, const PlanCommandOptions &options,
-                      PlanReport &report) {
-  MGPU_TRY(refuseSimOptions(options));
-  MGPU_TRY(checkSeed(options.prepare, options.load.given));
-  const std::string &target = options.load.target;
-  if (!target.empty()) // its rates are the model's
-    MGPU_TRY(targetDevices(target, program.dag.numDevices));
-  MGPU_TRY_ASSIGN(auto choice, findTuned(program, options.prepare));
-  if (!choice) {
-    MGPU_TRY_ASSIGN(report.plan, makePlan(program, options.prepare));
-    return {};
-  }
-  MGPU_TRY(transformChosen(program, *choice));
-  MGPU_TRY_ASSIGN(report.plan, makePlan(program, *choice));
-  report.threads = choice->config.threads;
-  return {};
-}
-
-/// Plans for a machine that is not here. `program` is left as the plan's
-/// transforms change it.
-Result<void> planElsewhere(LoadedProgram &program,
-                           const PlanCommandOptions &options,
-                           const MachineRequest &request, PlanReport &report) {
-  if (options.load.oneDevice)
-    MGPU_TRY(
-        checkAlike(program.dag, request.machine.machine().devicesPerNode()));
-  if (!options.whatIf.empty())
-    report.source = program.dag;
-  MGPU_TRY_ASSIGN(report.target, makePlan(program.dag, request));
-  report.plan = report.target->plan;
-  if (report.target->dag)
-    program.dag = std::move(*report.target->dag);
-  if (options.noisePercent > 0) {
-    std::vector<double> plays = planner::simulateNoise(
-        report.plan, program.dag,
-        planner::contentionOf(request.machine.machine()),
-        options.noisePercent / 100, noisePlays, options.prepare.seed);
-    report.noise = {plays[plays.size() / 2], plays[plays.size() * 95 / 100]};
-  }
-  return {};
-}
-
-/// Plans the program, where it was loaded with the schedule "auto" in each
-/// order. `report` knows the machine, if that is not here.
-Result<void> planProgram(LoadedProgram &program,
-                         const PlanCommandOptions &options,
-                         PlanReport &report) {
-  const PlanReport before = report;
-  PlanReport made;
-  auto planOf = [&](LoadedProgram &ordered) -> Result<double> {
-    made = before;
-    if (made.machine)
-      MGPU_TRY(planElsewhere(
-          ordered, options,
-          {*made.machine, options.prepare, options.machine, made.workspace},
-          made));
-    else
-      MGPU_TRY(planHere(ordered, options, made));
-    return made.plan.makespanUs;
-  };
-  auto keep = [&] { report = std::move(made); };
-  if (options.shardings > 0) {
-    MGPU_TRY_ASSIGN(ShardingChoice shardings,
-                    chooseShardings(program, options.shardings,
-                                    options.prepare.seed, planOf, keep));
-    report.shardings = std::move(shardings);
-    return {};
-  }
-  MGPU_TRY_ASSIGN(OrderChoice order, chooseOrder(program, planOf, keep));
-  report.order = std::move(order);
   return {};
 }
 
@@ -235,6 +159,8 @@ Result<int> runPlan(const PlanCommandOptions &options) {
     MGPU_TRY(refuseBesideShardings(options));
   MGPU_TRY(checkFiles(options));
   const bool isElsewhere = options.load.target.starts_with("sim:");
+  if (!isElsewhere)
+    MGPU_TRY(refuseSimOptions(options));
   LoadOptions load = options.load;
   load.usesRecord = options.prepare.useTuned && options.output.empty();
   load.kernelTexts = !isElsewhere && looksForTuned(load, options.prepare);

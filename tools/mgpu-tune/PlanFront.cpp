@@ -23,9 +23,8 @@ static void printFrontJson(const Front &front) {
     if (!point.order.empty())
       rows.back()["schedule"] = point.order;
   }
-  fmt::print("{}\n",
-             json{{"front", std::move(rows)}, {"below", front.stopped}}.dump(
-                 2, ' ', false, json::error_handler_t::replace));
+  pipeline::printJson(
+      json{{"front", std::move(rows)}, {"below", front.stopped}});
 }
 
 void printFront(const Front &front, bool asJson) {

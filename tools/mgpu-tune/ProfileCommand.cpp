@@ -5,12 +5,12 @@
 #include "pipeline/ChooseOrder.h"
 #include "pipeline/Distributed.h"
 #include "pipeline/Faults.h"
+#include "pipeline/JoinRanks.h"
 #include "pipeline/Load.h"
 #include "pipeline/Profile.h"
 #include "pipeline/Target.h"
 #include "support/Plural.h"
 #include "tools/mgpu-tune/FileUses.h"
-#include "tools/mgpu-tune/JoinRanks.h"
 #include "tools/mgpu-tune/JsonOutput.h"
 #include "tools/mgpu-tune/Options.h"
 

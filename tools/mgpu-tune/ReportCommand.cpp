@@ -3,14 +3,13 @@
 // `mgpu-tune report`: what the database knows of the tuning of one program.
 #include "db/FileSystem.h"
 #include "pipeline/Load.h"
+#include "pipeline/TunedSubject.h"
 #include "support/FileIO.h"
 #include "tools/mgpu-tune/DbCommand.h"
 #include "tools/mgpu-tune/FileUses.h"
-#include "tuner/report/ReadReport.h"
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <filesystem>
 
 namespace mgpu::pipeline {
@@ -44,81 +43,6 @@ Result<std::string> formatOf(const ReportOptions &options) {
   return std::string("html");
 }
 
-/// Those of the program in FILE: its structure and its sizes are the same.
-std::vector<TunedProgram> ofProgram(std::vector<TunedProgram> programs,
-                                    const LoadedProgram &program) {
-  const bench::Environment environment = bench::readEnvironment();
-  const db::TuningProblem wanted = tuner::programProblem(
-      {program.dag, {}, environment, MGPU_VERSION, 1, false});
-  std::erase_if(programs, [&](const TunedProgram &each) {
-    return each.problem.program != wanted.program ||
-           each.problem.shape != wanted.shape;
-  });
-  return programs;
-}
-
-/// What the program says of itself, for a session that never came to its end;
-/// its timeline is predicted.
-Result<tuner::ProgramFacts> predictedFacts(const LoadedProgram &program) {
-  MGPU_TRY_ASSIGN(TuneContext context, makeTuneContext(program));
-  tuner::ProgramFacts facts = factsOf(program, context, /*coldCaches=*/false);
-  MGPU_TRY_ASSIGN(planner::Plan plan,
-                  tuner::makePlan(program.dag, tuner::defaultConfig(
-                                                   program.dag, context.spaces,
-                                                   context.limits)));
-  facts.before = tuner::describeReplay(program.dag, plan, {});
-  return facts;
-}
-
-std::string listOf(const std::vector<TunedProgram> &programs) {
-  std::string text;
-  for (const TunedProgram &each : programs)
-    text += fmt::format("{}{}{}", text.empty() ? "" : ", ",
-                        each.problem.key().substr(0, 12),
-                        each.name.empty() ? "" : " (" + each.name + ")");
-  return text;
-}
-
-/// The one to report on. Invalid where there is none.
-Result<TunedProgram> choose(std::vector<TunedProgram> programs,
-                            const LoadedProgram *program,
-                            const ReportOptions &options,
-                            const std::string &path) {
-  if (programs.empty())
-    return fail(ErrorKind::Invalid,
-                fmt::format("nothing was tuned or profiled in '{}': 'mgpu-tune "
-                            "tune FILE --db {}' comes first",
-                            path, path));
-  const std::string all = listOf(programs);
-  if (program) {
-    programs = ofProgram(std::move(programs), *program);
-    if (programs.empty())
-      return fail(
-          ErrorKind::Invalid,
-          fmt::format("'{}' has nothing of '{}' with these arguments: "
-                      "tune or profile it, or name one of {} by --problem",
-                      path, options.load.file, all));
-  }
-  const std::string &key = options.problem;
-  if (!key.empty()) {
-    std::erase_if(programs, [&](const TunedProgram &each) {
-      return !each.problem.key().starts_with(key);
-    });
-    if (programs.size() != 1)
-      return fail(ErrorKind::Usage,
-                  fmt::format("--problem {} is {} of the programs tuned in "
-                              "'{}', which are {}",
-                              key, programs.empty() ? "none" : "several", path,
-                              all));
-  }
-  if (programs.size() > 1)
-    fmt::print(stderr,
-               "mgpu-tune: the latest of {} in '{}' is reported; --problem "
-               "takes another: {}\n",
-               programs.size(), path, listOf(programs));
-  return std::move(programs.front());
-}
-
 } // namespace
 
 Result<int> runReport(const ReportOptions &options) {
@@ -135,8 +59,9 @@ Result<int> runReport(const ReportOptions &options) {
   }
   MGPU_TRY_ASSIGN(auto programs, tuner::tunedPrograms(store));
   MGPU_TRY_ASSIGN(TunedProgram chosen,
-                  choose(std::move(programs), program ? &*program : nullptr,
-                         options, store.path()));
+                  chooseTuned(std::move(programs),
+                              program ? &*program : nullptr, options.problem,
+                              store.path()));
   MGPU_TRY_ASSIGN(tuner::Report report,
                   tuner::readReport(store, chosen.problem));
   if (program && !report.isDecided && !report.timelineBefore) {

@@ -3,22 +3,16 @@
 // `mgpu-tune run` and `mgpu-tune replay`: the three phases, timed apart.
 #include "bench/measure/Pinning.h"
 #include "bench/measure/Summary.h"
-#include "capture/graph/Communication.h"
-#include "device/cuda/api/Libraries.h"
 #include "pipeline/ChooseOrder.h"
-#include "pipeline/Distributed.h"
 #include "pipeline/Expectations.h"
 #include "pipeline/Faults.h"
-#include "pipeline/GpuIdentity.h"
 #include "pipeline/HostOutputs.h"
 #include "pipeline/Load.h"
 #include "pipeline/Trace.h"
 #include "support/FileIO.h"
 #include "support/Units.h"
 #include "tools/mgpu-tune/FileUses.h"
-#include "tools/mgpu-tune/JoinRanks.h"
 #include "tools/mgpu-tune/JsonOutput.h"
-#include "tools/mgpu-tune/OpenRanks.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -53,91 +47,6 @@ struct Times {
   MadeRound first;
   std::vector<MadeRound> later;
 };
-
-/// Usage for options that are of one process.
-Result<void> checkAlone(const RunOptions &options, bool areSeveral) {
-  if (options.pin && areSeveral)
-    return fail(ErrorKind::Usage,
-                "--pin keeps the threads of one process on their CPUs: use it "
-                "with --target host or one GPU, without --distributed (mpirun "
-                "and srun bind processes themselves)");
-  if (options.guard && areSeveral)
-    return fail(ErrorKind::Usage,
-                "--guard watches the memory of one process: use it with "
-                "--target host or one GPU, without --distributed");
-  return {};
-}
-
-/// Usage for options that do not go with the target, before anything is read.
-Result<void> checkTarget(const RunOptions &options) {
-  const LoadOptions &load = options.load;
-  MGPU_TRY(checkAlone(options, !options.distributed.empty()));
-  if (isCudaTarget(load.target) && !options.prepare.cpu.empty())
-    return fail(ErrorKind::Usage,
-                "--cpu is for the host's kernels: leave it out, or --target");
-  if (load.products.choice == ProductPolicy::Choice::Library &&
-      isCudaTarget(load.target))
-    MGPU_TRY(device::findCublasLt());
-  return {};
-}
-
-/// The same of options that need the program to be told.
-Result<void> checkGpus(const RunOptions &options, bool areSeveral) {
-  MGPU_TRY(checkAlone(options, areSeveral));
-  if (!areSeveral && !options.nccl.empty())
-    return fail(ErrorKind::Usage, "--nccl is for several GPUs: use it with "
-                                  "--target cuda:0,1");
-  return {};
-}
-
-Result<std::unique_ptr<Runner>>
-openOne(LoadedProgram &program, const RunOptions &options, Prepared &prepared,
-        const std::function<void()> &opened, tuner::GuardedDriver *&guard) {
-  for (const char *option : {"--tensor-cores", "--pdl", "--deadline"})
-    if (!isCudaTarget(program.from.target) &&
-        options.load.given.contains(option) &&
-        !(theRanks() && option == std::string_view("--deadline")))
-      return fail(
-          ErrorKind::Usage,
-          fmt::format("{} is for GPUs: use it with --target cuda:0", option));
-  if (theRanks())
-    return openDistributed(program, options.prepare, *theRanks(), prepared,
-                           opened);
-  OpenOptions open;
-  open.deadline = std::chrono::milliseconds(options.deadlineSeconds * 1000);
-  open.profiles = !options.traceFile.empty();
-  open.pins = options.pin;
-  return openTargetRunner(program, options.prepare, open, prepared, opened,
-                          options.guard ? &guard : nullptr);
-}
-
-Result<std::unique_ptr<Runner>>
-openSeveral(LoadedProgram &program, const std::vector<int> &gpus,
-            const RunOptions &options, Prepared &prepared,
-            const std::function<void()> &opened) {
-  MGPU_TRY(capture::checkAcrossRanks(program.dag));
-  MGPU_TRY_ASSIGN(const std::string arch, architectureOf(gpus));
-  opened();
-  MGPU_TRY_ASSIGN(prepared, prepare(program, options.prepare, arch));
-  return openRanks(program, prepared, gpus, options);
-}
-
-Result<std::unique_ptr<Runner>>
-openRemote(LoadedProgram &program, const RunOptions &options,
-           Prepared &prepared, const std::function<void()> &opened) {
-  MGPU_TRY_ASSIGN(const GpuRanks gpus,
-                  gpuRanksOf(program, std::chrono::milliseconds(
-                                          options.deadlineSeconds * 1000)));
-  opened();
-  auto prepareFirst = [&](const std::string &arch) {
-    return prepareBare(program, options.prepare, arch);
-  };
-  auto open = [&](const Prepared &made) {
-    return gpus.opening(options.nccl.empty() ? made.nccl : options.nccl);
-  };
-  return shareGpus(program.dag, gpus.here, open, prepareFirst, prepared,
-                   factsOf(program.from));
-}
 
 /// Replays all rounds. Replays that write their own inputs are steps of a
 /// computation, and the count is the user's, so none is spent on warming up.
@@ -265,6 +174,7 @@ void forgetResults(LoadedProgram &program, RunOptions &options,
 
 Result<int> runRun(const RunOptions &given) {
   RunOptions options = given;
+  options.profiles = !options.traceFile.empty();
   FileUses uses =
       filesRead(options.load, {{"--plan", options.prepare.planFile}});
   for (const auto &[key, file] : options.outputs)
@@ -273,7 +183,7 @@ Result<int> runRun(const RunOptions &given) {
   MGPU_TRY(checkSeed(options.prepare, options.load.given));
   MGPU_TRY_ASSIGN(std::vector<Round> rounds,
                   takeRounds(options.load.arguments, options.outputs));
-  MGPU_TRY(checkTarget(options));
+  MGPU_TRY(checkRunner(options, options.load));
   MGPU_TRY(joinAsked(options));
   const Clock::time_point began = Clock::now();
   MGPU_TRY(parseNccl(options.nccl));
@@ -283,13 +193,6 @@ Result<int> runRun(const RunOptions &given) {
   MGPU_TRY(checkOutputs(program, options.outputs));
   for (const Round &round : rounds)
     MGPU_TRY(checkOutputs(program, round.outputs, /*isLater=*/true));
-  const bool areRemote = haveGpus(options.load);
-  std::optional<std::vector<int>> gpus; // that processes of this one have
-  if (!areRemote) {
-    MGPU_TRY_ASSIGN(gpus,
-                    severalGpus(options.load.target, program.dag.numDevices));
-  }
-  MGPU_TRY(checkGpus(options, gpus || areRemote));
   if (!isFirstRank())
     forgetResults(program, options, rounds);
   if (!isCudaTarget(options.load.target))
@@ -299,10 +202,7 @@ Result<int> runRun(const RunOptions &given) {
   auto opened = [&] { times.importUs = microsecondsSince(began); };
   tuner::GuardedDriver *guard = nullptr;
   MGPU_TRY_ASSIGN(const std::unique_ptr<Runner> runner,
-                  areRemote ? openRemote(program, options, prepared, opened)
-                  : gpus
-                      ? openSeveral(program, *gpus, options, prepared, opened)
-                      : openOne(program, options, prepared, opened, guard));
+                  openRunner(program, options, prepared, opened, guard));
   MGPU_TRY(bindArguments(program, *runner, options.random));
   MGPU_TRY_ASSIGN(times.later, makeRounds(program, rounds, *runner));
   const Clock::time_point start = Clock::now();

@@ -3,11 +3,11 @@
 // `mgpu-tune tune`.
 #include "db/FileSystem.h"
 #include "pipeline/ChooseOrder.h"
+#include "pipeline/JoinRanks.h"
 #include "pipeline/Load.h"
 #include "pipeline/Tune.h"
 #include "pipeline/TuneTogether.h"
 #include "tools/mgpu-tune/DbCommand.h"
-#include "tools/mgpu-tune/JoinRanks.h"
 #include "tools/mgpu-tune/JsonOutput.h"
 #include "tools/mgpu-tune/Options.h"
 #include "tools/mgpu-tune/TuneProgress.h"

@@ -75,19 +75,6 @@ const pipeline::Compiler &theCompiler() {
 #endif
 }
 
-/// Every command, in the order of --help.
-void addCommands(pipeline::CommandLine &line) {
-  for (auto add : {pipeline::addCheckCommand, pipeline::addRunCommand,
-                   pipeline::addPlanCommand, pipeline::addReplayCommand,
-                   pipeline::addBundleCommand, pipeline::addTuneCommand,
-                   pipeline::addCompareCommand, pipeline::addProfileCommand,
-                   pipeline::addCalibrateCommand, pipeline::addReportCommand,
-                   pipeline::addKernelsCommand, pipeline::addDbCommand,
-                   pipeline::addDevicesCommand, pipeline::addDoctorCommand,
-                   pipeline::addOptionsCommand})
-    add(line);
-}
-
 } // namespace
 
 int main(int argc, char **argv) {
@@ -99,7 +86,7 @@ int main(int argc, char **argv) {
   app.set_version_flag("--version",
                        pipeline::versionText("mgpu-tune", MGPU_LLVM));
   pipeline::CommandLine line{app, theCompiler(), {}};
-  addCommands(line);
+  pipeline::addCommands(line);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError &error) {

@@ -4,7 +4,7 @@
 // not have.
 #include "FakeTarget.h"
 
-#include "tools/mgpu-tune/Doctor.h"
+#include "pipeline/Doctor.h"
 
 #include <gtest/gtest.h>
 
@@ -14,20 +14,21 @@ using namespace mgpu;
 using namespace mgpu::device;
 using namespace mgpu::fake;
 
-pipeline::Report reportOf(int gpus, bool areApart, int &driverMajor) {
+pipeline::MachineReport reportOf(int gpus, bool areApart, int &driverMajor) {
   FakeCuda &fake = freshMachine();
   fake.gpus = gpus;
   fake.areApart = areApart;
   auto api = std::make_shared<CudaApi>(*FakeCuda::api());
   Result<void> ready = initializeCuda(*api);
-  pipeline::Report report;
+  pipeline::MachineReport report;
   pipeline::reportMachine(ready ? inspectCuda(*api)
                                 : Result<CudaMachine>(fail(ready.error())),
                           report, driverMajor);
   return report;
 }
 
-std::string textOf(const pipeline::Report &report, const std::string &title) {
+std::string textOf(const pipeline::MachineReport &report,
+                   const std::string &title) {
   for (const auto &[key, text] : report.lines)
     if (key == title)
       return text;
@@ -36,7 +37,7 @@ std::string textOf(const pipeline::Report &report, const std::string &title) {
 
 TEST(Doctor, TellsOfGpusClocksAndPeers) {
   int driverMajor = 0;
-  pipeline::Report report = reportOf(3, false, driverMajor);
+  pipeline::MachineReport report = reportOf(3, false, driverMajor);
   EXPECT_EQ(driverMajor, 13);
   EXPECT_EQ(textOf(report, "driver"), "knows CUDA 13.0");
   EXPECT_EQ(textOf(report, "GPU 2"),
@@ -44,15 +45,15 @@ TEST(Doctor, TellsOfGpusClocksAndPeers) {
             "memory 2619 MHz, compute mode default, "
             "GPU-00010203-0405-0607-0809-0a0b0c0d0e0f");
   EXPECT_EQ(textOf(report, "peers of 1"), "0, 2");
-  EXPECT_EQ(report.out["gpus"][1]["clock_khz"], 1980000);
-  EXPECT_EQ(report.out["peer_access"][0],
+  EXPECT_EQ(report.facts["gpus"][1]["clock_khz"], 1980000);
+  EXPECT_EQ(report.facts["peer_access"][0],
             nlohmann::json::array({true, true, true}));
   EXPECT_TRUE(report.problems.empty());
 }
 
 TEST(Doctor, SaysWhichGpusDoNotReachEachOther) {
   int driverMajor = 0;
-  pipeline::Report report = reportOf(3, true, driverMajor);
+  pipeline::MachineReport report = reportOf(3, true, driverMajor);
   EXPECT_EQ(textOf(report, "peers of 1"), "none");
   ASSERT_EQ(report.problems.size(), 1u);
   EXPECT_EQ(report.problems[0].find("fast collectives of GPUs 0 and 1, 0 and "
@@ -63,7 +64,7 @@ TEST(Doctor, SaysWhichGpusDoNotReachEachOther) {
 
 TEST(Doctor, SaysThatThereIsNoDriver) {
   int driverMajor = 0;
-  pipeline::Report report = reportOf(0, false, driverMajor);
+  pipeline::MachineReport report = reportOf(0, false, driverMajor);
   EXPECT_EQ(driverMajor, 0);
   EXPECT_EQ(textOf(report, "driver").find("no: cuInit"), 0u)
       << textOf(report, "driver");

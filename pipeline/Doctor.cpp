@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// `mgpu-tune doctor`: what the host is, what of CUDA is there, and what will
-// therefore not work.
+// Finds the libraries, permissions and variables of CUDA.
+#include "pipeline/Doctor.h"
+
 #include "device/cuda/CudaDriver.h"
 #include "device/cuda/api/Libraries.h"
 #include "kernels/compile/NvrtcCompiler.h"
 #include "support/FileIO.h"
-#include "tools/mgpu-tune/Doctor.h"
-#include "tools/mgpu-tune/JsonOutput.h"
-#include "tools/mgpu-tune/Options.h"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cstdlib>
@@ -43,7 +40,7 @@ std::string firstLine(const char *path, std::string_view with = "") {
   return "";
 }
 
-void reportDriver(Report &report, int &driverMajor) {
+void reportDriver(MachineReport &report, int &driverMajor) {
   std::string module = firstLine("/proc/driver/nvidia/version");
   report.add("kernel_module", "module", module.empty() ? json() : json(module),
              module.empty() ? "not loaded (/proc/driver/nvidia is not there)"
@@ -52,7 +49,7 @@ void reportDriver(Report &report, int &driverMajor) {
 }
 
 /// Where the libraries are looked for after the loader's own places.
-void reportToolkit(Report &report) {
+void reportToolkit(MachineReport &report) {
   json found = json::array();
   std::string text;
   for (const char *variable : {"CUDA_HOME", "CUDA_PATH", ""}) {
@@ -69,7 +66,7 @@ void reportToolkit(Report &report) {
                           : text);
 }
 
-void reportNvrtc(Report &report, int driverMajor) {
+void reportNvrtc(MachineReport &report, int driverMajor) {
   std::string headers = device::cudaHeaderVersion();
   report.add("headers", "headers", headers.empty() ? json() : json(headers),
              headers.empty() ? "built without" : "built with CUDA " + headers);
@@ -97,7 +94,7 @@ void reportNvrtc(Report &report, int driverMajor) {
         nvrtc->version(), driverMajor));
 }
 
-void reportLibrary(Report &report, const char *key, const char *title,
+void reportLibrary(MachineReport &report, const char *key, const char *title,
                    const Result<device::FoundLibrary> &found) {
   if (found)
     report.add(key, title, {{"version", found->version}, {"path", found->path}},
@@ -107,7 +104,7 @@ void reportLibrary(Report &report, const char *key, const char *title,
                "no: " + found.error().message);
 }
 
-void reportPermissions(Report &report) {
+void reportPermissions(MachineReport &report) {
   bool control = access("/dev/nvidiactl", F_OK) == 0;
   bool usable = access("/dev/nvidiactl", R_OK | W_OK) == 0;
   std::string text = !control ? "/dev/nvidiactl is not there"
@@ -129,7 +126,7 @@ void reportPermissions(Report &report) {
              admin.empty() && !control ? "/dev/nvidiactl is not there" : text);
 }
 
-void reportEnvironment(Report &report) {
+void reportEnvironment(MachineReport &report) {
   json variables = json::object();
   std::vector<std::string> names;
   for (char **entry = environ; *entry; ++entry) {
@@ -179,8 +176,8 @@ void reportEnvironment(Report &report) {
 
 } // namespace
 
-Result<int> runDoctor(const HardwareOptions &options) {
-  Report report;
+MachineReport inspectMachine() {
+  MachineReport report;
   int driverMajor = 0;
   reportHost(report);
   reportDriver(report, driverMajor);
@@ -204,17 +201,8 @@ Result<int> runDoctor(const HardwareOptions &options) {
   reportPermissions(report);
   reportEnvironment(report);
   report.problems.push_back(severalGpusNote);
-  report.out["will_not_work"] = report.problems;
-  if (options.json) {
-    pipeline::printJson(report.out);
-    return 0;
-  }
-  for (const auto &[title, text] : report.lines)
-    fmt::print("{:<12} {}\n", title, text);
-  fmt::print("will not work:\n");
-  for (const std::string &problem : report.problems)
-    fmt::print("  {}\n", problem);
-  return 0;
+  report.facts["will_not_work"] = report.problems;
+  return report;
 }
 
 } // namespace mgpu::pipeline

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "tools/mgpu-tune/Doctor.h"
+#include "pipeline/Doctor.h"
 
 #include <cstdlib>
 #include <fmt/format.h>
@@ -8,7 +8,8 @@ namespace mgpu::pipeline {
 
 using nlohmann::json;
 
-static void reportGpus(const device::CudaMachine &machine, Report &report) {
+static void reportGpus(const device::CudaMachine &machine,
+                       MachineReport &report) {
   json gpus = json::array(), peers = json::array();
   std::string apart;
   for (size_t k = 0; k < machine.gpus.size(); ++k) {
@@ -55,12 +56,12 @@ static void reportGpus(const device::CudaMachine &machine, Report &report) {
         fmt::format("fast collectives of GPUs {}: they do not reach each "
                     "other's memory, and NCCL goes through the host's",
                     apart));
-  report.out["gpus"] = std::move(gpus);
-  report.out["peer_access"] = std::move(peers);
+  report.facts["gpus"] = std::move(gpus);
+  report.facts["peer_access"] = std::move(peers);
 }
 
-void reportMachine(const Result<device::CudaMachine> &machine, Report &report,
-                   int &driverMajor) {
+void reportMachine(const Result<device::CudaMachine> &machine,
+                   MachineReport &report, int &driverMajor) {
   if (!machine) {
     report.add("driver", "driver", {{"error", machine.error().message}},
                "no: " + machine.error().message);

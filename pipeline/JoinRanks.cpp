@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "tools/mgpu-tune/JoinRanks.h"
+#include "pipeline/JoinRanks.h"
 
 #include "pipeline/Target.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "tools/mgpu-tune/OpenRanks.h"
+#include "pipeline/OpenRanks.h"
 
 #include "pipeline/OwnKernels.h"
 

@@ -1,11 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef MGPU_TOOLS_MGPU_TUNE_JOINRANKS_H
-#define MGPU_TOOLS_MGPU_TUNE_JOINRANKS_H
+#ifndef MGPU_PIPELINE_JOINRANKS_H
+#define MGPU_PIPELINE_JOINRANKS_H
 
 #include "pipeline/GpuRanks.h"
-#include "tools/mgpu-tune/Options.h"
 
 namespace mgpu::pipeline {
+
+/// Options of several processes that run a command together.
+struct RankOptions {
+  std::string distributed; ///< "auto", "openmpi", "mpich", "tcp"; or none
+  /// For each wait for another rank, and each replay on a GPU; 0: none.
+  uint64_t deadlineSeconds = 120;
+};
+
+/// The same, and options of several GPUs.
+struct GpuOptions : RankOptions {
+  std::string nccl; ///< "overlap,max-ctas=8"
+};
 
 /// Meets the other processes where --distributed says that there are some.
 /// Errors: those of joinRanks().
@@ -20,4 +31,4 @@ Result<void> checkDeadline(const RankOptions &options, const LoadOptions &load);
 
 } // namespace mgpu::pipeline
 
-#endif // MGPU_TOOLS_MGPU_TUNE_JOINRANKS_H
+#endif // MGPU_PIPELINE_JOINRANKS_H

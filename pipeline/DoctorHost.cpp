@@ -2,14 +2,14 @@
 //
 // What `doctor` says of the machine that the host target measures on.
 #include "bench/measure/Environment.h"
-#include "tools/mgpu-tune/Doctor.h"
+#include "pipeline/Doctor.h"
 
 #include <cstdlib>
 #include <fmt/format.h>
 
 namespace mgpu::pipeline {
 
-void reportHost(Report &report) {
+void reportHost(MachineReport &report) {
   const bench::Environment host = bench::readEnvironment();
   nlohmann::json facts = nlohmann::json::object();
   for (const auto &[name, value] : host.entries())

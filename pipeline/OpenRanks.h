@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef MGPU_TOOLS_MGPU_TUNE_OPENRANKS_H
-#define MGPU_TOOLS_MGPU_TUNE_OPENRANKS_H
+#ifndef MGPU_PIPELINE_OPENRANKS_H
+#define MGPU_PIPELINE_OPENRANKS_H
 
 // A program on several GPUs: a process for each.
 
 #include "capture/ranks/Ranks.h"
-#include "pipeline/GpuRanks.h"
-#include "tools/mgpu-tune/Options.h"
+#include "pipeline/JoinRanks.h"
 
 namespace mgpu::pipeline {
 
@@ -26,4 +25,4 @@ Result<std::unique_ptr<Runner>> openRanks(const LoadedProgram &program,
 
 } // namespace mgpu::pipeline
 
-#endif // MGPU_TOOLS_MGPU_TUNE_OPENRANKS_H
+#endif // MGPU_PIPELINE_OPENRANKS_H

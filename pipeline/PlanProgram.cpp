@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "pipeline/PlanProgram.h"
+
+#include "pipeline/OneDevice.h"
+#include "pipeline/Target.h"
+#include "planner/schedule/Simulate.h"
+
+namespace mgpu::pipeline {
+
+namespace {
+
+/// Plans for the host or GPUs.
+Result<void> planHere(LoadedProgram &program, const PlanRequest &options,
+                      PlanReport &report) {
+  MGPU_TRY(checkSeed(options.prepare, program.from.given));
+  const std::string &target = program.from.target;
+  if (!target.empty()) // its rates are the model's
+    MGPU_TRY(targetDevices(target, program.dag.numDevices));
+  MGPU_TRY_ASSIGN(auto choice, findTuned(program, options.prepare));
+  if (!choice) {
+    MGPU_TRY_ASSIGN(report.plan, makePlan(program, options.prepare));
+    return {};
+  }
+  MGPU_TRY(transformChosen(program, *choice));
+  MGPU_TRY_ASSIGN(report.plan, makePlan(program, *choice));
+  report.threads = choice->config.threads;
+  return {};
+}
+
+/// Plans for a machine that is not here. `program` is left as the plan's
+/// transforms change it.
+Result<void> planElsewhere(LoadedProgram &program, const PlanRequest &options,
+                           const MachineRequest &request, PlanReport &report) {
+  if (program.from.oneDevice)
+    MGPU_TRY(
+        checkAlike(program.dag, request.machine.machine().devicesPerNode()));
+  if (!options.whatIf.empty())
+    report.source = program.dag;
+  MGPU_TRY_ASSIGN(report.target, makePlan(program.dag, request));
+  report.plan = report.target->plan;
+  if (report.target->dag)
+    program.dag = std::move(*report.target->dag);
+  if (options.noisePercent > 0) {
+    std::vector<double> plays = planner::simulateNoise(
+        report.plan, program.dag,
+        planner::contentionOf(request.machine.machine()),
+        options.noisePercent / 100, noisePlays, options.prepare.seed);
+    report.noise = {plays[plays.size() / 2], plays[plays.size() * 95 / 100]};
+  }
+  return {};
+}
+
+} // namespace
+
+Result<void> planProgram(LoadedProgram &program, const PlanRequest &options,
+                         PlanReport &report) {
+  const PlanReport before = report;
+  PlanReport made;
+  auto planOf = [&](LoadedProgram &ordered) -> Result<double> {
+    made = before;
+    if (made.machine)
+      MGPU_TRY(planElsewhere(
+          ordered, options,
+          {*made.machine, options.prepare, options.machine, made.workspace},
+          made));
+    else
+      MGPU_TRY(planHere(ordered, options, made));
+    return made.plan.makespanUs;
+  };
+  auto keep = [&] { report = std::move(made); };
+  if (options.shardings > 0) {
+    MGPU_TRY_ASSIGN(ShardingChoice shardings,
+                    chooseShardings(program, options.shardings,
+                                    options.prepare.seed, planOf, keep));
+    report.shardings = std::move(shardings);
+    return {};
+  }
+  MGPU_TRY_ASSIGN(OrderChoice order, chooseOrder(program, planOf, keep));
+  report.order = std::move(order);
+  return {};
+}
+
+} // namespace mgpu::pipeline
