@@ -263,6 +263,5 @@ calibrateTarget(const LoadOptions &load, const GpuOptions &options,
   };
   return measure(what, load, options, input, kernels, described);
 }
-}
 
 } // namespace mgpu::pipeline
