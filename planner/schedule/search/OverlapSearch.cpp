@@ -191,9 +191,10 @@ bool OverlapSearch::first(const rcpsp::Budget &budget) {
   }
   if (offerWorking() <= 1)
     return true;
+  if (isLong(problem) && offerAsIs(ownOrder(problem), budget))
+    return true;
   const std::vector<uint32_t> low = lowMemoryOrder(problem);
-  if (isLong(problem) &&
-      (offerAsIs(low, budget) || offerAsIs(ownOrder(problem), budget)))
+  if (isLong(problem) && offerAsIs(low, budget))
     return true;
   for (Descent descent : {Descent::Leaps, Descent::Steps})
     if (descend(passes, budget, descent) || descend(low, budget, descent))
