@@ -189,7 +189,8 @@ bool OverlapSearch::first(const rcpsp::Budget &budget) {
       climb(budget);
     return kept < std::numeric_limits<double>::infinity();
   }
-  if (offerWorking() <= 1)
+  // No plan of a schedule that takes too much fits either.
+  if (fits(problem, peakBytes(problem, windows.best())) && offerWorking() <= 1)
     return true;
   if (isLong(problem) && offerAsIs(ownOrder(problem), budget))
     return true;
