@@ -11,10 +11,8 @@ namespace mgpu::planner::search {
 // Each step takes this share off what is live beside the resident bytes.
 static constexpr double stepShare = 0.005;
 // So many moves without gain end the search; so many are made at least.
+// Sequences longer than mostShortNodes get fewer, in proportion.
 static constexpr uint32_t peakPatience = 5000, leastMoves = 2000;
-// Both are for sequences of this length; longer ones get fewer moves, as each
-// takes time in proportion to the nodes.
-static constexpr uint32_t shortSequence = 200'000;
 // After so many moves without gain some that lose a little stay, as long as all
 // they lost is less than the excess at one place.
 static constexpr uint32_t quiet = 100;
@@ -28,7 +26,7 @@ public:
   PeakLowering(const Problem &problem, uint64_t seed,
                const std::vector<uint32_t> &sequence)
       : problem(problem), memory(problem, sequence), random(seed),
-        share(std::min(1.0, double(shortSequence) / problem.size())),
+        share(std::min(1.0, double(mostShortNodes) / problem.size())),
         isMoved(problem.size()) {}
 
   bool run(const std::vector<uint64_t> &limits, const rcpsp::Budget &budget) {

@@ -7,6 +7,9 @@
 
 namespace mgpu::planner::search {
 
+/// In longer sequences a move takes a millisecond or more.
+inline constexpr uint32_t mostShortNodes = 200'000;
+
 /// Changes a sequence, run one node at a time, until its peaks are within
 /// `limits` (bytes by device, resident ones included). Near a peak, a node
 /// whose output is not needed before it moves behind it, with what depends on

@@ -4,6 +4,7 @@
 #include "planner/schedule/bound/StreamHeads.h"
 #include "planner/schedule/exact/WholeProblem.h"
 #include "planner/schedule/search/LowMemoryOrder.h"
+#include "planner/schedule/search/LowerPeak.h"
 
 #include <algorithm>
 #include <cmath>
@@ -20,9 +21,6 @@ static constexpr int mostLeaps = 6, mostRungs = 24;
 static constexpr uint64_t firstOffer = 64;
 // One move in so many is a repair.
 static constexpr uint64_t repairOneIn = 16;
-// In a sequence of so many nodes a move that lowers the peak takes about a
-// millisecond, and thousands are made.
-static constexpr uint32_t longSequence = 200'000;
 // Sums in another order round to just above what meets a bound.
 static constexpr double rounding = 1e-12;
 
@@ -36,7 +34,7 @@ static std::vector<double> prioritiesOf(const Problem &problem,
 }
 
 static bool isLong(const Problem &problem) {
-  return problem.size() > longSequence;
+  return problem.size() > mostShortNodes;
 }
 
 static std::vector<uint32_t> ownOrder(const Problem &problem) {
