@@ -508,6 +508,20 @@ def ConvertStablehloToLinalg
     "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"];
 }
 
+def NameProducts : Pass<"spmd-name-products", "::mlir::ModuleOp"> {
+  let summary = "Make linalg.matmul and linalg.batch_matmul of sums of products";
+  let description = [{
+    Turns each linalg.generic that adds up products of two tensors over shared
+    dimensions into linalg.matmul or linalg.batch_matmul: these have tiles, tensor
+    cores and libraries. Dimensions of one kind are joined by reshapes. The second
+    matrix may lie as [k][n] or [n][k]; what lies otherwise is transposed first,
+    where the product is large enough. A linalg.transpose that a product reads is
+    taken into it where that is possible.
+  }];
+  let dependentDialects = ["::mlir::linalg::LinalgDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
 def DecomposeTensors : Pass<"spmd-decompose-tensors", "::mlir::ModuleOp"> {
   let summary = "Give tensor operations the forms that fusion looks into";
   let description = [{
@@ -524,7 +538,8 @@ def FuseElementwise : Pass<"spmd-fuse-elementwise", "::mlir::ModuleOp"> {
   let description = [{
     Applies linalg's patterns for elementwise fusion, and for reshapes that a
     linalg.generic can take in, where the value between has no other use.
-    Matrix products stay what they are, also beside a reshape.
+    Matrix products stay what they are, also beside a reshape: an operation that
+    reads a product as rows of several dimensions is made one on its matrix.
   }];
   let dependentDialects = ["::mlir::affine::AffineDialect",
     "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
@@ -535,8 +550,8 @@ def FillSplats : Pass<"spmd-fill-splats", "::mlir::ModuleOp"> {
   let description = [{
     Turns each use of a tensor constant whose elements are all equal into a
     linalg.fill, which shares a launch with what uses it. Other constants are
-    copied to the devices when the program is loaded. Each use of a tensor.empty
-    gets one of its own.
+    copied to the devices when the program is loaded. Each use of a linalg.fill
+    or tensor.empty gets one of its own.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect",
     "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];

@@ -80,6 +80,7 @@ void addSpmdPlacement(OpPassManager &passes,
                       const SpmdPipelineOptions &options) {
   passes.addPass(createInlineCalls({options.entry}));
   passes.addPass(createConvertElementwiseToLinalgPass());
+  passes.addPass(createNameProducts());
   passes.addPass(createDecomposeTensors());
   passes.addPass(createConvertTensorToLinalgPass());
   passes.addPass(createFuseElementwise());

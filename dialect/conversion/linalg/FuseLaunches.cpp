@@ -90,6 +90,23 @@ LaunchGroup groupFrom(Operation *first, FuseProducts products,
   return group;
 }
 
+/// Leaves fills at the end of `group` to the launch of what they begin: there
+/// they cost nothing, and their buffers are needed no earlier.
+void leaveFills(LaunchGroup &group, FuseProducts products, std::string &why) {
+  auto isFill = [](Operation *op) { return isa<linalg::FillOp>(op); };
+  auto end = group.end();
+  while (end != group.begin() && isFill(*std::prev(end)))
+    --end;
+  if (end == group.begin() || end == group.end())
+    return;
+  std::string whyNext;
+  LaunchGroup next = groupFrom(*end, products, whyNext);
+  if (llvm::all_of(next, isFill))
+    return;
+  why.clear();
+  group.erase(end, group.end());
+}
+
 struct FuseLaunches : impl::FuseLaunchesBase<FuseLaunches> {
   using FuseLaunchesBase::FuseLaunchesBase;
 
@@ -103,6 +120,7 @@ struct FuseLaunches : impl::FuseLaunchesBase<FuseLaunches> {
       std::string why;
       LaunchGroup group = groupFrom(op, products, why);
       cutAtFragment(group, why);
+      leaveFills(group, products, why);
       if (group.empty())
         continue;
       done.insert(group.begin(), group.end());

@@ -10,15 +10,18 @@ using namespace mlir;
 
 namespace {
 
-/// Gives each use a tensor of its own. If one empty tensor stood for several,
-/// bufferization would compare each read with each write.
-void unshare(tensor::EmptyOp op) {
+/// Gives each use a tensor of its own, made before it. If one tensor stood for
+/// several, bufferization would compare each read with each write, and copy
+/// what is written in place.
+void unshare(Operation *op) {
   SmallVector<OpOperand *> uses =
       llvm::map_to_vector(op->getUses(), [](OpOperand &use) { return &use; });
   for (OpOperand *use : llvm::drop_begin(uses)) {
     OpBuilder b(use->getOwner());
     use->set(b.clone(*op)->getResult(0));
   }
+  if (!uses.empty())
+    op->moveBefore(uses.front()->getOwner());
 }
 
 struct FillSplats : impl::FillSplatsBase<FillSplats> {
@@ -42,7 +45,16 @@ struct FillSplats : impl::FillSplatsBase<FillSplats> {
       }
       constant.erase();
     });
-    getOperation().walk(unshare);
+    SmallVector<Operation *> fills, empties; // unshare() moves them
+    getOperation().walk([&](Operation *op) {
+      if (auto fill = dyn_cast<linalg::FillOp>(op);
+          fill && fill.hasPureTensorSemantics())
+        fills.push_back(op);
+      else if (isa<tensor::EmptyOp>(op))
+        empties.push_back(op);
+    });
+    llvm::for_each(fills, unshare);
+    llvm::for_each(empties, unshare);
   }
 };
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialect/conversion/FewVectors.h"
 #include "dialect/conversion/Passes.h"
 
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
@@ -34,6 +35,22 @@ bool mayFold(OpOperand *operand) {
   return producer && producer->hasOneUse() && isPlain(producer) &&
          isPlain(operand->getOwner()) &&
          !(isa<linalg::LinalgOp>(operand->getOwner()) && readsStart(producer));
+}
+
+/// Whether `operand` is a matrix product whose rows follow several dimensions,
+/// and which shares launches: not one of few vectors, nor of narrow floats.
+/// What reads it then follows as many dimensions as the product does.
+bool isProductOfRows(OpOperand *operand) {
+  auto expand = operand->get().getDefiningOp<tensor::ExpandShapeOp>();
+  if (!expand || !expand->hasOneUse())
+    return false;
+  auto op = expand.getSrc().getDefiningOp<linalg::LinalgOp>();
+  ArrayRef<int64_t> shape = expand.getSrcType().getShape();
+  return isa_and_nonnull<linalg::MatmulOp, linalg::BatchMatmulOp>(
+             op.getOperation()) &&
+         shape[shape.size() - 2] > mostVectors &&
+         getElementTypeOrSelf(op.getDpsInputOperand(0)->get())
+                 .getIntOrFloatBitWidth() >= 32;
 }
 
 /// The indexing maps without that of input `k`; nothing where the others do not
@@ -85,9 +102,14 @@ struct FuseElementwise : impl::FuseElementwiseBase<FuseElementwise> {
     // What follows in the pipeline drops dead code; here each round would.
     GreedyRewriteConfig config;
     config.setRegionSimplificationLevel(GreedySimplifyRegionLevel::Disabled);
-    if (failed(
-            applyPatternsGreedily(getOperation(), std::move(patterns), config)))
-      signalPassFailure();
+    RewritePatternSet ofProducts(&getContext());
+    linalg::populateFoldReshapeOpsByCollapsingPatterns(ofProducts,
+                                                       isProductOfRows);
+    // One after the other: the second undoes expansions that the first makes.
+    for (RewritePatternSet *each : {&patterns, &ofProducts})
+      if (failed(
+              applyPatternsGreedily(getOperation(), std::move(*each), config)))
+        return signalPassFailure();
   }
 };
 

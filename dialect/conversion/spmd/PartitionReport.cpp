@@ -3,6 +3,7 @@
 // Remarks about layouts, and about what it costs to change them.
 #include "dialect/conversion/spmd/Partition.h"
 #include "dialect/conversion/spmd/ReportText.h"
+#include "dialect/mgpu/Diagnostics.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -3,7 +3,6 @@
 // Matrix products, and the sums that they and convolutions are.
 #include "dialect/conversion/stablehlo/Products.h"
 
-#include "dialect/conversion/FewVectors.h"
 #include "dialect/stablehlo/StablehloDialect.h"
 
 namespace mgpu::conversion {
@@ -86,77 +85,7 @@ struct ProductDims {
   }
 };
 
-SmallVector<int64_t> joined(std::initializer_list<ArrayRef<int64_t>> parts) {
-  SmallVector<int64_t> all;
-  for (ArrayRef<int64_t> part : parts)
-    llvm::append_range(all, part);
-  return all;
-}
-
-int64_t sizeOf(ArrayRef<int64_t> shape, ArrayRef<int64_t> dimensions) {
-  int64_t size = 1;
-  for (int64_t k : dimensions)
-    size *= shape[k];
-  return size;
-}
-
-/// The matrix that `value` is the transposition of; null where it is not one.
-Value transposedFrom(Value value) {
-  auto op = value.getDefiningOp<TransposeOp>();
-  return op && op.getPermutation() == ArrayRef<int64_t>{1, 0} ? op.getOperand()
-                                                              : Value();
-}
-
-/// A matmul of linalg, which has texts of its own for GPUs, where the factors
-/// are matrices as they lie in memory; null otherwise. A few vectors read each
-/// row of a matrix once, so it is not transposed for them.
-Value makeMatmul(Lowering &low, Operation *op, const ProductDims &dims) {
-  RankedTensorType type = signlessTensor(op->getResult(0));
-  auto lhsType = signlessTensor(op->getOperand(0));
-  auto rhsType = signlessTensor(op->getOperand(1));
-  auto inOrder = [](ArrayRef<int64_t> order) {
-    return llvm::equal(order, llvm::seq<int64_t>(0, order.size()));
-  };
-  if (!isa<FloatType>(type.getElementType()) ||
-      lhsType.getElementType() != rhsType.getElementType() ||
-      !inOrder(joined({dims.lhsBatch, dims.lhsFree, dims.lhsSum})) ||
-      !inOrder(joined({dims.rhsBatch, dims.rhsSum, dims.rhsFree})))
-    return {};
-  int64_t batch = sizeOf(lhsType.getShape(), dims.lhsBatch);
-  int64_t m = sizeOf(lhsType.getShape(), dims.lhsFree);
-  int64_t k = sizeOf(lhsType.getShape(), dims.lhsSum);
-  int64_t n = sizeOf(rhsType.getShape(), dims.rhsFree);
-  bool isBatch = !dims.lhsBatch.empty();
-  auto shape = [&](int64_t rows, int64_t columns) {
-    SmallVector<int64_t> made;
-    if (isBatch)
-      made.push_back(batch);
-    made.append({rows, columns});
-    return made;
-  };
-  Value lhs = low.reshaped(low[op->getOperand(0)], shape(m, k));
-  Value sum = zeros(
-      low, RankedTensorType::get(shape(m, n), sumType(type.getElementType())));
-  Value rows = transposedFrom(op->getOperand(1)), made;
-  if (!isBatch && rows && m <= mostVectors && n * k >= leastMatrix) {
-    SmallVector<Value> factors{lhs, low[rows]};
-    made =
-        linalg::MatmulTransposeBOp::create(low.b, low.b.getLoc(), factors, sum)
-            .getResult(0);
-  } else {
-    Value rhs = low.reshaped(low[op->getOperand(1)], shape(k, n));
-    SmallVector<Value> factors{lhs, rhs};
-    made = isBatch
-               ? linalg::BatchMatmulOp::create(low.b, factors, sum).getResult(0)
-               : linalg::MatmulOp::create(low.b, factors, sum).getResult(0);
-  }
-  return low.reshaped(rounded(low, made, type.getElementType()),
-                      type.getShape());
-}
-
 Value makeProduct(Lowering &low, Operation *op, const ProductDims &dims) {
-  if (Value made = makeMatmul(low, op, dims))
-    return made;
   auto lhsType = signlessTensor(op->getOperand(0));
   auto rhsType = signlessTensor(op->getOperand(1));
   RankedTensorType type = signlessTensor(op->getResult(0));

@@ -54,10 +54,23 @@ func.func @main(%d: !mgpu.device, %zero: f32) {
   }
   mgpu.sync_device %d : !mgpu.device
 
+  // A fill shares the launch of what it begins, not that of what comes before.
+  // CHECK: mgpu.sync_device
+  // CHECK: linalg.fill {mgpu.launch_group = 2 : i64}
+  // CHECK: linalg.exp {mgpu.launch_group = 2 : i64}
+  // CHECK: linalg.fill {mgpu.launch_group = 3 : i64}
+  // CHECK: linalg.matmul {mgpu.launch_group = 3 : i64}
+  %s = mgpu.alloc %d : !mgpu.device -> memref<64x64xf32>
+  linalg.fill ins(%zero : f32) outs(%s : memref<64x64xf32>)
+  linalg.exp ins(%a : memref<64x64xf32>) outs(%s : memref<64x64xf32>)
+  linalg.fill ins(%zero : f32) outs(%b : memref<64x64xf32>)
+  linalg.matmul ins(%s, %s : memref<64x64xf32>, memref<64x64xf32>) outs(%b : memref<64x64xf32>)
+  mgpu.sync_device %d : !mgpu.device
+
   // The same points, and two fragments.
   // CHECK: mgpu.sync_device
-  // CHECK: linalg.fill {mgpu.fragment = 0 : i64, mgpu.launch_group = 2 : i64}
-  // CHECK: linalg.exp {mgpu.fragment = 0 : i64, mgpu.launch_group = 2 : i64}
+  // CHECK: linalg.fill {mgpu.fragment = 0 : i64, mgpu.launch_group = 4 : i64}
+  // CHECK: linalg.exp {mgpu.fragment = 0 : i64, mgpu.launch_group = 4 : i64}
   // CHECK: linalg.exp {mgpu.fragment = 1 : i64} ins
   // REMARK: remark: [Missed] not-fused {{.*}}exp at {{.*}} with exp at {{.*}}: it is of another fragment
   linalg.fill {mgpu.fragment = 0 : i64} ins(%zero : f32) outs(%a : memref<64x64xf32>)

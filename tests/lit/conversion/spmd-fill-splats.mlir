@@ -24,3 +24,17 @@ func.func @empty(%x: tensor<4xf32>, %n: f32) -> (tensor<4xf32>, tensor<4xf32>) {
   %b = linalg.fill ins(%n : f32) outs(%e : tensor<4xf32>) -> tensor<4xf32>
   return %a, %b : tensor<4xf32>, tensor<4xf32>
 }
+
+// One fill that several products begin with becomes one for each, before it.
+// CHECK-LABEL: func.func @fill
+func.func @fill(%x: tensor<4x4xf32>, %n: f32) -> (tensor<4x4xf32>, tensor<4x4xf32>) {
+  // CHECK: linalg.fill
+  // CHECK-NEXT: linalg.matmul
+  // CHECK: linalg.fill
+  // CHECK-NEXT: linalg.matmul
+  %e = tensor.empty() : tensor<4x4xf32>
+  %f = linalg.fill ins(%n : f32) outs(%e : tensor<4x4xf32>) -> tensor<4x4xf32>
+  %a = linalg.matmul ins(%x, %x : tensor<4x4xf32>, tensor<4x4xf32>) outs(%f : tensor<4x4xf32>) -> tensor<4x4xf32>
+  %b = linalg.matmul ins(%a, %x : tensor<4x4xf32>, tensor<4x4xf32>) outs(%f : tensor<4x4xf32>) -> tensor<4x4xf32>
+  return %a, %b : tensor<4x4xf32>, tensor<4x4xf32>
+}

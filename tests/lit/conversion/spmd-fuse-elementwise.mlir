@@ -52,3 +52,24 @@ func.func @reads_its_outs(%x: tensor<4x8xf32>, %y: tensor<4x8xf32>, %z: tensor<4
   } -> tensor<4xf32>
   return %1 : tensor<4xf32>
 }
+
+// What is added to a product whose rows follow two dimensions is added to its
+// matrix, so that both can share a launch.
+// CHECK-LABEL: func.func @bias
+func.func @bias(%w: tensor<32x8xf32>, %k: tensor<8x8xf32>, %b: tensor<8xf32>, %r: tensor<2x16x8xf32>) -> tensor<2x16x8xf32> {
+  // CHECK: %[[M:.*]] = linalg.matmul
+  // CHECK: linalg.generic {{.*}} ins(%[[M]], %{{.*}}, %{{.*}} : tensor<32x8xf32>, tensor<8xf32>, tensor<32x8xf32>)
+  // CHECK: tensor.expand_shape %{{.*}} : tensor<32x8xf32> into tensor<2x16x8xf32>
+  %m = linalg.matmul ins(%w, %k : tensor<32x8xf32>, tensor<8x8xf32>) outs(%w : tensor<32x8xf32>) -> tensor<32x8xf32>
+  %n = tensor.expand_shape %m [[0, 1], [2]] output_shape [2, 16, 8] : tensor<32x8xf32> into tensor<2x16x8xf32>
+  %e = tensor.empty() : tensor<2x16x8xf32>
+  %c = linalg.generic {indexing_maps = [affine_map<(i, j, k) -> (i, j, k)>, affine_map<(i, j, k) -> (k)>, affine_map<(i, j, k) -> (i, j, k)>,
+                                        affine_map<(i, j, k) -> (i, j, k)>], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%n, %b, %r : tensor<2x16x8xf32>, tensor<8xf32>, tensor<2x16x8xf32>) outs(%e : tensor<2x16x8xf32>) {
+  ^bb0(%x: f32, %y: f32, %z: f32, %out: f32):
+    %s = arith.addf %x, %y : f32
+    %t = arith.addf %s, %z : f32
+    linalg.yield %t : f32
+  } -> tensor<2x16x8xf32>
+  return %c : tensor<2x16x8xf32>
+}
