@@ -60,7 +60,7 @@ Result<void> verifyKernels(const LoadedProgram &program,
   std::vector<Result<void>> found;
   if (isCudaTarget(program.from.target))
     for (auto &text : program.compiler().emitCudaKernels(
-             program.dag, program.products, nullptr))
+             program.dag, program.variants, nullptr))
       found.push_back(text ? Result<void>() : fail(text.error()));
   else
     found = program.compiler().verifyHostKernels(program.dag);

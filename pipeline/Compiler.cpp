@@ -52,7 +52,7 @@ Result<Compiler::Object> Compiler::buildErrorKernel(const Dag &,
 }
 
 std::vector<Result<kernels::CudaText>>
-Compiler::emitCudaKernels(const Dag &dag, const ProductPolicy &,
+Compiler::emitCudaKernels(const Dag &dag, const Variants &,
                           device::BlobCache *) const {
   return std::vector<Result<kernels::CudaText>>(dag.kernels.size(),
                                                 absent("emit kernels"));

@@ -51,7 +51,7 @@ public:
   /// the operation that cannot be emitted. `cache` keeps the texts, and may be
   /// null.
   virtual std::vector<Result<kernels::CudaText>>
-  emitCudaKernels(const planner::Dag &dag, const ProductPolicy &products,
+  emitCudaKernels(const planner::Dag &dag, const Variants &variants,
                   device::BlobCache *cache) const;
 };
 

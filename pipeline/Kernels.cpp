@@ -50,11 +50,12 @@ eachCudaText(const LoadedProgram &program, device::BlobCache *cache) {
     return std::vector<Result<kernels::CudaText>>(stored.begin(), stored.end());
   }
   auto texts =
-      program.compiler().emitCudaKernels(program.dag, program.products, cache);
+      program.compiler().emitCudaKernels(program.dag, program.variants, cache);
   for (Result<kernels::CudaText> &text : texts) {
     if (!text)
       continue;
-    text->image.awaits = program.from.pdl && text->image.takesPart;
+    text->image.awaits =
+        program.variants.uses(Variant::Pdl) && text->image.takesPart;
     for (kernels::CudaText &candidate : text->candidates)
       candidate.image.awaits = text->image.awaits;
   }
@@ -72,10 +73,11 @@ Result<void> checkPdl(bool isAsked, const std::string &arch) {
   any.image.awaits = true;
   if (!isAsked || kernels::awaitsOn(any, arch))
     return {};
-  return fail(ErrorKind::Unsupported,
-              fmt::format("--pdl: kernels wait for each other from sm_90 on, "
-                          "and not on {}: leave it out",
-                          arch));
+  return fail(
+      ErrorKind::Unsupported,
+      fmt::format("--variant pdl: kernels wait for each other from sm_90 "
+                  "on, and not on {}: leave it out",
+                  arch));
 }
 
 kernels::CompileLimits compileLimits(uint64_t seconds) {
@@ -176,7 +178,7 @@ Result<kernels::CudaObjects> cudaKernels(const LoadedProgram &program,
                                          device::BlobCache *cache) {
   MGPU_TRY_ASSIGN(std::vector<kernels::CudaText> texts,
                   cudaTexts(program, cache));
-  MGPU_TRY(checkPdl(program.from.pdl, arch));
+  MGPU_TRY(checkPdl(program.variants.isAsked(Variant::Pdl), arch));
   std::vector<std::vector<std::byte>> cubins;
   if (program.bundle)
     if (auto stored = program.bundle->cubins(arch))

@@ -37,7 +37,8 @@ eachCudaText(const LoadedProgram &program, device::BlobCache *cache);
 Result<std::vector<kernels::CudaText>> cudaTexts(const LoadedProgram &program,
                                                  device::BlobCache *cache);
 
-/// Unsupported where --pdl is asked for and GPUs of `arch` cannot do it.
+/// Unsupported where the variant `pdl` is asked for and GPUs of `arch` cannot
+/// do it.
 Result<void> checkPdl(bool isAsked, const std::string &arch);
 
 /// Adds the kernel's place in the program to an error of NVRTC, which knows the

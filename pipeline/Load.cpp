@@ -3,7 +3,7 @@
 
 #include "pipeline/Compiler.h"
 #include "pipeline/MachinePlan.h"
-#include "pipeline/ProductForms.h"
+#include "pipeline/VariantRecord.h"
 #include "planner/dagfile/DagJson.h"
 #include "planner/dagfile/TraceDag.h"
 #include "support/Array.h"
@@ -147,22 +147,34 @@ Result<LoadedProgram> openJson(const LoadOptions &options,
 
 bool isSource(const std::string &) { return true; }
 
+/// Says which variants are on because they have passed.
+void sayDefaults(const LoadedProgram &program) {
+  const bool isNarrow = std::ranges::any_of(
+      program.dag.kernels, [](const planner::KernelSpec &kernel) {
+        return kernel.matmul && sizeBytes(kernel.matmul->factors) == 2;
+      });
+  std::string names;
+  for (const VariantFacts &each : variantTable)
+    if (each.rule != DefaultRule::WhereThere &&
+        !program.variants.isAsked(each.variant) &&
+        program.variants.uses(each.variant) &&
+        (isNarrow || each.variant == Variant::Pdl))
+      names += (names.empty() ? "" : ", ") + std::string(each.name);
+  if (!names.empty())
+    fmt::print(stderr,
+               "mgpu-tune: variants that the database says have passed on this "
+               "GPU: {}\n",
+               names);
+}
+
 Result<LoadedProgram> importSource(const LoadOptions &options,
                                    std::vector<Message> *messages) {
   ImportOptions import = options;
-  import.products.passed = passedForms(options);
+  import.variants = withEvidence(options);
   MGPU_TRY_ASSIGN(LoadedProgram program,
                   options.compiler->importProgram(import, messages));
-  program.products = import.products;
-  auto isNarrow = [](const planner::KernelSpec &kernel) {
-    return kernel.matmul && sizeBytes(kernel.matmul->factors) == 2;
-  };
-  if (!program.products.passed.empty() &&
-      std::ranges::any_of(program.dag.kernels, isNarrow))
-    fmt::print(stderr,
-               "mgpu-tune: matrix products of f16 and bf16 by mgpu's own "
-               "form ({}), which the database says has passed on this GPU\n",
-               program.products.text());
+  program.variants = import.variants;
+  sayDefaults(program);
   return program;
 }
 
@@ -191,6 +203,9 @@ struct Format {
   Result<LoadedProgram> (*load)(const LoadOptions &, std::vector<Message> *);
 };
 
+constexpr const char *isBuilt =
+    "{0}: the kernels of the bundle '{1}' are built; give it to `bundle`, with "
+    "the program";
 constexpr const char *holdsNodes =
     "{0} is of .mlir programs: '{1}' holds nodes";
 
@@ -198,10 +213,7 @@ constexpr const char *holdsNodes =
 const Format formats[] = {
     {"bundle",
      isBundle,
-     {{"--tensor-cores", "{0}: the kernels of the bundle '{1}' are chosen; "
-                         "give the program it was made of"},
-      {"--pdl", "{0}: the kernels of the bundle '{1}' are built; give it to "
-                "`bundle`, with the program"}},
+     {{"--variant", isBuilt}, {"--tensor-cores", isBuilt}, {"--pdl", isBuilt}},
      openBundle},
     {"damaged bundle", isNamedBundle, {}, refuseBundle},
     {"DAG or trace",
@@ -218,7 +230,9 @@ const Format formats[] = {
       {"--one-device", holdsNodes},
       {"--roll-from", holdsNodes},
       {"--no-fusion", holdsNodes},
-      {"--tensor-cores", holdsNodes}},
+      {"--variant", holdsNodes},
+      {"--tensor-cores", holdsNodes},
+      {"--pdl", holdsNodes}},
      openJson},
     {"program", isSource, {}, importSource},
 };
@@ -235,11 +249,11 @@ static void findNeeded(LoadedProgram &program) {
 static Result<LoadedProgram> loadAgain(const LoadedProgram &program,
                                        LoadOptions options) {
   ImportOptions import = options;
-  import.products = program.products;
+  import.variants = program.variants;
   import.isQuiet = true;
   MGPU_TRY_ASSIGN(LoadedProgram ordered,
                   options.compiler->importProgram(import, nullptr));
-  ordered.products = import.products;
+  ordered.variants = import.variants;
   ordered.from = std::move(options);
   findNeeded(ordered);
   return ordered;

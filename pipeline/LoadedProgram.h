@@ -6,7 +6,7 @@
 // asked for when it was loaded, and the compiler that can build its kernels.
 
 #include "capture/replay/Bundle.h"
-#include "pipeline/ProductPolicy.h"
+#include "pipeline/Variants.h"
 #include "planner/dag/MeshDevices.h"
 #include "planner/dag/Program.h"
 #include "planner/dag/Shardings.h"
@@ -56,9 +56,9 @@ struct ImportOptions {
   bool isQuiet = false;   ///< diagnostics are not printed
   bool reportSharding = false;    ///< fill LoadedProgram::sharding
   uint64_t nodeLimit = 4'000'000; ///< most nodes of the unrolled program
-  uint64_t rollFrom = 8;  ///< trips from which the outermost loop stays rolled
-  bool fuse = true;       ///< several linalg operations may share a launch
-  ProductPolicy products; ///< how GPUs compute matrix products
+  uint64_t rollFrom = 8; ///< trips from which the outermost loop stays rolled
+  bool fuse = true;      ///< several linalg operations may share a launch
+  Variants variants;     ///< of how GPUs compute and launch
   bool racesAreErrors = false; ///< a proven race fails; else it is a warning
   /// Kernels come with their source. Callers that compile none turn it off.
   bool kernelTexts = true;
@@ -73,11 +73,8 @@ struct LoadOptions : ImportOptions {
   const Compiler *compiler = &noCompiler();
   std::string target;   ///< "host:4", "cuda:0"; empty: the host
   std::string database; ///< empty: MGPU_DB, or the user's state directory
-  /// The database is asked for forms of matrix products that have passed.
+  /// The database is asked which variants have passed.
   bool usesRecord = true;
-  /// On GPUs a kernel may begin before the one it follows has ended, and waits
-  /// for it (programmatic dependent launch).
-  bool pdl = false;
   uint64_t compileSeconds = 600; ///< time limit of NVRTC per program; 0: none
   /// The options the user typed ("--role", ...). A file format that has no use
   /// for one of them refuses it.
@@ -91,8 +88,8 @@ struct Message {
 
 struct LoadedProgram : planner::Program {
   LoadOptions from; ///< as the user asked
-  /// As `from` has it, with the forms that have passed (ProductForms.h).
-  ProductPolicy products;
+  /// As `from` has them, with the GPUs' defaults (VariantRecord.h).
+  Variants variants;
   std::vector<bool>
       needsValue; ///< by argument: it is read before it is written
   uint32_t numRaces = 0;

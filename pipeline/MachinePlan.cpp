@@ -41,7 +41,7 @@ Result<TargetPlan> makePlan(const Dag &dag, const MachineRequest &request,
     return fail(ErrorKind::Invalid,
                 fmt::format("cuBLASLt needs {} bytes of each device, which has "
                             "{}: allow more --memory, or use "
-                            "--tensor-cores=none",
+                            "--variant cublaslt=off",
                             request.workspace, target.memoryBytes));
   target.memoryBytes -= request.workspace;
   target.streamsPerDevice = plan.streams;

@@ -138,7 +138,7 @@ Result<void> compileCubins(const LoadedProgram &program,
   auto cache = openCubinCache(from.database);
   MGPU_TRY_ASSIGN(auto compiler, kernels::NvrtcCompiler::open(cache.get()));
   for (const std::string &arch : archs) {
-    MGPU_TRY(checkPdl(from.pdl, arch));
+    MGPU_TRY(checkPdl(program.variants.isAsked(Variant::Pdl), arch));
     std::vector<kernels::CompileJob> jobs;
     std::vector<size_t> made;
     for (size_t k = 0; k < kernels.size(); ++k) {

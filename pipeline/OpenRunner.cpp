@@ -2,6 +2,7 @@
 #include "pipeline/OpenRunner.h"
 
 #include "capture/graph/Communication.h"
+#include "device/cuda/api/CusparseApi.h"
 #include "device/cuda/api/Libraries.h"
 #include "pipeline/Distributed.h"
 #include "pipeline/GpuIdentity.h"
@@ -41,7 +42,8 @@ Result<std::unique_ptr<Runner>> openOne(LoadedProgram &program,
                                         Prepared &prepared,
                                         const std::function<void()> &opened,
                                         tuner::GuardedDriver *&guard) {
-  for (const char *option : {"--tensor-cores", "--pdl", "--deadline"})
+  for (const char *option :
+       {"--variant", "--tensor-cores", "--pdl", "--deadline"})
     if (!isCudaTarget(program.from.target) &&
         program.from.given.contains(option) &&
         !(theRanks() && option == std::string_view("--deadline")))
@@ -95,9 +97,10 @@ Result<void> checkRunner(const RunnerOptions &options,
   if (isCudaTarget(load.target) && !options.prepare.cpu.empty())
     return fail(ErrorKind::Usage,
                 "--cpu is for the host's kernels: leave it out, or --target");
-  if (load.products.choice == ProductPolicy::Choice::Library &&
-      isCudaTarget(load.target))
+  if (load.variants.isAsked(Variant::CublasLt) && isCudaTarget(load.target))
     MGPU_TRY(device::findCublasLt());
+  if (load.variants.isAsked(Variant::Cusparse) && isCudaTarget(load.target))
+    MGPU_TRY(device::openCusparse());
   return {};
 }
 

@@ -88,8 +88,7 @@ profiledThreads(const LoadedProgram &program, const TuneContext &context,
 bool looksForTuned(const LoadOptions &from, const PrepareOptions &options,
                    bool usesCuda) {
   if ((isCudaTarget(from.target) && !usesCuda) || !options.useTuned ||
-      options.isChosen || !from.products.isOpen() || from.pdl ||
-      !options.cpu.empty())
+      options.isChosen || !from.variants.isOpen() || !options.cpu.empty())
     return false;
   auto path = db::databasePath(from.database);
   // No kernel is compiled for a key where there is no file to look in.

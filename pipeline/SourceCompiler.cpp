@@ -77,7 +77,7 @@ Result<Compiler::Object> SourceCompiler::buildHostKernel(
 }
 
 std::vector<Result<kernels::CudaText>>
-SourceCompiler::emitCudaKernels(const planner::Dag &dag, const ProductPolicy &,
+SourceCompiler::emitCudaKernels(const planner::Dag &dag, const Variants &,
                                 device::BlobCache *) const {
   const std::vector<Dim3> grids = planner::largestGrids(dag);
   std::vector<Result<kernels::CudaText>> texts;

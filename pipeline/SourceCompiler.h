@@ -26,7 +26,7 @@ public:
                                  const planner::KernelConfig &config,
                                  const std::string &cpu) const override;
   std::vector<Result<kernels::CudaText>>
-  emitCudaKernels(const planner::Dag &dag, const ProductPolicy &products,
+  emitCudaKernels(const planner::Dag &dag, const Variants &variants,
                   device::BlobCache *cache) const override;
 };
 const Compiler &sourceCompiler();

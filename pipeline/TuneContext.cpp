@@ -87,19 +87,20 @@ std::string ncclText(const std::map<std::string, std::string> &settings) {
   return fmt::format("{}", fmt::join(words, ","));
 }
 
-static constexpr const char *pdl = "pdl";
-
-tuner::TargetSetting pdlSetting(const std::string &arch) {
-  const bool has = checkPdl(true, arch).has_value();
-  return {pdl,
-          has ? std::vector<std::string>{"off", "on"}
-              : std::vector<std::string>{"off"},
-          has ? "" : "GPUs before sm_90 have no kernels that wait"};
+tuner::TargetSetting pdlSetting(const std::string &arch, bool byDefault) {
+  const char *name = factsOf(Variant::Pdl).name;
+  if (!checkPdl(true, arch))
+    return {name, {"off"}, "GPUs before sm_90 have no kernels that wait"};
+  std::vector<std::string> values = {"off", "on"};
+  if (byDefault)
+    std::swap(values[0], values[1]);
+  return {name, std::move(values), ""};
 }
 
-bool usesPdl(const std::map<std::string, std::string> &settings) {
-  auto at = settings.find(pdl);
-  return at != settings.end() && at->second == "on";
+bool usesPdl(const std::map<std::string, std::string> &settings,
+             bool byDefault) {
+  auto at = settings.find(factsOf(Variant::Pdl).name);
+  return at == settings.end() ? byDefault : at->second == "on";
 }
 
 /// Adds what is a GPU's.
@@ -129,7 +130,8 @@ static Result<void> addGpu(TuneContext &context, const LoadedProgram &program,
     context.spaces.push_back(text.space.value_or(planner::KernelSpace()));
   context.limits = {1, streamsOf(target, 8)};
   if (!program.dag.kernels.empty())
-    context.settings.push_back(pdlSetting(context.target->architecture));
+    context.settings.push_back(pdlSetting(context.target->architecture,
+                                          program.variants.uses(Variant::Pdl)));
   return {};
 }
 
@@ -210,14 +212,16 @@ Result<std::vector<std::vector<std::byte>>>
 compileConfig(const LoadedProgram &program, const TuneContext &context,
               const ProgramConfig &config, const std::string &cpu) {
   auto cache = context.target ? openCubinCache(program.from.database) : nullptr;
-  const bool awaits = usesPdl(config.settings);
+  const bool byDefault = program.variants.uses(Variant::Pdl);
+  const bool awaits = usesPdl(config.settings, byDefault);
   std::vector<Result<std::vector<std::byte>>> results(
       program.dag.kernels.size());
   const bool isBuilt = program.bundle && !context.target;
   // A bundle's file is read by one thread at a time.
   parallelFor(results.size(), isBuilt ? 1 : 0, [&](size_t k) {
     bool isDefault = config.kernels[k] == context.spaces[k].defaults;
-    if (isDefault && cpu == "native" && !awaits && k < context.compiled.size())
+    if (isDefault && cpu == "native" && awaits == byDefault &&
+        k < context.compiled.size())
       results[k] = *context.compiled[k];
     else if (context.target)
       results[k] = gpuKernel(program, context, k, config.kernels[k], awaits,
@@ -320,8 +324,9 @@ tuner::TuningSubject tuningSubject(const LoadedProgram &program,
             "host", devices,
             OpenOptions{.threads = threads, .workerCpus = workerCpus});
       }};
-  subject.variantOf = [](const std::map<std::string, std::string> &settings) {
-    return uint32_t(usesPdl(settings));
+  subject.variantOf = [byDefault = program.variants.uses(Variant::Pdl)](
+                          const std::map<std::string, std::string> &settings) {
+    return uint32_t(usesPdl(settings, byDefault));
   };
   return subject;
 }

@@ -32,9 +32,10 @@ Result<TuneContext> makeTuneContext(const LoadedProgram &program,
 
 /// The setting "pdl" (off or on) of GPUs of `arch`: kernels begin before those
 /// they follow have ended.
-tuner::TargetSetting pdlSetting(const std::string &arch);
+tuner::TargetSetting pdlSetting(const std::string &arch, bool byDefault);
 /// Whether a configuration has it on.
-bool usesPdl(const std::map<std::string, std::string> &settings);
+bool usesPdl(const std::map<std::string, std::string> &settings,
+             bool byDefault);
 
 /// What a configuration says of NCCL, as device::parseNccl() takes it.
 std::string ncclText(const std::map<std::string, std::string> &settings);

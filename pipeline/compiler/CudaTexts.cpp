@@ -11,7 +11,6 @@
 #include "kernels/cuda/TensorMatmul.h"
 #include "kernels/cuda/WgmmaMatmul.h"
 #include "kernels/lower/KernelDialects.h"
-#include "pipeline/ProductForms.h"
 #include "pipeline/compiler/KernelBuild.h"
 #include "pipeline/compiler/SpaceOf.h"
 #include "planner/dag/LaunchFacts.h"
@@ -44,22 +43,18 @@ namespace {
 
 /// How the text of a form of matrix products of f16 and bf16 is made.
 struct ProductForm {
-  TensorForm asked;
-  const char *form, *test;
+  Variant variant;
+  const char *form;
   std::string (*refusal)(ModuleOp);
   Result<kernels::CudaKernel> (*emit)(ModuleOp,
                                       const kernels::CudaEmitOptions &);
   planner::KernelSpace (*space)(ModuleOp, Dim3, Dim3);
-  uint32_t leastArch;
-  const char *onlyArch;
 };
 constexpr ProductForm productForms[] = {
-    {TensorForm::Mma, "tensor_cores", "--tensor-cores",
-     kernels::tensorMatmulRefusal, kernels::emitTensorMatmul,
-     kernels::tensorMatmulSpace, 80, ""},
-    {TensorForm::Wgmma, "wgmma", "--tensor-cores=wgmma",
-     kernels::wgmmaMatmulRefusal, kernels::emitWgmmaMatmul,
-     kernels::wgmmaMatmulSpace, 90, "sm_90a"},
+    {Variant::Mma, "tensor_cores", kernels::tensorMatmulRefusal,
+     kernels::emitTensorMatmul, kernels::tensorMatmulSpace},
+    {Variant::Wgmma, "wgmma", kernels::wgmmaMatmulRefusal,
+     kernels::emitWgmmaMatmul, kernels::wgmmaMatmulSpace},
 };
 
 } // namespace
@@ -68,7 +63,7 @@ constexpr ProductForm productForms[] = {
 /// one without a source cannot be. None of another kernel.
 static std::vector<kernels::CudaText>
 productTexts(ModuleOp module, const kernels::CudaEmitOptions &given,
-             const ProductPolicy &products) {
+             const Variants &variants) {
   std::vector<kernels::CudaText> texts;
   for (const ProductForm &form : productForms) {
     std::string refusal = form.refusal(module);
@@ -87,15 +82,18 @@ productTexts(ModuleOp module, const kernels::CudaEmitOptions &given,
     }
     text.name = options.name;
     text.form = form.form;
-    text.leastArch = form.leastArch;
-    text.image.arch = form.onlyArch;
+    const VariantFacts &facts = factsOf(form.variant);
+    text.leastArch = facts.leastArch;
+    text.image.arch = facts.onlyArch;
     text.disabled =
-        !refusal.empty() ? refusal
-        : products.isPassed(form.asked)
-            ? "has passed its test on this GPU, as has the form that is used"
-            : fmt::format("off until its test on a GPU (tests/gpu) has "
-                          "passed, which has not been run; {} uses it",
-                          form.test);
+        !refusal.empty()              ? refusal
+        : variants.uses(form.variant) ? "is on, as is the form that is used"
+        : variants.isOff(form.variant)
+            ? "off, as was asked for"
+            : fmt::format(
+                  "off until its test on a GPU (tests/gpu) has passed there; "
+                  "--variant {} uses it",
+                  facts.name);
     texts.push_back(std::move(text));
   }
   return texts;
@@ -121,9 +119,8 @@ static LibraryProduct libraryProductOf(ModuleOp module) {
 
 /// cuBLASLt as a candidate for a matrix product, whose text `text` is: the
 /// default of f16 and bf16 unless `text` is a form on tensor cores.
-static void addLibrary(const LibraryProduct &library,
-                       const ProductPolicy &products, kernels::CudaText &text,
-                       bool usesForm) {
+static void addLibrary(const LibraryProduct &library, const Variants &variants,
+                       kernels::CudaText &text, bool usesForm) {
   const auto &[refusal, product] = library;
   if (refusal == "-")
     return;
@@ -135,10 +132,10 @@ static void addLibrary(const LibraryProduct &library,
   if (product) {
     const bool isNarrow = sizeBytes(product->factors) == 2;
     candidate.image.product = product;
-    candidate.disabled = isNarrow ? "another form was asked for"
-                                  : "--tensor-cores=cublaslt uses it";
-    if (products.choice == ProductPolicy::Choice::Library ||
-        (isNarrow && products.isOpen() && !usesForm)) {
+    candidate.disabled =
+        isNarrow ? "another form was asked for" : "--variant cublaslt uses it";
+    if (!usesForm && (variants.isAsked(Variant::CublasLt) ||
+                      (isNarrow && variants.uses(Variant::CublasLt)))) {
       text.image.product = product;
       kernels::addLibraryChoices(*text.space);
     }
@@ -146,17 +143,16 @@ static void addLibrary(const LibraryProduct &library,
   text.candidates.push_back(std::move(candidate));
 }
 
-/// What --tensor-cores asks for, taken out of `candidates`, if it is there.
+/// The form to use, taken out of `candidates`, if it is there.
 static std::optional<kernels::CudaText>
-takeAsked(std::vector<kernels::CudaText> &candidates,
-          const ProductPolicy &products) {
-  for (TensorForm asked : tensorForms) {
+takeForm(std::vector<kernels::CudaText> &candidates, const Variants &variants) {
+  for (Variant variant : variants.productForms()) {
     const ProductForm &form =
-        *std::ranges::find(productForms, asked, &ProductForm::asked);
+        *std::ranges::find(productForms, variant, &ProductForm::variant);
     auto at = std::ranges::find_if(candidates, [&](const auto &candidate) {
       return candidate.form == form.form && !candidate.image.blob.empty();
     });
-    if (!products.uses(asked) || at == candidates.end())
+    if (at == candidates.end())
       continue;
     kernels::CudaText text = std::move(*at);
     candidates.erase(at);
@@ -178,14 +174,14 @@ DialectRegistry kernelDialects() {
 /// small kernels.
 class TextEmitter {
 public:
-  explicit TextEmitter(const ProductPolicy &products) : products(products) {
+  explicit TextEmitter(const Variants &variants) : variants(variants) {
     context.printOpOnDiagnostic(false);
   }
   Result<kernels::CudaText> emit(const planner::KernelSpec &spec,
                                  const planner::LaunchFacts &facts);
 
 private:
-  ProductPolicy products;
+  Variants variants;
   planner::SourceNames names;
   MLIRContext context{kernelDialects(), MLIRContext::Threading::DISABLED};
 };
@@ -234,11 +230,11 @@ Result<kernels::CudaText> TextEmitter::emit(const planner::KernelSpec &spec,
   const LibraryProduct library = libraryProductOf(*module);
   const std::optional<SparseProduct> sparse = kernels::librarySparse(*module);
   std::vector<kernels::CudaText> candidates =
-      productTexts(*module, options, products);
-  if (auto asked = takeAsked(candidates, products)) {
-    asked->candidates = std::move(candidates);
-    addLibrary(library, products, *asked, true);
-    return std::move(*asked);
+      productTexts(*module, options, variants);
+  if (auto form = takeForm(candidates, variants)) {
+    form->candidates = std::move(candidates);
+    addLibrary(library, variants, *form, true);
+    return std::move(*form);
   }
   const bool isTiled = kernels::isMatmul(*module);
   auto kernel = kernels::emitCudaKernel(*module, options);
@@ -247,8 +243,8 @@ Result<kernels::CudaText> TextEmitter::emit(const planner::KernelSpec &spec,
   kernels::CudaText text = textOf(std::move(*kernel), std::move(*space));
   text.form = isTiled ? "tiles" : "threads";
   text.candidates = std::move(candidates);
-  addLibrary(library, products, text, false);
-  if (products.choice != ProductPolicy::Choice::Threads)
+  addLibrary(library, variants, text, false);
+  if (variants.uses(Variant::Cusparse))
     text.image.sparse = sparse;
   return text;
 }
@@ -256,15 +252,13 @@ Result<kernels::CudaText> TextEmitter::emit(const planner::KernelSpec &spec,
 } // namespace
 
 std::vector<Result<kernels::CudaText>>
-MlirCompiler::emitCudaKernels(const planner::Dag &dag,
-                              const ProductPolicy &products,
+MlirCompiler::emitCudaKernels(const planner::Dag &dag, const Variants &variants,
                               device::BlobCache *cache) const {
   // Most entries of a program that changes a little stay.
   constexpr size_t inEntry = 32;
   const std::vector<planner::LaunchFacts> facts = planner::launchFacts(dag);
   std::vector<Result<kernels::CudaText>> texts;
-  kernels::TextCache kept(
-      cache, {kernels::emitterId(), "tensor cores " + products.text()});
+  kernels::TextCache kept(cache, {kernels::emitterId(), variants.textKey()});
   std::optional<TextEmitter> emitter;
   for (size_t first = 0; first < dag.kernels.size(); first += inEntry) {
     size_t count = std::min(inEntry, dag.kernels.size() - first);
@@ -276,7 +270,7 @@ MlirCompiler::emitCudaKernels(const planner::Dag &dag,
       continue;
     }
     if (!emitter)
-      emitter.emplace(products);
+      emitter.emplace(variants);
     for (size_t k = 0; k < count; ++k)
       texts.push_back(emitter->emit(specs[k], of[k]));
     if (auto all =

@@ -7,7 +7,6 @@
 #include "dialect/mgpu/Diagnostics.h"
 #include "dialect/mgpu/MgpuDialect.h"
 #include "kernels/lower/KernelDialects.h"
-#include "pipeline/ProductForms.h"
 #include "pipeline/compiler/ExchangeTimes.h"
 #include "planner/import/BuildDag.h"
 #include "planner/import/HostValue.h"
@@ -57,11 +56,12 @@ const char *severityName(DiagnosticSeverity severity) {
 /// their own: its epilogues take the sums before they are rounded, so their
 /// bits would be others.
 planner::FuseProducts productsToFuse(const ImportOptions &options) {
-  if (options.products.choice == ProductPolicy::Choice::Library)
+  const Variants &variants = options.variants;
+  if (variants.isAsked(Variant::CublasLt))
     return planner::FuseProducts::None;
   // Every product that cuBLASLt takes has the form mma.
   const bool leavesNarrow =
-      options.products.isOpen() && !options.products.isPassed(TensorForm::Mma);
+      variants.uses(Variant::CublasLt) && !variants.uses(Variant::Mma);
   return leavesNarrow ? planner::FuseProducts::Wide
                       : planner::FuseProducts::All;
 }

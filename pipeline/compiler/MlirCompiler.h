@@ -28,7 +28,7 @@ public:
   Result<Object> buildErrorKernel(const planner::Dag &dag,
                                   planner::KernelId kernel) const override;
   std::vector<Result<kernels::CudaText>>
-  emitCudaKernels(const planner::Dag &dag, const ProductPolicy &products,
+  emitCudaKernels(const planner::Dag &dag, const Variants &variants,
                   device::BlobCache *cache) const override;
 };
 const Compiler &mlirCompiler();

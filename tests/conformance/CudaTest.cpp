@@ -272,7 +272,7 @@ void checkProducts(void (*choose)(CudaPrograms &), const char *call,
 }
 
 /// Plans to tensor maps to warpgroups: what a GPU does with
-/// --tensor-cores=wgmma, whose maps the driver makes, for two of the products.
+/// --variant wgmma, whose maps the driver makes, for two of the products.
 TEST(CudaProducts, ByWarpgroupsGiveTheBitsOfTheHost) {
   checkProducts([](CudaPrograms &programs) { programs.useWgmma = true; },
                 "cuTensorMapEncodeTiled", 4);

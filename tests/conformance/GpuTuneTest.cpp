@@ -98,7 +98,7 @@ public:
         1,
         {},
         2,
-        twins.onAwait ? std::vector{pipeline::pdlSetting("sm_90")}
+        twins.onAwait ? std::vector{pipeline::pdlSetting("sm_90", false)}
                       : std::vector<tuner::TargetSetting>(),
         identity(),
         device::profileOfArchitecture("sm_90"),
@@ -110,7 +110,7 @@ public:
               return device::createHostDriver(devices, threads, cpus);
             }},
         [](const std::map<std::string, std::string> &settings) {
-          return uint32_t(pipeline::usesPdl(settings));
+          return uint32_t(pipeline::usesPdl(settings, false));
         }};
   }
 
@@ -372,9 +372,9 @@ TEST(GpuTune, KernelsThatBeginEarlyAreAPointOfTheSpace) {
     ASSERT_TRUE(run) << run.error().message;
     EXPECT_TRUE(*run) << run->error().what;
   }
-  EXPECT_EQ(pipeline::pdlSetting("sm_80").values,
+  EXPECT_EQ(pipeline::pdlSetting("sm_80", true).values,
             std::vector<std::string>{"off"});
-  EXPECT_FALSE(pipeline::pdlSetting("sm_80").reason.empty());
+  EXPECT_FALSE(pipeline::pdlSetting("sm_80", true).reason.empty());
 }
 
 /// By the compiler for GPUs, which needs none.

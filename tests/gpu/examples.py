@@ -8,7 +8,8 @@ must repeat the GPU's own bits (ManyReplays.cpp).
 
 The tensor-core forms of matrix products (products.mlir) must give the host's bits, on
 numbers whose sums are exact: mma.sync, and wgmma on sm_90, of which each is off by default until it has, on
-some GPU; and cuBLASLt, where it is.
+some GPU; and cuBLASLt, where it is. Kernels that begin early (pdl, sm_90) must give the bits of those that
+do not, and are off by default unless they have and were not slower.
 
 Usage: examples.py MGPU_TUNE FOLDER [REPEAT]
        examples.py --replays COUNT SECONDS GPU_REPLAYS MGPU_TUNE FOLDER
@@ -20,8 +21,8 @@ FOLDER is examples/, or what --bundle wrote, which needs no compiler where it ru
 the size of the arrays of elementwise.mlir.
 Exit code 77, which ctest counts as skipped, without a GPU or NVRTC; unless MGPU_REQUIRE_GPU is set.
 Prints one JSON line for each run: example, target, microseconds of a replay.
-Whether a form of mgpu's own passed is stored in the database (`mgpu-tune db form`), where it is
-looked up when a GPU's default is chosen.
+What came of each variant is stored in the database (`mgpu-tune db variant`), where it is looked up
+when a GPU's default is chosen.
 """
 
 import array
@@ -53,24 +54,37 @@ DATA = {("digits", "main"): {"x": "digits.csv.gz:0-63@0-1435", "y": "digits.csv.
                              "b1": "zeros", "b2": "zeros"}}
 
 ARCHS = "sm_80,sm_90,sm_100"
-# Values of --tensor-cores, and the architecture each is for; none: all of ARCHS.
+# Variants that compute products, and the architecture each is for; none: all of ARCHS.
 FORMS = {"mma": None, "wgmma": "sm_90", "cublaslt": None}
+# Examples of kernels that follow each other, which may begin early on EARLY_ARCHS.
+CHAINS = [("mlp", "main"), ("attention", "main"), ("digits", "main")]
+EARLY_ARCHS, EARLY_REPEAT = "sm_90,sm_100", 30
 # What compute-sanitizer says, in small letters, where it cannot work with a GPU at all.
 NO_TOOL = "device not supported"
 HERE = os.path.dirname(os.path.abspath(__file__))
 PRODUCTS = os.path.join(HERE, "products.mlir")
 
 
+# Resident arrays that no replay writes: there is nothing to compare.
+KEPT = {("mlp", "main"): {"w1", "w2"}, ("digits", "main"): {"x", "y"}}
+
+
 def given(scalars):
     return [f"--arg={name}={value}" for name, value in scalars.items()]
 
 
-def program(folder, name, entry, scalars):
+def program(folder, name, entry, scalars, variant=""):
     """The words that name a program: its bundle, where there is one, or its source."""
-    bundle = f"{folder}/{name}-{entry}.mgpu"
+    bundle = f"{folder}/{name}-{entry}{variant and '-' + variant}.mgpu"
     if os.path.exists(bundle):
         return [bundle]
-    return [f"{folder}/{name}/{name}.mlir", "--entry", entry, *given(scalars)]
+    return [f"{folder}/{name}/{name}.mlir", "--entry", entry, *given(scalars),
+            *([f"--variant={variant}"] if variant else [])]
+
+
+def only(form):
+    """The option by which that form alone computes products."""
+    return "--variant=" + ",".join(each if each == form else f"{each}=off" for each in FORMS)
 
 
 def values_of(folder, name, entry, arrays):
@@ -104,8 +118,12 @@ def write_bundles(tune, examples, out, elements=None):
         subprocess.run([tune, "bundle", f"{examples}/{name}/{name}.mlir", "--entry", entry,
                         *given(scalars), "--arch", ARCHS, "-o", f"{out}/{name}-{entry}.mgpu"],
                        check=True)
+        if (name, entry) in CHAINS:
+            subprocess.run([tune, "bundle", f"{examples}/{name}/{name}.mlir", "--entry", entry, *given(scalars),
+                            "--variant=pdl", "--arch", EARLY_ARCHS, "-o", f"{out}/{name}-{entry}-pdl.mgpu"],
+                           check=True)
     for form, archs in FORMS.items():
-        subprocess.run([tune, "bundle", PRODUCTS, f"--tensor-cores={form}", "--arch",
+        subprocess.run([tune, "bundle", PRODUCTS, only(form), "--arch",
                         archs or ARCHS, "-o", f"{out}/products-{form}.mgpu"], check=True)
     # Without cubins: what a first replay costs where they are compiled, or in the database.
     subprocess.run([tune, "bundle", f"{examples}/mlp/mlp.mlir", "-o", f"{out}/mlp-texts.mgpu"],
@@ -149,6 +167,13 @@ def signature(tune, words):
     arrays = re.findall(r"^  (argument|result) (\S+): (\S*x\S+) ", checked.stdout, re.M)
     return devices, [name for kind, name, _ in arrays if kind == "argument"], \
         [name for _, name, _ in arrays]
+
+
+def sides_of(tune, folder, name, entry, scalars):
+    """What signature() says of an example, with values of its arguments and what a replay writes of its arrays."""
+    devices, arguments, arrays = signature(tune, program(folder, name, entry, scalars))
+    return devices, values_of(folder, name, entry, arguments), \
+        [each for each in arrays if each not in KEPT.get((name, entry), ())]
 
 
 def replay(tune, words, arrays, outputs, target, repeat, folder):
@@ -239,7 +264,7 @@ def check_products(tune, folder, target, form):
         expected, why = replay(tune, words, arrays, outputs, "host:1", 1, work)
         if expected is None:
             sys.exit(f"products on the host: {why}")
-        chosen = [] if is_bundle or target.startswith("host") else [f"--tensor-cores={form}"]
+        chosen = [] if is_bundle or target.startswith("host") else [only(form)]
         got, figure = replay(tune, [*words, *chosen], arrays, outputs, target, 1, work)
     wrong = [] if got is None else [k for k in outputs if got[k] != expected[k]]
     line = {"example": "products", "form": form, "target": target,
@@ -247,13 +272,44 @@ def check_products(tune, folder, target, form):
     line.update({"error": figure} if got is None else {"differ": wrong} if wrong
                 else {"replay_us": figure})
     print(json.dumps(line), flush=True)
-    if form != "cublaslt" and target.startswith("cuda"):
-        # From now on the default of such products on this GPU, or never.
-        figure = ["--replay-us", str(line["replay_us"])] if line["ok"] else \
-            ["--failed", str(line.get("error") or f"{wrong} differ")]
-        stored = run(tune, "db", "form", form, "--target", target, *figure)
-        if stored.returncode != 0:
-            print(json.dumps({"example": "products", "form": form, "not stored": stored.stderr}))
+    if target.startswith("cuda"):
+        store(tune, line)
+    return line["ok"]
+
+
+def store(tune, line):
+    """From now on the variant is by default what the line says of it on this GPU."""
+    figures = ["--replay-us", str(line["replay_us"])] if line["ok"] else \
+        ["--failed", str(line.get("error") or f"{line['differ']} differ")]
+    if line["ok"] and "without_us" in line:
+        figures += ["--without-us", str(line["without_us"])]
+    stored = run(tune, "db", "variant", line["form"], "--target", line["target"], *figures)
+    if stored.returncode != 0:
+        print(json.dumps({"example": line["example"], "form": line["form"], "not stored": stored.stderr}))
+
+
+def check_early(tune, folder):
+    """One JSON line: chains of kernels that begin early beside the same that do not, on one GPU. Both must give the
+    same bits; the times are sums of the medians."""
+    line = {"example": "chains", "form": "pdl", "target": "cuda:0", "ok": True, "replay_us": 0, "without_us": 0}
+    for name, entry, scalars in EXAMPLES:
+        if (name, entry) not in CHAINS or not line["ok"]:
+            continue
+        devices, arrays, outputs = sides_of(tune, folder, name, entry, scalars)
+        expected = None
+        for variant, key in (("", "without_us"), ("pdl", "replay_us")):
+            with tempfile.TemporaryDirectory() as work:
+                got, figure = replay(tune, program(folder, name, entry, scalars, variant), arrays, outputs,
+                                     targets_of(devices)[0], EARLY_REPEAT, work)
+            if got is None:
+                line.update(ok=False, error=f"{name}: {figure}")
+                break
+            line[key] += figure
+            expected = expected or got
+            if got != expected:
+                line.update(ok=False, differ=[f"{name}: {each}" for each in outputs if got[each] != expected[each]])
+    print(json.dumps(line), flush=True)
+    store(tune, line)
     return line["ok"]
 
 
@@ -323,10 +379,13 @@ def main():
             failures += not check_products(tune, examples, "cuda:0", form)
         else:
             print(json.dumps({"example": "products", "form": form, "skipped": f"not {arch}"}))
+    if gpus[0] in EARLY_ARCHS.split(","):
+        failures += not check_early(tune, examples)
+    else:
+        print(json.dumps({"example": "chains", "form": "pdl", "skipped": f"not {EARLY_ARCHS}"}))
     for name, entry, scalars in EXAMPLES:
         words = program(examples, name, entry, scalars)
-        devices, arrays, outputs = signature(tune, words)
-        arrays = values_of(examples, name, entry, arrays)
+        devices, arrays, outputs = sides_of(tune, examples, name, entry, scalars)
         with tempfile.TemporaryDirectory() as folder:
             expected, why = replay(tune, words, arrays, outputs, f"host:{devices}", repeat,
                                    folder)

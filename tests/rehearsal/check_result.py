@@ -22,12 +22,12 @@ def has_bits(lines):
 
 
 # What each part is with one GPU of sm_90.
-PARTS = {"examples": lambda lines: len(lines) == 13 and has_bits(lines),
-         "replays": lambda lines: len(lines) == 10 and has_bits(lines) and all(
+PARTS = {"examples": lambda lines: len(lines) == 15 and has_bits(lines),
+         "replays": lambda lines: len(lines) == 11 and has_bits(lines) and all(
              each["replays"] == 120 and "host_growth_bytes" in each for each in lines),
          "first_replay": lambda lines: len(lines) == 1 and lines[0]["cold_ms"] > lines[0]["bundle_ms"] > 0,
          "torch": lambda lines: len(lines) == 3,
-         "sanitizer": lambda lines: len(lines) == 16}
+         "sanitizer": lambda lines: len(lines) == 18}
 BENCH = {"gpu": 1, "launch": 8, "span": 8, "bandwidth": 3}
 # Two GPUs, NCCL 2.30 and calibrate are not rehearsed.
 SKIPPED = {"calibrate", "gpu-ranks 2", "gpu-ranks 4", "gpu-ranks 2 one", "gpu-ranks 4 one", "gpu-ranks 2 die"}

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tools/mgpu-tune/CommonOptions.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 namespace mgpu::pipeline {
 
 void addCommands(CommandLine &line) {
@@ -154,24 +157,40 @@ void addOneDevice(CLI::App *command, LoadOptions &load) {
                     "devices, in a plan for a sim target");
 }
 
-void addTensorCores(CLI::App *command, LoadOptions &load) {
+/// The spellings from before there was --variant, which goes over them.
+static void addOldVariants(CLI::App *command, LoadOptions &load) {
   const std::string help =
-      "On GPUs, products of f16 and bf16 by a form of ours, mma or "
-      "for sm_90 wgmma; all products by cublaslt; or none. Not "
-      "given: those of f16 and bf16 by a form that has passed on "
-      "the GPU (db form), else by cuBLASLt where it is";
-  CLI::Option *option = command->add_flag("--tensor-cores{mma}", help);
-  takeWord(option, {"mma", "wgmma", "cublaslt", "none"});
-  option->each([&load](const std::string &word) {
-    load.products = productPolicy(word).value_or(ProductPolicy());
+      "Old spelling of --variant: of wgmma, mma and cublaslt this one is on "
+      "and the others are off; none: all, and cusparse too";
+  CLI::Option *products = command->add_flag("--tensor-cores{mma}", help);
+  takeWord(products, {"mma", "wgmma", "cublaslt", "none"});
+  products->each([&load](const std::string &word) {
+    load.variants.takeTensorCores(word);
   });
+  command->add_flag_callback(
+      "--pdl", [&load] { return bool(load.variants.take("pdl")); },
+      "Old spelling of --variant pdl");
 }
 
-void addPdl(CLI::App *command, LoadOptions &load) {
-  command->add_flag("--pdl", load.pdl,
-                    "On GPUs of sm_90 and later, a kernel that follows one "
-                    "other may begin before that has ended, and waits for it. "
-                    "Off until it has been seen to work on a GPU");
+void addVariants(CLI::App *command, LoadOptions &load) {
+  addOldVariants(command, load);
+  auto take = [&load](const std::vector<std::string> &words) {
+    for (const std::string &word : words)
+      if (auto taken = load.variants.take(word); !taken)
+        throw CLI::ValidationError("--variant", taken.error().message);
+  };
+  command
+      ->add_option_function<std::vector<std::string>>(
+          "--variant", take,
+          fmt::format("On GPUs, how kernels are made and launched: {} is on, "
+                      "off, or auto, which is by what has passed on this GPU "
+                      "(db variant); NAME alone is on",
+                      fmt::join(variantNames(), ", ")))
+      ->type_name("NAME[=on|off|auto],...")
+      ->delimiter(',')
+      ->expected(1)
+      ->allow_extra_args(false)
+      ->take_all();
 }
 
 void addCold(CLI::App *command, MeasureOptions &options) {

@@ -26,9 +26,9 @@ void addDatabase(CLI::App *command, std::string &database);
 /// For commands that use what was tuned.
 void addTuned(CLI::App *command, LoadOptions &load, bool &useTuned);
 void addCompileTimeout(CLI::App *command, LoadOptions &load);
-void addTensorCores(CLI::App *command, LoadOptions &load);
+/// --variant and its old spellings.
+void addVariants(CLI::App *command, LoadOptions &load);
 void addOneDevice(CLI::App *command, LoadOptions &load);
-void addPdl(CLI::App *command, LoadOptions &load);
 void addCold(CLI::App *command, MeasureOptions &options);
 /// For commands that measure on the host.
 void addPinning(CLI::App *command, MeasureOptions &options);

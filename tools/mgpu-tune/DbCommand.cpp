@@ -57,6 +57,7 @@ struct DbGroup {
   }
   void addViews();
   void addTransfers();
+  void addVariant();
   void addCare();
 };
 
@@ -112,23 +113,32 @@ void DbGroup::addTransfers() {
                    "Databases, which are not changed, or files of "
                    "`db export`, also gzipped; - is the standard input")
       ->required();
+}
 
-  CLI::App *form = add("form",
-                       "Store that a form of --tensor-cores has run on a GPU "
-                       "and gave the right bits, or did not (tests/gpu/run.sh)",
-                       runDbForm);
-  const std::string words = "mma or wgmma";
-  CLI::Option *which = form->add_option("FORM", words)->required();
-  takeWord(which, {"mma", "wgmma"});
-  which->each([db = db](const std::string &word) {
-    db->form = formNamed(word).value_or(TensorForm::Mma);
+void DbGroup::addVariant() {
+  CLI::App *command = add(
+      "variant",
+      "Say which variants have run on which GPU, and whether they gave the "
+      "right bits; or store it (tests/gpu/run.sh). `db form` is its old name",
+      runDbVariant);
+  command->alias("form");
+  const std::string help = "What to store is of this variant";
+  CLI::Option *name = command->add_option("NAME", help);
+  takeWord(name, variantNames());
+  name->each([db = db](const std::string &word) {
+    if (auto named = variantNamed(word))
+      db->variant = *named;
   });
-  addValue(form, "--target", db->target, "TARGET", "The GPU: cuda:0, ...");
-  takeNumber(addValue(form, "--replay-us", db->medianUs, "MICROSECONDS",
+  addValue(command, "--target", db->target, "TARGET", "The GPU: cuda:0, ...");
+  takeNumber(addValue(command, "--replay-us", db->medianUs, "MICROSECONDS",
                       "The median time of its replays, whose bits "
                       "were right"),
              1e-3, 1e12);
-  addValue(form, "--failed", db->fault, "TEXT", "What went wrong");
+  takeNumber(addValue(command, "--without-us", db->withoutUs, "MICROSECONDS",
+                      "The same without it, where it is on by default only "
+                      "where it is not slower (pdl)"),
+             1e-3, 1e12);
+  addValue(command, "--failed", db->fault, "TEXT", "What went wrong");
 }
 
 void DbGroup::addCare() {
@@ -154,6 +164,7 @@ void addDbCommand(CommandLine &line) {
   commands.group->require_subcommand(1);
   commands.addViews();
   commands.addTransfers();
+  commands.addVariant();
   commands.addCare();
 }
 

@@ -5,7 +5,7 @@
 // `mgpu-tune db ...` and the options of all commands that use the database.
 
 #include "db/TuningStore.h"
-#include "pipeline/ProductPolicy.h"
+#include "pipeline/Variants.h"
 #include "tools/mgpu-tune/CommandLine.h"
 
 #include <functional>
@@ -28,16 +28,16 @@ struct DbOptions {
   std::string database, site; ///< --db, --db-site
   bool json = false;
   bool all = false;              ///< list: kernels and profiles, too
-  std::string target;            ///< form
+  std::string target;            ///< variant
   std::string key;               ///< show, explain
   std::vector<std::string> keys; ///< export; prune --problem
   std::vector<std::string> files;
   std::string output; ///< export -o
   uint64_t limit = 20;
-  std::string older, blobs; ///< prune
-  TensorForm form = {};     ///< form
-  std::string fault;        ///< form
-  double medianUs = 0;      ///< form
+  std::string older, blobs;       ///< prune
+  std::optional<Variant> variant; ///< variant, as what follows
+  std::string fault;
+  double medianUs = 0, withoutUs = 0;
   /// explain: coordinates that replace those of the problem `key`.
   std::optional<std::string> program, shape, device, architecture, driver,
       environment, policy;
@@ -46,7 +46,7 @@ struct DbOptions {
 Result<int> runDbList(const DbOptions &options);
 Result<int> runDbShow(const DbOptions &options);
 Result<int> runDbExplain(const DbOptions &options);
-Result<int> runDbForm(const DbOptions &options);
+Result<int> runDbVariant(const DbOptions &options);
 Result<int> runDbExport(const DbOptions &options);
 Result<int> runDbImport(const DbOptions &options);
 Result<int> runDbPrune(const DbOptions &options);

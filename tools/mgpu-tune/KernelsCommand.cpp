@@ -196,7 +196,7 @@ Result<int> runKernels(const KernelsOptions &options) {
   MGPU_TRY(checkHasKernels(program, "has no kernels"));
   auto cache = openCubinCache(options.load.database);
   MGPU_TRY_ASSIGN(const auto emitted, eachCudaText(program, cache.get()));
-  MGPU_TRY(checkPdl(options.load.pdl, options.arch));
+  MGPU_TRY(checkPdl(program.variants.isAsked(Variant::Pdl), options.arch));
   KernelListing listing{program, options.arch,
                         device::profileOfArchitecture(options.arch)};
   listing.list(emitted);

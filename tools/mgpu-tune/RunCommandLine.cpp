@@ -67,9 +67,8 @@ void addRunCommand(CommandLine &line) {
   addScheduling(command, options.prepare);
   addTuned(command, options.load, options.prepare.useTuned);
   addRun(command, options);
-  addTensorCores(command, options.load);
+  addVariants(command, options.load);
   addCompileTimeout(command, options.load);
-  addPdl(command, options.load);
 }
 
 void addPlanCommand(CommandLine &line) {
@@ -126,7 +125,7 @@ void addPlanCommand(CommandLine &line) {
            "Write the plan's text form to FILE; - is the standard output");
   addDistributed(command, options);
   addDeadline(command, options);
-  addTensorCores(command, options.load);
+  addVariants(command, options.load);
   addTuned(command, options.load, options.prepare.useTuned);
 }
 
@@ -139,9 +138,8 @@ void addReplayCommand(CommandLine &line) {
            "A plan written by `plan -o`; a bundle has its own");
   addTuned(command, options.load, options.prepare.useTuned);
   addRun(command, options);
-  addTensorCores(command, options.load);
+  addVariants(command, options.load);
   addCompileTimeout(command, options.load);
-  addPdl(command, options.load);
 }
 
 void addBundleCommand(CommandLine &line) {
@@ -177,9 +175,8 @@ void addBundleCommand(CommandLine &line) {
   addPairs(command, "--prefix-map", options.bundle.prefixMap,
            "Paths in the bundle that begin with K begin with V instead; those "
            "in the program's own folder lose it");
-  addTensorCores(command, options.load);
+  addVariants(command, options.load);
   addCompileTimeout(command, options.load);
-  addPdl(command, options.load);
   addTuned(command, options.load, options.prepare.useTuned);
 }
 

@@ -141,9 +141,8 @@ void addKernelsCommand(CommandLine &line) {
   addValue(command, "--arch", options.arch, "ARCH",
            "The architecture to compile for: sm_80, sm_90, sm_90a, ...")
       ->capture_default_str();
-  addTensorCores(command, options.load);
+  addVariants(command, options.load);
   addCompileTimeout(command, options.load);
-  addPdl(command, options.load);
   addValue(command, "--emit", options.emitFolder, "FOLDER",
            "Write each kernel's CUDA C++ to FOLDER/NAME.cu");
   addDatabase(command, options.load.database);

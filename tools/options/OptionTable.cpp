@@ -24,8 +24,8 @@ const std::vector<Group> &groups() {
         "--no-fusion"}},
       {"Target",
        {"--target", "--distributed", "--cpu", "--arch", "--memory", "--nccl",
-        "--deadline", "--tensor-cores", "--pdl", "--compile-timeout",
-        "--guard"}},
+        "--deadline", "--variant", "--tensor-cores", "--pdl",
+        "--compile-timeout", "--guard"}},
       {"Plan",
        {"--plan", "--certificate", "--scheduler", "--transforms", "--streams",
         "--seed", "--collectives", "--what-if", "--noise", "--pareto",
@@ -87,8 +87,14 @@ std::vector<std::string> examplesOf(const std::string &command) {
       {"profile", {"mgpu-tune profile saxpy.mlir --arg a=2"}},
       {"calibrate", {"mgpu-tune calibrate --target host:4 -o node.json"}},
       {"report", {"mgpu-tune report saxpy.mlir -o report.html"}},
-      {"kernels", {"mgpu-tune kernels saxpy.mlir --arg a=2 --emit cuda"}},
+      {"kernels",
+       {"mgpu-tune kernels saxpy.mlir --arg a=2 --emit cuda",
+        "mgpu-tune kernels saxpy.mlir --arg a=2 --variant pdl=on"}},
       {"db list", {"mgpu-tune db list"}},
+      {"db variant",
+       {"mgpu-tune db variant",
+        "mgpu-tune db variant pdl --target cuda:0 --replay-us 41 --without-us "
+        "45"}},
       {"db show", {"mgpu-tune db show 9ab3"}},
   };
   auto at = all.find(command);

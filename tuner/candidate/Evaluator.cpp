@@ -57,7 +57,8 @@ Result<void> Evaluator::open() {
                   CompilePool::start(about.build, options.compilers));
   pool.emplace(std::move(made));
   for (uint32_t k = 0; k < about.compiled.size(); ++k)
-    pool->add({k, defaultChoice.kernels[k]}, about.compiled[k]);
+    pool->add({k, defaultChoice.kernels[k], variantOf(defaultChoice)},
+              about.compiled[k]);
 
   candidateOptions.openDriver = about.openDriver;
   candidateOptions.together = about.together;
@@ -127,8 +128,7 @@ Result<Outcome<Realization>> Evaluator::realize(const ProgramConfig &config) {
   made.settings = config.settings;
   std::vector<CompilePool::Job> jobs;
   for (uint32_t k = 0; k < config.kernels.size(); ++k)
-    jobs.push_back({k, config.kernels[k],
-                    about.variantOf ? about.variantOf(config.settings) : 0});
+    jobs.push_back({k, config.kernels[k], variantOf(config)});
   MGPU_TRY_ASSIGN(auto built, pool->build(jobs));
   for (Outcome<KernelObject> &object : built) {
     if (!object)

@@ -106,6 +106,9 @@ public:
 private:
   Evaluator(const TuningSubject &subject, const EvaluatorOptions &options)
       : about(subject), options(options) {}
+  uint32_t variantOf(const ProgramConfig &config) const {
+    return about.variantOf ? about.variantOf(config.settings) : 0;
+  }
   Result<void> open();
   Result<Outcome<void>> check(Candidate &candidate, uint64_t seed);
   /// Null where there are none: whyOnlyBits() says why.

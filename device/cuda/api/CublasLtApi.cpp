@@ -39,11 +39,12 @@ tl::unexpected<Error> cublasLtError(const CublasLtApi &api, CublasStatus status,
                   : ErrorKind::Invalid,
               fmt::format("{} {}: {} ({}); {}", call, where,
                           words ? words : "no words", uint32_t(status),
-                          isMemory ? "use smaller buffers or fewer devices on "
-                                     "the GPU, or --tensor-cores=none, which "
-                                     "does without cuBLASLt"
-                                   : "--tensor-cores=none does without "
-                                     "cuBLASLt"));
+                          isMemory
+                              ? "use smaller buffers or fewer devices on "
+                                "the GPU, or --variant cublaslt=off, which "
+                                "does without cuBLASLt"
+                              : "--variant cublaslt=off does without "
+                                "cuBLASLt"));
 }
 
 } // namespace mgpu::device

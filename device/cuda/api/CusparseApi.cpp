@@ -38,7 +38,7 @@ tl::unexpected<Error> cusparseError(const CusparseApi &api,
                       status == CusparseStatus::ArchMismatch
                   ? ErrorKind::Absent
                   : ErrorKind::Invalid,
-              fmt::format("{} {}: {} ({}); --tensor-cores=none does without "
+              fmt::format("{} {}: {} ({}); --variant cusparse=off does without "
                           "cuSPARSE",
                           call, where, words ? words : "no words",
                           uint32_t(status)));

@@ -45,7 +45,7 @@ static Result<CUtensorMap> encode(CudaState &state, const TensorMap &map,
                             map.argument, begin, tensorMapAlignment,
                             map.isAdded ? "give the memory a start that is one"
                                         : "choose another form with "
-                                          "--tensor-cores=mma"));
+                                          "--variant mma"));
   MGPU_TRY_ASSIGN(CUtensorMapDataType type, dataTypeOf(map.type));
   const cuuint32_t steps[] = {1, 1, 1, 1, 1};
   CUtensorMap encoded{}; // aligned as CUDA asks

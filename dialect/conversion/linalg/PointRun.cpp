@@ -88,7 +88,7 @@ std::string whyNotProduct(const PointRun &run, Operation *next,
   if (products == FuseProducts::Wide &&
       isNarrowMatmul(cast<linalg::LinalgOp>(product)))
     return "GPUs leave matrix products of f16 and bf16 to cuBLASLt, whose own "
-           "epilogue would not round their sums first; --tensor-cores fuses "
+           "epilogue would not round their sums first; --variant mma fuses "
            "them";
   if (isProduct(next)) {
     if (llvm::any_of(run.operations, isReduction))

@@ -394,7 +394,7 @@ TEST_F(ProductTest, EveryCallOfItMayFail) {
       ASSERT_FALSE(done);
       EXPECT_EQ(done.error().message.find(failed), 0u) << done.error().message;
       EXPECT_NE(done.error().message.find("on cuda:0: an internal operation "
-                                          "failed (14); --tensor-cores=none "
+                                          "failed (14); --variant cublaslt=off "
                                           "does without cuBLASLt"),
                 std::string::npos)
           << done.error().message;

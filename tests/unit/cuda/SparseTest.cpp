@@ -288,7 +288,7 @@ TEST_F(SparseTest, EveryCallOfItMayFail) {
             << done.error().message;
         EXPECT_NE(done.error().message.find(
                       "on cuda:0: an internal operation failed (7); "
-                      "--tensor-cores=none does without cuSPARSE"),
+                      "--variant cusparse=off does without cuSPARSE"),
                   std::string::npos)
             << done.error().message;
         ++named;

@@ -106,7 +106,7 @@ TEST_F(TensorMaps, AnArrayThatBeginsAnywhereHasNone) {
   address.replace(at, end - at, "HERE");
   EXPECT_EQ(address, "node 'product': argument 1 begins at HERE, no multiple "
                      "of the 16 bytes that its kernel's tensor copies take: "
-                     "choose another form with --tensor-cores=mma");
+                     "choose another form with --variant mma");
 }
 
 TEST_F(TensorMaps, WhatCannotBeEncodedIsAnError) {
