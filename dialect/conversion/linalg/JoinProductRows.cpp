@@ -26,22 +26,24 @@ class Joiner {
 public:
   Joiner(linalg::LinalgOp op, const SkinnyProduct &product)
       : op(op), product(product), b(op) {}
-  /// The reduction, before `op`; the vectors and sums are views.
+  /// The reduction, before `op`; the sums are views.
   linalg::GenericOp join();
   /// What begins the sums begins each view of them.
   void splitFill();
 
 private:
-  /// An operand at each place along m.
+  /// The results at each place along m.
   SmallVector<Value> views(OpOperand &operand);
-  /// The map of an operand, where m is no loop any more.
-  AffineMap mapOf(OpOperand &operand);
+  /// The map of an operand at place `m`, where that is no loop any more. Its
+  /// index stays in the vectors, which are one buffer with one address, and
+  /// not in a view's map.
+  AffineMap mapOf(OpOperand &operand, int64_t m);
   void build(Block &body);
 
   linalg::LinalgOp op;
   const SkinnyProduct &product;
   OpBuilder b;
-  SmallVector<Value> vectors, sums;
+  SmallVector<Value> sums;
 };
 
 SmallVector<Value> Joiner::views(OpOperand &operand) {
@@ -70,12 +72,14 @@ SmallVector<Value> Joiner::views(OpOperand &operand) {
   return all;
 }
 
-AffineMap Joiner::mapOf(OpOperand &operand) {
+AffineMap Joiner::mapOf(OpOperand &operand, int64_t m) {
   SmallVector<AffineExpr> results;
   for (AffineExpr each : op.getMatchingIndexingMap(&operand).getResults())
     if (!each.isFunctionOfDim(product.m))
       results.push_back(
           b.getAffineDimExpr(each.isFunctionOfDim(product.n) ? 0 : 1));
+    else if (!op.isDpsInit(&operand))
+      results.push_back(b.getAffineConstantExpr(m));
   return AffineMap::get(2, 0, results, b.getContext());
 }
 
@@ -83,13 +87,13 @@ AffineMap Joiner::mapOf(OpOperand &operand) {
 void Joiner::build(Block &body) {
   OpBuilder inside = OpBuilder::atBlockEnd(&body);
   SmallVector<Value> results;
-  for (size_t m = 0; m < vectors.size(); ++m) {
+  const size_t vectors = sums.size();
+  for (size_t m = 0; m < vectors; ++m) {
     IRMapping map;
     map.map(op.getMatchingBlockArgument(product.vectors), body.getArgument(m));
     map.map(op.getMatchingBlockArgument(product.matrix),
-            body.getArgument(vectors.size()));
-    map.map(op.getRegionOutputArgs()[0],
-            body.getArgument(vectors.size() + 1 + m));
+            body.getArgument(vectors));
+    map.map(op.getRegionOutputArgs()[0], body.getArgument(vectors + 1 + m));
     for (Operation &each : op.getBlock()->without_terminator())
       inside.clone(each, map);
     results.push_back(
@@ -100,13 +104,15 @@ void Joiner::build(Block &body) {
 
 linalg::GenericOp Joiner::join() {
   markProduct(op);
-  vectors = views(*product.vectors);
-  sums = views(*op.getDpsInitOperand(0));
-  SmallVector<Value> inputs(vectors);
+  OpOperand &results = *op.getDpsInitOperand(0);
+  sums = views(results);
+  SmallVector<Value> inputs(sums.size(), product.vectors->get());
   inputs.push_back(product.matrix->get());
-  SmallVector<AffineMap> maps(vectors.size(), mapOf(*product.vectors));
-  maps.push_back(mapOf(*product.matrix));
-  maps.append(sums.size(), mapOf(*op.getDpsInitOperand(0)));
+  SmallVector<AffineMap> maps;
+  for (size_t m = 0; m < sums.size(); ++m)
+    maps.push_back(mapOf(*product.vectors, int64_t(m)));
+  maps.push_back(mapOf(*product.matrix, 0));
+  maps.append(sums.size(), mapOf(results, 0));
   auto made = linalg::GenericOp::create(
       b, op.getLoc(), inputs, sums, maps,
       {utils::IteratorType::parallel, utils::IteratorType::reduction});
@@ -122,20 +128,13 @@ linalg::GenericOp Joiner::join() {
 
 void Joiner::splitFill() {
   Value all = op.getDpsInitOperand(0)->get();
-  Operation *made = product.vectors->get().getDefiningOp();
-  bool isMadeBefore = true; // not between the fill and here
-  for (Operation *prev = vectors.front().getDefiningOp()->getPrevNode(); prev;
+  for (Operation *prev = sums.front().getDefiningOp()->getPrevNode(); prev;
        prev = prev->getPrevNode()) {
-    isMadeBefore &= prev != made;
     auto fill = dyn_cast<linalg::FillOp>(prev);
     if (!fill && !mayBeBetween(prev))
       return;
     if (!fill || fill.output() != all)
       continue;
-    // So that what has no need of the sums can come before they are begun.
-    if (isMadeBefore)
-      for (Value each : vectors)
-        each.getDefiningOp()->moveBefore(fill);
     b.setInsertionPoint(fill);
     for (Value each : sums) {
       each.getDefiningOp()->moveBefore(fill);
