@@ -137,8 +137,6 @@ void takeForm(KernelSpace &space, planner::LaunchForm form) {
     wide[P::BlockX] = space.block.x / form.vector;
   else if (has(P::BlockX, form.blockX))
     wide[P::BlockX] = form.blockX;
-  if (space.reshapable && has(P::BlockY, form.blockY))
-    wide[P::BlockY] = form.blockY;
   if (has(P::BlockY, form.rows) && form.rows > 1)
     wide[P::BlockY] = form.rows;
   if (has(P::MinBlocks, form.minBlocks))

@@ -58,15 +58,14 @@ public:
     form.unroll = unrollOf(form.vector);
     if (meets)
       return form;
-    const Dim3 threads = blockFor(form.vector);
-    form.blockX = threads.x;
-    form.blockY = threads.y;
+    form.blockX = blockFor(form.vector);
     // Compilers take more to have all addresses of several sums at hand.
     constexpr int64_t all = 65536; // registers of a multiprocessor
-    const int64_t held = heldBytes(form.vector, std::max(form.unroll, 1u));
+    const int64_t threads = int64_t(form.blockX) * block.y * block.z,
+                  held = heldBytes(form.vector, std::max(form.unroll, 1u));
     if (2 * held > mostHeld && held <= mostHeld)
-      form.minBlocks = uint32_t(std::max<int64_t>(
-          all / mostRegisters / int64_t(threads.volume()), 1));
+      form.minBlocks =
+          uint32_t(std::max<int64_t>(all / mostRegisters / threads, 1));
     return form;
   }
 
@@ -83,7 +82,7 @@ private:
   /// and the loads of so many trips.
   int64_t heldBytes(uint32_t vector, uint32_t trips) const;
   uint32_t unrollOf(uint32_t vector) const;
-  Dim3 blockFor(uint32_t vector) const;
+  uint32_t blockFor(uint32_t vector) const;
   bool isAligned(uint32_t vector) const {
     return llvm::all_of(wide, [&](const Wide &each) {
       const int64_t bytes = std::min(vector * each.bytes, widestAccess);
@@ -198,27 +197,21 @@ bool Chooser::visitAccess(const MemoryAccess &access) {
   return true;
 }
 
-/// Threads of a block that is smaller where there would be few. Of one with
-/// several rows of threads that is so where each has long sums.
-Dim3 Chooser::blockFor(uint32_t vector) const {
-  constexpr uint64_t least = 64;
-  Dim3 threads = block;
-  const bool hasSums = llvm::any_of(
-      trips, [](const auto &each) { return each.second.sums > 0; });
-  if (block.z > 1 || (block.y > 1 && !hasSums))
-    return threads;
-  uint32_t &most = block.y > 1 ? threads.y : threads.x;
-  while (most % 2 == 0 && threads.volume() % (2 * least) == 0 &&
-         grid.volume() * block.volume() / vector / threads.volume() <
-             manyBlocks)
-    most /= 2;
+/// Threads of a block that is smaller where there would be few.
+uint32_t Chooser::blockFor(uint32_t vector) const {
+  constexpr uint32_t least = 64;
+  uint32_t threads = block.x;
+  if (block.volume() == block.x)
+    while (threads % (2 * least) == 0 &&
+           grid.volume() * block.x / vector / threads < manyBlocks)
+      threads /= 2;
   return threads;
 }
 
 bool Chooser::fits(uint32_t vector) const {
-  const uint64_t blocks = meets ? grid.volume()
-                                : grid.volume() * block.volume() / vector /
-                                      blockFor(vector).volume();
+  const uint64_t blocks =
+      meets ? grid.volume()
+            : grid.volume() * block.x / vector / blockFor(vector);
   return vector * smallest <= widestAccess &&
          vector * largest <= 2 * widestAccess && block.x % vector == 0 &&
          (!meets || block.volume() % (warp * vector) == 0) &&

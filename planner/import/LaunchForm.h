@@ -16,7 +16,6 @@ struct LaunchForm {
   /// Threads of a block along x of a kernel that may have any; 0: as in the
   /// source.
   uint32_t blockX = 0;
-  uint32_t blockY = 0; ///< likewise, along y
   /// Trips of loops whose loads are under way at once; 0: as the compiler
   /// likes.
   uint32_t unroll = 0;

@@ -34,9 +34,9 @@ public:
 private:
   /// The results at each place along m.
   SmallVector<Value> views(OpOperand &operand);
-  /// The map of an operand at place `m`, where that is no loop any more. Its
-  /// index stays in the vectors, which are one buffer with one address, and
-  /// not in a view's map.
+  /// The map of an operand at place `m`. That loop has one trip, as that of one
+  /// vector has; a place among the vectors is a number in their map, so that
+  /// they stay one buffer with one address.
   AffineMap mapOf(OpOperand &operand, int64_t m);
   void build(Block &body);
 
@@ -50,7 +50,6 @@ SmallVector<Value> Joiner::views(OpOperand &operand) {
   auto type = cast<MemRefType>(operand.get().getType());
   SmallVector<OpFoldResult> offsets, sizes,
       strides(size_t(type.getRank()), b.getIndexAttr(1));
-  SmallVector<int64_t> shape;
   size_t along = 0;
   for (auto [k, each] :
        llvm::enumerate(op.getMatchingIndexingMap(&operand).getResults())) {
@@ -58,15 +57,11 @@ SmallVector<Value> Joiner::views(OpOperand &operand) {
     along = isAlong ? k : along;
     offsets.push_back(b.getIndexAttr(0));
     sizes.push_back(b.getIndexAttr(isAlong ? 1 : type.getDimSize(unsigned(k))));
-    if (!isAlong)
-      shape.push_back(type.getDimSize(unsigned(k)));
   }
   SmallVector<Value> all;
   for (int64_t m = 0; m < type.getDimSize(unsigned(along)); ++m) {
     offsets[along] = b.getIndexAttr(m);
-    MemRefType row = memref::SubViewOp::inferRankReducedResultType(
-        shape, type, offsets, sizes, strides);
-    all.push_back(memref::SubViewOp::create(b, op.getLoc(), row, operand.get(),
+    all.push_back(memref::SubViewOp::create(b, op.getLoc(), operand.get(),
                                             offsets, sizes, strides));
   }
   return all;
@@ -77,27 +72,37 @@ AffineMap Joiner::mapOf(OpOperand &operand, int64_t m) {
   for (AffineExpr each : op.getMatchingIndexingMap(&operand).getResults())
     if (!each.isFunctionOfDim(product.m))
       results.push_back(
-          b.getAffineDimExpr(each.isFunctionOfDim(product.n) ? 0 : 1));
-    else if (!op.isDpsInit(&operand))
+          b.getAffineDimExpr(each.isFunctionOfDim(product.n) ? 1 : 2));
+    else if (op.isDpsInit(&operand))
+      results.push_back(b.getAffineDimExpr(0));
+    else
       results.push_back(b.getAffineConstantExpr(m));
-  return AffineMap::get(2, 0, results, b.getContext());
+  return AffineMap::get(3, 0, results, b.getContext());
 }
 
-/// The body of `op` for each vector.
+/// The body of `op` for each vector; once what needs the matrix alone.
 void Joiner::build(Block &body) {
   OpBuilder inside = OpBuilder::atBlockEnd(&body);
   SmallVector<Value> results;
   const size_t vectors = sums.size();
+  Block *source = op.getBlock();
+  IRMapping shared;
+  shared.map(op.getMatchingBlockArgument(product.matrix),
+             body.getArgument(vectors));
+  for (Operation &each : source->without_terminator())
+    if (each.getNumRegions() == 0 && isMemoryEffectFree(&each) &&
+        llvm::all_of(each.getOperands(), [&](Value operand) {
+          return shared.contains(operand) || operand.getParentBlock() != source;
+        }))
+      inside.clone(each, shared);
   for (size_t m = 0; m < vectors; ++m) {
-    IRMapping map;
+    IRMapping map = shared;
     map.map(op.getMatchingBlockArgument(product.vectors), body.getArgument(m));
-    map.map(op.getMatchingBlockArgument(product.matrix),
-            body.getArgument(vectors));
     map.map(op.getRegionOutputArgs()[0], body.getArgument(vectors + 1 + m));
-    for (Operation &each : op.getBlock()->without_terminator())
-      inside.clone(each, map);
-    results.push_back(
-        map.lookup(op.getBlock()->getTerminator()->getOperand(0)));
+    for (Operation &each : source->without_terminator())
+      if (!shared.contains(&each))
+        inside.clone(each, map);
+    results.push_back(map.lookup(source->getTerminator()->getOperand(0)));
   }
   linalg::YieldOp::create(inside, op.getLoc(), results);
 }
@@ -113,9 +118,10 @@ linalg::GenericOp Joiner::join() {
     maps.push_back(mapOf(*product.vectors, int64_t(m)));
   maps.push_back(mapOf(*product.matrix, 0));
   maps.append(sums.size(), mapOf(results, 0));
-  auto made = linalg::GenericOp::create(
-      b, op.getLoc(), inputs, sums, maps,
-      {utils::IteratorType::parallel, utils::IteratorType::reduction});
+  auto made = linalg::GenericOp::create(b, op.getLoc(), inputs, sums, maps,
+                                        {utils::IteratorType::parallel,
+                                         utils::IteratorType::parallel,
+                                         utils::IteratorType::reduction});
   auto name = op->getAttrOfType<StringAttr>("mgpu.name");
   made->setAttr("mgpu.name",
                 name ? name : b.getStringAttr(op->getName().stripDialect()));
