@@ -495,11 +495,10 @@ func.func @main(%ha: {0}, %hb: {0}, %hc: {0}) {{
     own.parameterSizes = {8, 8, 8, 48};
     own.run = [&](void **, const unsigned *, const unsigned *) { ++ownRuns; };
     fake::FakeCublasLt::reset().workspaceBytes = 0;
-    MGPU_TRY_ASSIGN(
-        auto driver, fake::openFake(fake::fakeOptions(1), [] {
-          return Result<std::shared_ptr<const device::CublasLtApi>>(
-              fake::FakeCublasLt::api());
-        }));
+    MGPU_TRY_ASSIGN(auto driver, fake::openFake(fake::fakeOptions(1), [] {
+                      return Result<std::shared_ptr<const device::CublasLtApi>>(
+                          fake::FakeCublasLt::api());
+                    }));
     MGPU_TRY_ASSIGN(planner::Plan plan, makePlan(program.dag, "serial"));
     MGPU_TRY(execute(program.dag, plan, objects, {}, *driver));
     return ownRuns;

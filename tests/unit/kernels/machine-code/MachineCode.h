@@ -55,7 +55,7 @@ Result<std::vector<MachineCode>> machineCodeOf(const std::string &program,
                                                size_t configured = SIZE_MAX);
 
 /// The same in the default configurations, compiled together, as a program that
-/// nobody tuned is. Of the machine codes only instructions and registers.
+/// nobody tuned is. The codes have instructions and registers alone.
 Result<std::vector<MachineCode>> codeOfAll(const std::string &program);
 
 /// A program that allocates buffers of these types on one device, %b0, %b1 and
