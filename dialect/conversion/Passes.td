@@ -97,9 +97,9 @@ def JoinProductRows : Pass<"mgpu-join-product-rows", "::mlir::ModuleOp"> {
   let summary = "Make one reduction of a product of a few vectors and a matrix";
   let description = [{
     Turns each product of 2 to 16 vectors with a large matrix (SkinnyProduct.h)
-    into a reduction with a result for each vector, on views of the vectors and
-    of the sums, so that the matrix is read once. A linalg.fill that begins the
-    sums becomes one for each view.
+    into a reduction with a result for each vector, on views of the sums, so that
+    the matrix is read once. A linalg.fill that begins the sums becomes one for
+    each view.
   }];
   let options = [EntryOption];
   let dependentDialects = ["::mlir::linalg::LinalgDialect",

@@ -61,13 +61,24 @@ std::vector<Job> jobsOf(const std::vector<CudaText> &texts) {
   return jobs;
 }
 
+/// The default configuration, which the image of a text says how to launch: its
+/// macros are not those that the text has by itself.
+std::vector<std::pair<std::string, std::string>>
+defaultMacros(const CudaText &text, const std::string &arch) {
+  auto macros = awaitMacros(text, arch);
+  if (text.space)
+    std::ranges::move(macrosOf(*text.space, text.space->defaults),
+                      std::back_inserter(macros));
+  return macros;
+}
+
 CompileJob programOf(const Job &job, const std::vector<CudaText> &texts,
                      const std::string &arch) {
   const CudaText &first = texts[job.texts.front()];
   std::vector<BatchItem> items;
   for (size_t k : job.texts)
     items.push_back({texts[k].image.blob, texts[k].image.entry,
-                     texts[k].image.entry, awaitMacros(texts[k], arch)});
+                     texts[k].image.entry, defaultMacros(texts[k], arch)});
   return {first.image.takesPart ? batchSource(items) : first.image.blob,
           job.name + ".cu", compileOptions(first), archOf(first, arch)};
 }

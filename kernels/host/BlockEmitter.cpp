@@ -378,6 +378,11 @@ FailureOr<Value> BlockEmitter::lookup(Value value, Thread &thread,
 }
 
 LogicalResult BlockEmitter::clonePending(Operation *op, Thread &thread) {
+  if (packed.contains(op)) {
+    thread.map.map(op->getResult(0),
+                   loadPacked(cast<memref::LoadOp>(op), thread));
+    return success();
+  }
   WalkResult walk = op->walk([&](Operation *inner) {
     for (Value operand : inner->getOperands()) {
       if (op->isAncestor(operand.getParentRegion()->getParentOp()))

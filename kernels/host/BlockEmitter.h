@@ -96,6 +96,17 @@ private:
   rowRange(mlir::ArrayRef<Guard> guards, const Thread &row, Operation *op);
   mlir::LogicalResult emitLikelyIf(mlir::scf::IfOp branch,
                                    mlir::ArrayRef<Guard> guards);
+  /// Copies what neighbouring threads load from rows of their own in a loop,
+  /// where rows of threads share it; the loop loads from the copy.
+  mlir::LogicalResult packLoads(mlir::scf::ForOp loop);
+  bool isGathered(mlir::memref::LoadOp load, mlir::scf::ForOp loop) const;
+  /// The indices at `k` of the thread `x` of a row; none where they are not
+  /// known yet.
+  mlir::SmallVector<Value> rowAt(mlir::memref::LoadOp load, Value x, Value k);
+  /// Fills the panel, whose rows are trips and whose columns threads.
+  mlir::LogicalResult pack(mlir::memref::LoadOp load, int64_t trips,
+                           Value panel);
+  Value loadPacked(mlir::memref::LoadOp load, const Thread &thread);
   mlir::LogicalResult emitIf(mlir::scf::IfOp branch);
   mlir::LogicalResult emitWhile(mlir::scf::WhileOp loop);
   mlir::LogicalResult emitConvergent(Operation *op);
@@ -155,6 +166,7 @@ private:
   llvm::DenseMap<Value, Value> arrays;
   llvm::DenseMap<Operation *, Value> exchange; ///< shuffle -> its values
   llvm::DenseMap<Operation *, Value> privateArrays;
+  llvm::DenseMap<Operation *, Value> packed; ///< load -> its copy
   llvm::SmallSetVector<Operation *, 16> pending;
   mlir::SmallVector<std::pair<Value, Value>> stores;
   /// The branch whose condition the thread loops take from the row's range.

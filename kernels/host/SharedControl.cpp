@@ -179,7 +179,7 @@ LogicalResult BlockEmitter::emitFor(scf::ForOp loop) {
   if (failed(flush(loop->getBlock())))
     return failure();
   auto results = arraysFor(loop.getResults(), loop);
-  if (failed(results))
+  if (failed(results) || failed(packLoads(loop)))
     return failure();
   Location loc = loop.getLoc();
   OpBuilder::InsertionGuard guard(b);
@@ -201,6 +201,7 @@ LogicalResult BlockEmitter::emitFor(scf::ForOp loop) {
     done = flush(loop->getBlock());
   }
   tile = {};
+  packed.clear();
   for (auto [result, array] : llvm::zip_equal(loop.getResults(), *results))
     if (array)
       arrays[result] = array;

@@ -139,6 +139,8 @@ void takeForm(KernelSpace &space, planner::LaunchForm form) {
     wide[P::BlockX] = form.blockX;
   if (has(P::BlockY, form.rows) && form.rows > 1)
     wide[P::BlockY] = form.rows;
+  if (has(P::MinBlocks, form.minBlocks))
+    wide[P::MinBlocks] = form.minBlocks;
   if (has(P::Unroll, form.unroll))
     wide[P::Unroll] = form.unroll;
   if (has(P::BlockX, wide[P::BlockX]) && !space.broken(wide))

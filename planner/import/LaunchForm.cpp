@@ -28,6 +28,9 @@ constexpr uint32_t threadX = 0;
 constexpr int64_t widestAccess = 16, warp = 32;
 // Blocks that a large GPU wants, of a kernel whose blocks are wide.
 constexpr uint64_t manyBlocks = 256;
+// What registers hold of the loads and sums of a thread, so that it needs at
+// most 128 of them.
+constexpr int64_t mostHeld = 448, mostRegisters = 128;
 
 class Chooser {
 public:
@@ -53,8 +56,16 @@ public:
     if (form.vector == 1)
       return form;
     form.unroll = unrollOf(form.vector);
-    if (!meets)
-      form.blockX = blockFor(form.vector);
+    if (meets)
+      return form;
+    form.blockX = blockFor(form.vector);
+    // Compilers take more to have all addresses of several sums at hand.
+    constexpr int64_t all = 65536; // registers of a multiprocessor
+    const int64_t threads = int64_t(form.blockX) * block.y * block.z,
+                  held = heldBytes(form.vector, std::max(form.unroll, 1u));
+    if (2 * held > mostHeld && held <= mostHeld)
+      form.minBlocks =
+          uint32_t(std::max<int64_t>(all / mostRegisters / threads, 1));
     return form;
   }
 
@@ -67,6 +78,9 @@ private:
   bool visitAccess(const MemoryAccess &access);
   bool sharesControl(Operation *op);
   bool fits(uint32_t vector) const;
+  /// What a loop holds of a thread that is `vector` of the source: its sums,
+  /// and the loads of so many trips.
+  int64_t heldBytes(uint32_t vector, uint32_t trips) const;
   uint32_t unrollOf(uint32_t vector) const;
   uint32_t blockFor(uint32_t vector) const;
   bool isAligned(uint32_t vector) const {
@@ -80,8 +94,12 @@ private:
   Dim3 grid, block;
   AffineEvaluator &affine;
   std::vector<Wide> wide;
-  /// Bytes that a thread of the source loads in a trip, and what it loads.
-  llvm::DenseMap<Operation *, int64_t> loadedBytes;
+  /// Bytes that a thread of the source loads in a trip of a loop, and of what
+  /// goes from trip to trip; and what all its neighbours load in one.
+  struct Trip {
+    int64_t loaded = 0, sums = 0, shared = 0;
+  };
+  llvm::DenseMap<Operation *, Trip> trips;
   llvm::DenseSet<std::tuple<Operation *, Value, Value>> loads;
   int64_t smallest = 4, largest = 1; ///< elements, in bytes
   bool meets = false;                ///< threads of a block do
@@ -114,9 +132,14 @@ bool Chooser::visit(Operation *op) {
     meets = true;
     return sharesControl(op);
   }
-  if (auto loop = dyn_cast<scf::ForOp>(op))
+  if (auto loop = dyn_cast<scf::ForOp>(op)) {
+    for (Value each : loop.getYieldedValues())
+      if (each.getType().isIntOrFloat() && variesAlongX(each))
+        trips[loop].sums +=
+            std::max<int64_t>(each.getType().getIntOrFloatBitWidth() / 8, 4);
     return !loop.getUnsignedCmp() && !variesAlongX(loop.getLowerBound()) &&
            !variesAlongX(loop.getUpperBound()) && !variesAlongX(loop.getStep());
+  }
   if (op->getNumRegions() > 0)
     return isa<scf::IfOp>(op);
   return !isExchangeWithinBlocks(op) &&
@@ -168,7 +191,9 @@ bool Chooser::visitAccess(const MemoryAccess &access) {
   Operation *above = access.op->getParentOp();
   if (isWide && !access.stored && isa<scf::ForOp>(above) &&
       loads.insert({above, access.memref, access.indices.back()}).second)
-    loadedBytes[above] += bytes;
+    trips[above].loaded += bytes;
+  else if (!isWide && !access.stored && isa<scf::ForOp>(above))
+    trips[above].shared += std::max<int64_t>(bytes, 4);
   return true;
 }
 
@@ -193,15 +218,28 @@ bool Chooser::fits(uint32_t vector) const {
          blocks >= manyBlocks;
 }
 
-/// As many as registers hold the loads of.
+int64_t Chooser::heldBytes(uint32_t vector, uint32_t unroll) const {
+  int64_t most = 0;
+  for (auto &[loop, trip] : trips)
+    most = std::max(most, vector * trip.sums +
+                              unroll * (vector * trip.loaded + trip.shared));
+  return most;
+}
+
+/// As many as registers hold the loads of; at least two, so that not each load
+/// is awaited alone.
 uint32_t Chooser::unrollOf(uint32_t vector) const {
-  constexpr int64_t mostBytes = 384; // of 96 registers
-  int64_t bytes = 0;
-  for (auto [loop, each] : loadedBytes)
-    bytes = std::max(bytes, each * vector);
-  uint32_t unroll = bytes == 0 ? 0 : 8;
-  while (unroll > 1 && unroll * bytes > mostBytes)
-    unroll /= 2;
+  constexpr int64_t mostLoaded = 384; // of threads that meet
+  int64_t loaded = 0;
+  for (auto &[loop, trip] : trips)
+    loaded = std::max(loaded, trip.loaded * vector);
+  uint32_t unroll = loaded == 0 ? 0 : 8;
+  if (meets)
+    while (unroll > 1 && unroll * loaded > mostLoaded)
+      unroll /= 2;
+  else
+    while (unroll > 2 && heldBytes(vector, unroll) > mostHeld)
+      unroll /= 2;
   return unroll;
 }
 

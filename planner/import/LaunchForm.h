@@ -19,6 +19,9 @@ struct LaunchForm {
   /// Trips of loops whose loads are under way at once; 0: as the compiler
   /// likes.
   uint32_t unroll = 0;
+  /// Blocks that must fit one multiprocessor, so that a thread has no more
+  /// registers than it needs.
+  uint32_t minBlocks = 1;
   bool operator==(const LaunchForm &) const = default;
 };
 

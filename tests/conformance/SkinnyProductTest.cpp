@@ -7,6 +7,7 @@
 #include "tests/conformance/KernelTargets.h"
 #include "tests/conformance/RowOrder.h"
 
+#include "tests/unit/cuda/StoredNumbers.h"
 #include "tests/unit/kernels/KernelRunner.h"
 
 #include <cmath>
@@ -28,7 +29,8 @@ struct SkinnyCase {
   size_t kernels;
   /// Chunks of k, each summed by one thread; 0: `order` is that of all of k.
   size_t chunks = 0, chunk = 0;
-  std::optional<RowOrder> order = {}; ///< that of the chunks' sums; one by one
+  std::optional<RowOrder> order = {};  ///< that of the chunks' sums; one by one
+  ElementType type = ElementType::F32; ///< of the factors
 };
 
 void PrintTo(const SkinnyCase &shown, std::ostream *os) { *os << shown.name; }
@@ -39,17 +41,45 @@ constexpr SkinnyCase skinnyCases[] = {
     {"vector_by_columns_of_many_chunks", false, 1, 64, 4096, 2, 128, 32,
      RowOrder{8, false}},
     {"vectors_by_columns", false, 3, 512, 256, 2, 8, 32},
+    {"pair_by_ragged_columns", false, 2, 519, 265, 2, 8, 32},
+    {"vectors_by_columns_of_many_chunks", false, 5, 64, 4096, 2, 128, 32,
+     RowOrder{8, false}},
+    {"most_vectors_by_columns", false, 16, 260, 265, 2, 8, 32},
+    {"bf16_by_columns", false, 2, 520, 256, 2, 8, 32, {}, ElementType::BF16},
+    {"f16_by_columns", false, 8, 264, 397, 2, 12, 32, {}, ElementType::F16},
+    {"f16_by_ragged_columns",
+     false,
+     4,
+     521,
+     150,
+     2,
+     3,
+     48,
+     {},
+     ElementType::F16},
+    {"most_bf16_by_columns",
+     false,
+     16,
+     512,
+     257,
+     2,
+     8,
+     32,
+     {},
+     ElementType::BF16},
     {"vector_by_rows", true, 1, 300, 256, 1, 0, 0, RowOrder{256, true}},
     {"vectors_by_rows", true, 3, 256, 264, 1, 0, 0, RowOrder{256, true}},
     {"vectors_by_short_rows", true, 16, 520, 128, 1, 0, 0, RowOrder{32, true}},
 };
 
 std::string programOf(const SkinnyCase &test) {
-  const std::string x = fmt::format("memref<{}x{}xf32>", test.m, test.k),
-                    w = test.isTransposed
-                            ? fmt::format("memref<{}x{}xf32>", test.n, test.k)
-                            : fmt::format("memref<{}x{}xf32>", test.k, test.n),
-                    y = fmt::format("memref<{}x{}xf32>", test.m, test.n);
+  auto matrix = [](size_t rows, size_t columns, ElementType type) {
+    return fmt::format("memref<{}x{}x{}>", rows, columns, toString(type));
+  };
+  const std::string x = matrix(test.m, test.k, test.type),
+                    w = test.isTransposed ? matrix(test.n, test.k, test.type)
+                                          : matrix(test.k, test.n, test.type),
+                    y = matrix(test.m, test.n, ElementType::F32);
   const std::string maps =
       test.isTransposed ? "indexing_maps = [affine_map<(i, j, k) -> (i, k)>, "
                           "affine_map<(i, j, k) -> (j, k)>, "
@@ -115,21 +145,29 @@ TEST_P(SkinnyProducts, AddInTheStatedOrderOnEachTarget) {
   for (uint32_t k = 0; k < dag.kernels.size(); ++k)
     initial.merge(memoryFor(dag, firstCall(dag, k)));
   std::mt19937 random(23);
-  const float *x = nullptr, *w = nullptr, *y = nullptr;
+  std::vector<float> x, w, y;
   uint32_t result = 0;
+  const size_t size = sizeBytes(test.type);
   for (auto &[id, bytes] : initial) {
-    auto *numbers = reinterpret_cast<float *>(bytes.data());
-    const size_t count = bytes.size() / 4;
-    for (size_t k = 0; k < count; ++k)
-      numbers[k] = float(int(random() % 20001) - 10000) / 777;
-    x = count == test.m * test.k ? numbers : x;
-    w = count == test.n * test.k ? numbers : w;
-    if (count == test.m * test.n) {
+    const bool isX = bytes.size() == test.m * test.k * size,
+               isW = bytes.size() == test.n * test.k * size;
+    const ElementType type = isX || isW ? test.type : ElementType::F32;
+    std::vector<float> numbers;
+    for (size_t k = 0; k < bytes.size() / sizeBytes(type); ++k) {
+      fake::write(type, bytes.data(), k,
+                  float(int(random() % 20001) - 10000) / 777);
+      numbers.push_back(float(fake::read(type, bytes.data(), k)));
+    }
+    if (isX)
+      x = numbers;
+    if (isW)
+      w = numbers;
+    if (bytes.size() == test.m * test.n * sizeof(float)) {
       y = numbers;
       result = id;
     }
   }
-  ASSERT_TRUE(x && w && y);
+  ASSERT_FALSE(x.empty() || w.empty() || y.empty());
   std::vector<float> reference;
   for (size_t m = 0; m < test.m; ++m)
     for (size_t n = 0; n < test.n; ++n)
@@ -141,7 +179,8 @@ TEST_P(SkinnyProducts, AddInTheStatedOrderOnEachTarget) {
           }));
   Memory after = runOnEachTarget(dag, initial,
                                  {"vector=4 block_x=8", "vector=4 block_x=32",
-                                  "vector=4 block_x=64 unroll=4"});
+                                  "vector=4 block_x=64 unroll=4",
+                                  "vector=8 block_x=32 block_y=4 unroll=2"});
   auto *sums = reinterpret_cast<const float *>(after[result].data());
   EXPECT_TRUE(
       sameBits(std::vector<float>(sums, sums + test.m * test.n), reference));

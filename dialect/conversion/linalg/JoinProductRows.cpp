@@ -26,29 +26,30 @@ class Joiner {
 public:
   Joiner(linalg::LinalgOp op, const SkinnyProduct &product)
       : op(op), product(product), b(op) {}
-  /// The reduction, before `op`; the vectors and sums are views.
+  /// The reduction, before `op`; the sums are views.
   linalg::GenericOp join();
   /// What begins the sums begins each view of them.
   void splitFill();
 
 private:
-  /// An operand at each place along m.
+  /// The results at each place along m.
   SmallVector<Value> views(OpOperand &operand);
-  /// The map of an operand, where m is no loop any more.
-  AffineMap mapOf(OpOperand &operand);
+  /// The map of an operand at place `m`. That loop has one trip, as that of one
+  /// vector has; a place among the vectors is a number in their map, so that
+  /// they stay one buffer with one address.
+  AffineMap mapOf(OpOperand &operand, int64_t m);
   void build(Block &body);
 
   linalg::LinalgOp op;
   const SkinnyProduct &product;
   OpBuilder b;
-  SmallVector<Value> vectors, sums;
+  SmallVector<Value> sums;
 };
 
 SmallVector<Value> Joiner::views(OpOperand &operand) {
   auto type = cast<MemRefType>(operand.get().getType());
   SmallVector<OpFoldResult> offsets, sizes,
       strides(size_t(type.getRank()), b.getIndexAttr(1));
-  SmallVector<int64_t> shape;
   size_t along = 0;
   for (auto [k, each] :
        llvm::enumerate(op.getMatchingIndexingMap(&operand).getResults())) {
@@ -56,60 +57,71 @@ SmallVector<Value> Joiner::views(OpOperand &operand) {
     along = isAlong ? k : along;
     offsets.push_back(b.getIndexAttr(0));
     sizes.push_back(b.getIndexAttr(isAlong ? 1 : type.getDimSize(unsigned(k))));
-    if (!isAlong)
-      shape.push_back(type.getDimSize(unsigned(k)));
   }
   SmallVector<Value> all;
   for (int64_t m = 0; m < type.getDimSize(unsigned(along)); ++m) {
     offsets[along] = b.getIndexAttr(m);
-    MemRefType row = memref::SubViewOp::inferRankReducedResultType(
-        shape, type, offsets, sizes, strides);
-    all.push_back(memref::SubViewOp::create(b, op.getLoc(), row, operand.get(),
+    all.push_back(memref::SubViewOp::create(b, op.getLoc(), operand.get(),
                                             offsets, sizes, strides));
   }
   return all;
 }
 
-AffineMap Joiner::mapOf(OpOperand &operand) {
+AffineMap Joiner::mapOf(OpOperand &operand, int64_t m) {
   SmallVector<AffineExpr> results;
   for (AffineExpr each : op.getMatchingIndexingMap(&operand).getResults())
     if (!each.isFunctionOfDim(product.m))
       results.push_back(
-          b.getAffineDimExpr(each.isFunctionOfDim(product.n) ? 0 : 1));
-  return AffineMap::get(2, 0, results, b.getContext());
+          b.getAffineDimExpr(each.isFunctionOfDim(product.n) ? 1 : 2));
+    else if (op.isDpsInit(&operand))
+      results.push_back(b.getAffineDimExpr(0));
+    else
+      results.push_back(b.getAffineConstantExpr(m));
+  return AffineMap::get(3, 0, results, b.getContext());
 }
 
-/// The body of `op` for each vector.
+/// The body of `op` for each vector; once what needs the matrix alone.
 void Joiner::build(Block &body) {
   OpBuilder inside = OpBuilder::atBlockEnd(&body);
   SmallVector<Value> results;
-  for (size_t m = 0; m < vectors.size(); ++m) {
-    IRMapping map;
+  const size_t vectors = sums.size();
+  Block *source = op.getBlock();
+  IRMapping shared;
+  shared.map(op.getMatchingBlockArgument(product.matrix),
+             body.getArgument(vectors));
+  for (Operation &each : source->without_terminator())
+    if (each.getNumRegions() == 0 && isMemoryEffectFree(&each) &&
+        llvm::all_of(each.getOperands(), [&](Value operand) {
+          return shared.contains(operand) || operand.getParentBlock() != source;
+        }))
+      inside.clone(each, shared);
+  for (size_t m = 0; m < vectors; ++m) {
+    IRMapping map = shared;
     map.map(op.getMatchingBlockArgument(product.vectors), body.getArgument(m));
-    map.map(op.getMatchingBlockArgument(product.matrix),
-            body.getArgument(vectors.size()));
-    map.map(op.getRegionOutputArgs()[0],
-            body.getArgument(vectors.size() + 1 + m));
-    for (Operation &each : op.getBlock()->without_terminator())
-      inside.clone(each, map);
-    results.push_back(
-        map.lookup(op.getBlock()->getTerminator()->getOperand(0)));
+    map.map(op.getRegionOutputArgs()[0], body.getArgument(vectors + 1 + m));
+    for (Operation &each : source->without_terminator())
+      if (!shared.contains(&each))
+        inside.clone(each, map);
+    results.push_back(map.lookup(source->getTerminator()->getOperand(0)));
   }
   linalg::YieldOp::create(inside, op.getLoc(), results);
 }
 
 linalg::GenericOp Joiner::join() {
   markProduct(op);
-  vectors = views(*product.vectors);
-  sums = views(*op.getDpsInitOperand(0));
-  SmallVector<Value> inputs(vectors);
+  OpOperand &results = *op.getDpsInitOperand(0);
+  sums = views(results);
+  SmallVector<Value> inputs(sums.size(), product.vectors->get());
   inputs.push_back(product.matrix->get());
-  SmallVector<AffineMap> maps(vectors.size(), mapOf(*product.vectors));
-  maps.push_back(mapOf(*product.matrix));
-  maps.append(sums.size(), mapOf(*op.getDpsInitOperand(0)));
-  auto made = linalg::GenericOp::create(
-      b, op.getLoc(), inputs, sums, maps,
-      {utils::IteratorType::parallel, utils::IteratorType::reduction});
+  SmallVector<AffineMap> maps;
+  for (size_t m = 0; m < sums.size(); ++m)
+    maps.push_back(mapOf(*product.vectors, int64_t(m)));
+  maps.push_back(mapOf(*product.matrix, 0));
+  maps.append(sums.size(), mapOf(results, 0));
+  auto made = linalg::GenericOp::create(b, op.getLoc(), inputs, sums, maps,
+                                        {utils::IteratorType::parallel,
+                                         utils::IteratorType::parallel,
+                                         utils::IteratorType::reduction});
   auto name = op->getAttrOfType<StringAttr>("mgpu.name");
   made->setAttr("mgpu.name",
                 name ? name : b.getStringAttr(op->getName().stripDialect()));
@@ -122,20 +134,13 @@ linalg::GenericOp Joiner::join() {
 
 void Joiner::splitFill() {
   Value all = op.getDpsInitOperand(0)->get();
-  Operation *made = product.vectors->get().getDefiningOp();
-  bool isMadeBefore = true; // not between the fill and here
-  for (Operation *prev = vectors.front().getDefiningOp()->getPrevNode(); prev;
+  for (Operation *prev = sums.front().getDefiningOp()->getPrevNode(); prev;
        prev = prev->getPrevNode()) {
-    isMadeBefore &= prev != made;
     auto fill = dyn_cast<linalg::FillOp>(prev);
     if (!fill && !mayBeBetween(prev))
       return;
     if (!fill || fill.output() != all)
       continue;
-    // So that what has no need of the sums can come before they are begun.
-    if (isMadeBefore)
-      for (Value each : vectors)
-        each.getDefiningOp()->moveBefore(fill);
     b.setInsertionPoint(fill);
     for (Value each : sums) {
       each.getDefiningOp()->moveBefore(fill);

@@ -42,6 +42,9 @@ private:
   void reduceRest();
   void combine(ArrayRef<Value> parts);
   bool isAlong(AffineExpr index) { return index.isFunctionOfDim(form.along); }
+  /// What `make` makes of a buffer and an input's indices along the rows, once
+  /// for all inputs that have both in common.
+  Value once(Value buffer, OpOperand &input, function_ref<Value()> make);
   StringAttr name(StringRef suffix);
 
   linalg::LinalgOp op;
@@ -49,7 +52,18 @@ private:
   RowChunks chunks;
   Value device;
   OpBuilder b;
+  llvm::DenseMap<std::pair<Value, unsigned>, Value> made;
 };
+
+Value Splitter::once(Value buffer, OpOperand &input,
+                     function_ref<Value()> make) {
+  unsigned along = 0;
+  for (auto [k, index] :
+       llvm::enumerate(op.getMatchingIndexingMap(&input).getResults()))
+    along |= unsigned(isAlong(index)) << k;
+  Value &found = made[{buffer, along}];
+  return found ? found : found = make();
+}
 
 Operation *Splitter::place() {
   Operation *place = op;
@@ -85,8 +99,10 @@ Value Splitter::slice(OpOperand &input, int64_t first, int64_t end) {
     sizes.push_back(b.getIndexAttr(isAlong(index) ? end - first : extent));
   }
   SmallVector<OpFoldResult> strides(offsets.size(), b.getIndexAttr(1));
-  return memref::SubViewOp::create(b, op.getLoc(), input.get(), offsets, sizes,
-                                   strides);
+  return once(input.get(), input, [&] {
+    return memref::SubViewOp::create(b, op.getLoc(), input.get(), offsets,
+                                     sizes, strides);
+  });
 }
 
 Value Splitter::expanded(OpOperand &input, Value slice, AffineMap &map) {
@@ -108,7 +124,9 @@ Value Splitter::expanded(OpOperand &input, Value slice, AffineMap &map) {
   map = AffineMap::get(map.getNumDims() + 1, 0, indices, b.getContext());
   if (shape.size() == groups.size())
     return slice;
-  return memref::ExpandShapeOp::create(b, op.getLoc(), shape, slice, groups);
+  return once(slice, input, [&] {
+    return memref::ExpandShapeOp::create(b, op.getLoc(), shape, slice, groups);
+  });
 }
 
 /// Reduces them where the first dimension counts the chunks, in the operands
@@ -136,25 +154,26 @@ SmallVector<Value> Splitter::reduceChunks() {
   }
   auto iterators = op.getIteratorTypesArray();
   iterators.insert(iterators.begin(), utils::IteratorType::parallel);
-  auto made =
+  auto all =
       linalg::GenericOp::create(b, op.getLoc(), inputs, parts, maps, iterators);
-  made->setAttr("mgpu.name", name("_chunks"));
+  all->setAttr("mgpu.name", name("_chunks"));
   IRMapping map;
-  op->getRegion(0).cloneInto(&made.getRegion(), map);
+  op->getRegion(0).cloneInto(&all.getRegion(), map);
   return parts;
 }
 
 /// Reduces what is behind the last chunk, as a row of its own.
 void Splitter::reduceRest() {
+  made.clear(); // which are other slices
   SmallVector<Value> inputs;
   for (OpOperand *input : op.getDpsInputOperands())
     inputs.push_back(slice(*input, chunks.count * chunks.length, form.length));
-  auto made = linalg::GenericOp::create(
+  auto rest = linalg::GenericOp::create(
       b, op.getLoc(), inputs, SmallVector<Value>(op.getDpsInits()),
       op.getIndexingMapsArray(), op.getIteratorTypesArray());
-  made->setAttr("mgpu.name", name("_rest"));
+  rest->setAttr("mgpu.name", name("_rest"));
   IRMapping map;
-  op->getRegion(0).cloneInto(&made.getRegion(), map);
+  op->getRegion(0).cloneInto(&rest.getRegion(), map);
 }
 
 /// Reduces what the chunks of each row gave.

@@ -36,8 +36,7 @@ std::optional<SkinnyProduct> skinnyProductOf(linalg::LinalgOp op) {
                         nullptr};
   if (extents[product.m] > extents[product.n])
     std::swap(product.m, product.n);
-  const int64_t vectors = extents[product.m];
-  if (vectors > mostVectors || (vectors > 1 && isNarrowMatmul(op)) ||
+  if (extents[product.m] > mostVectors ||
       extents[product.n] * extents[product.k] < leastMatrix)
     return std::nullopt;
   const unsigned m = 1u << product.m, n = 1u << product.n, k = 1u << product.k;

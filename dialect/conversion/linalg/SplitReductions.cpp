@@ -45,9 +45,10 @@ int64_t bytesOfMatrix(linalg::LinalgOp op, const RowForm &form) {
     AffineMap map = op.getMatchingIndexingMap(input);
     const bool isVector = llvm::all_of(map.getResults(), [&](AffineExpr each) {
       auto dimension = dyn_cast<AffineDimExpr>(each);
-      return dimension &&
-             (dimension.getPosition() == form.along ||
-              op.getStaticLoopRanges()[dimension.getPosition()] == 1);
+      return dimension
+                 ? dimension.getPosition() == form.along ||
+                       op.getStaticLoopRanges()[dimension.getPosition()] == 1
+                 : isa<AffineConstantExpr>(each);
     });
     if (!isMemory || (!isVector && matrix))
       return 0;

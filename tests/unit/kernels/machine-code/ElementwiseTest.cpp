@@ -48,6 +48,17 @@ TEST(ElementwiseCode, HasOneWideAccessForEachBuffer) {
   EXPECT_LE(code.registers, 32u);
 }
 
+/// Compiled with others it has the form that its launch is for, too.
+TEST(ElementwiseCode, WhatNobodyTunedHasTheDefaultForm) {
+  MGPU_OPEN_NVRTC(compiler);
+  const std::string program = chain("bf16", "16384x4096");
+  auto alone = machineCodeOf(program, ""), together = codeOfAll(program);
+  ASSERT_TRUE(alone) << alone.error().message;
+  ASSERT_TRUE(together) << together.error().message;
+  EXPECT_EQ(together->front().count("LDG.128"), 3u);
+  EXPECT_EQ(together->front().text(), alone->front().text());
+}
+
 /// A block goes on to its next place, here as far as whole rows: few blocks, of
 /// one loop.
 TEST(ElementwiseCode, BlocksThatStayAreALoopOfWideAccesses) {

@@ -118,6 +118,20 @@ Result<MachineCode> readMachineCode(std::span<const std::byte> cubin,
   return fail(ErrorKind::Invalid, "the cubin has no entry " + entry);
 }
 
+static Result<CudaText> textOf(const planner::KernelSpec &spec,
+                               const planner::LaunchFacts &facts) {
+  MGPU_TRY_ASSIGN(CudaKernel kernel,
+                  emitCudaText(spec, {spec.name, "", spec.block, facts.maxGrid,
+                                      facts.alignment, facts.unwritten,
+                                      facts.steadyBytes}));
+  CudaText text;
+  text.name = kernel.name;
+  text.image = std::move(kernel.image);
+  MGPU_TRY_ASSIGN(text.space, kernelSpaceOf(spec, facts.maxGrid,
+                                            planner::KernelTarget::Cuda));
+  return text;
+}
+
 Result<std::vector<MachineCode>> machineCodeOf(const std::string &program,
                                                const std::string &config,
                                                bool awaits, size_t configured) {
@@ -128,17 +142,7 @@ Result<std::vector<MachineCode>> machineCodeOf(const std::string &program,
   const std::vector<planner::LaunchFacts> facts = planner::launchFacts(dag);
   std::vector<MachineCode> codes;
   for (size_t k = 0; k < dag.kernels.size(); ++k) {
-    const planner::KernelSpec &spec = dag.kernels[k];
-    MGPU_TRY_ASSIGN(
-        CudaKernel kernel,
-        emitCudaText(spec, {spec.name, "", spec.block, facts[k].maxGrid,
-                            facts[k].alignment, facts[k].unwritten,
-                            facts[k].steadyBytes}));
-    CudaText text;
-    text.name = kernel.name;
-    text.image = std::move(kernel.image);
-    MGPU_TRY_ASSIGN(text.space, kernelSpaceOf(spec, facts[k].maxGrid,
-                                              planner::KernelTarget::Cuda));
+    MGPU_TRY_ASSIGN(CudaText text, textOf(dag.kernels[k], facts[k]));
     MGPU_TRY_ASSIGN(planner::KernelConfig asked,
                     planner::parseKernelConfig(k < configured ? config : "",
                                                text.space->defaults));
@@ -151,6 +155,28 @@ Result<std::vector<MachineCode>> machineCodeOf(const std::string &program,
     const Dim3 grid = facts[k].maxGrid;
     code.blocks = uint64_t(grid.x) * grid.y * grid.z;
     code.threads = image.block.volume();
+    codes.push_back(std::move(code));
+  }
+  return codes;
+}
+
+Result<std::vector<MachineCode>> codeOfAll(const std::string &program) {
+  planner::Imported imported = planner::importText(program);
+  if (!imported.program)
+    return fail(ErrorKind::Invalid, imported.text());
+  const planner::Dag &dag = imported.dag();
+  const std::vector<planner::LaunchFacts> facts = planner::launchFacts(dag);
+  std::vector<CudaText> texts;
+  for (size_t k = 0; k < dag.kernels.size(); ++k) {
+    MGPU_TRY_ASSIGN(CudaText text, textOf(dag.kernels[k], facts[k]));
+    texts.push_back(std::move(text));
+  }
+  MGPU_TRY_ASSIGN(auto compiled, compileTexts(texts, "sm_90", nullptr, {}));
+  std::vector<MachineCode> codes;
+  for (size_t k = 0; k < texts.size(); ++k) {
+    MGPU_TRY_ASSIGN(CompiledText one, std::move(compiled[k]));
+    MGPU_TRY_ASSIGN(MachineCode code,
+                    readMachineCode(one.program->cubin, texts[k].image.entry));
     codes.push_back(std::move(code));
   }
   return codes;

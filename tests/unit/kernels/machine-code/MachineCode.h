@@ -54,6 +54,10 @@ Result<std::vector<MachineCode>> machineCodeOf(const std::string &program,
                                                bool awaits = false,
                                                size_t configured = SIZE_MAX);
 
+/// The same in the default configurations, compiled together, as a program that
+/// nobody tuned is. The codes have instructions and registers alone.
+Result<std::vector<MachineCode>> codeOfAll(const std::string &program);
+
 /// A program that allocates buffers of these types on one device, %b0, %b1 and
 /// so on, all copied from and back to the host, and runs `body` between.
 std::string programOn(const std::vector<std::string> &types,

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Loads of neighbouring threads that go along a row of memory each, as those of
+// a product whose B is stored by rows. A vector of threads would gather them
+// from as many lines, once for each row of threads. The block copies what all
+// of them read, so that neighbours are neighbours, before it begins the loop.
+#include "kernels/host/BlockEmitter.h"
+
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+#include <algorithm>
+
+using namespace mlir;
+
+namespace mgpu::kernels {
+
+static constexpr int64_t side = 8; ///< of the squares that are turned
+
+/// The trips of a loop that counts from 0 by 1; 0 of another one.
+static int64_t tripsOf(scf::ForOp loop) {
+  APInt low, high, step;
+  if (!matchPattern(loop.getLowerBound(), m_ConstantInt(&low)) ||
+      !matchPattern(loop.getUpperBound(), m_ConstantInt(&high)) ||
+      !matchPattern(loop.getStep(), m_ConstantInt(&step)) || !low.isZero() ||
+      !step.isOne())
+    return 0;
+  return std::max<int64_t>(high.getSExtValue(), 0);
+}
+
+/// Whether the loop leaves memory as it is.
+static bool onlyReads(scf::ForOp loop) {
+  return !loop->walk([](Operation *op) {
+                return isMemoryEffectFree(op) || isa<memref::LoadOp>(op) ||
+                               op->hasTrait<
+                                   OpTrait::HasRecursiveMemoryEffects>()
+                           ? WalkResult::advance()
+                           : WalkResult::interrupt();
+              })
+              .wasInterrupted();
+}
+
+/// Turns a square: rows[i] gets element i of each row.
+static void turn(OpBuilder &b, Location loc, SmallVectorImpl<Value> &rows) {
+  for (int64_t apart = side / 2; apart > 0; apart /= 2) {
+    SmallVector<int64_t> low, high;
+    for (int64_t lane = 0; lane < side; ++lane) {
+      const bool isFirst = (lane & apart) == 0;
+      low.push_back(isFirst ? lane : side + lane - apart);
+      high.push_back(isFirst ? lane + apart : side + lane);
+    }
+    for (int64_t k = 0; k < side; ++k) {
+      if ((k & apart) != 0)
+        continue;
+      Value &one = rows[size_t(k)], &other = rows[size_t(k + apart)];
+      Value mixed = vector::ShuffleOp::create(b, loc, one, other, low);
+      other = vector::ShuffleOp::create(b, loc, one, other, high);
+      one = mixed;
+    }
+  }
+}
+
+bool BlockEmitter::isGathered(memref::LoadOp load, scf::ForOp loop) const {
+  MemRefType type = load.getMemRefType();
+  ValueRange indices = load.getIndices();
+  SmallVector<int64_t> strides;
+  int64_t offset = 0;
+  if (!(type.getElementType().isF32() || type.getElementType().isF64()) ||
+      failed(type.getStridesAndOffset(strides, offset)) || strides.size() < 2 ||
+      strides.back() != 1 || indices.back() != loop.getInductionVar() ||
+      !uniform.contains(load.getMemRef()))
+    return false;
+  int64_t rows = 0; // indices that count the threads of a row
+  for (Value index : indices.drop_back()) {
+    const auto scale = factors(index);
+    if (!scale || loop.getRegion().isAncestor(index.getParentRegion()))
+      return false;
+    const bool isRow = *scale == std::array<int64_t, 3>{1, 0, 0};
+    if (!isRow && *scale != std::array<int64_t, 3>{})
+      return false;
+    rows += isRow;
+  }
+  return rows == 1;
+}
+
+SmallVector<Value> BlockEmitter::rowAt(memref::LoadOp load, Value x, Value k) {
+  Thread thread;
+  thread.ids[0] = x;
+  thread.ids[1] = thread.ids[2] = constant(0);
+  SmallVector<Value> indices;
+  for (Value index : load.getIndices().drop_back()) {
+    FailureOr<Value> found = lookup(index, thread, load);
+    if (failed(found))
+      return {};
+    indices.push_back(*found);
+  }
+  indices.push_back(k);
+  return indices;
+}
+
+LogicalResult BlockEmitter::pack(memref::LoadOp load, int64_t trips,
+                                 Value panel) {
+  OpBuilder::InsertionGuard guard(b);
+  Location loc = load.getLoc();
+  Value memref = uniform.lookup(load.getMemRef());
+  auto open = [&](int64_t low, int64_t high, int64_t step) -> Value {
+    Value from = constant(low), to = constant(high), by = constant(step);
+    auto loop = scf::ForOp::create(b, loc, from, to, by);
+    b.setInsertionPointToStart(loop.getBody());
+    return loop.getInductionVar();
+  };
+  const int64_t whole = trips / side * side;
+  {
+    OpBuilder::InsertionGuard inner(b);
+    Value k = open(0, whole, side), x = open(0, block.x, side);
+    auto type = VectorType::get({side}, load.getType());
+    SmallVector<Value> rows;
+    for (int64_t row = 0; row < side; ++row) {
+      const SmallVector<Value> indices = rowAt(load, plus(x, constant(row)), k);
+      if (indices.empty())
+        return failure();
+      rows.push_back(vector::LoadOp::create(b, loc, type, memref, indices));
+    }
+    turn(b, loc, rows);
+    for (int64_t row = 0; row < side; ++row)
+      vector::StoreOp::create(b, loc, rows[size_t(row)], panel,
+                              ValueRange{plus(k, constant(row)), x});
+  }
+  if (whole == trips)
+    return success();
+  Value x = open(0, block.x, 1), k = open(whole, trips, 1);
+  const SmallVector<Value> indices = rowAt(load, x, k);
+  if (indices.empty())
+    return failure();
+  Value element = memref::LoadOp::create(b, loc, memref, indices);
+  memref::StoreOp::create(b, loc, element, panel, ValueRange{k, x});
+  return success();
+}
+
+LogicalResult BlockEmitter::packLoads(scf::ForOp loop) {
+  // What a core's second cache holds; copies pay where rows share them.
+  constexpr int64_t mostBytes = 1 << 20, leastRows = 4;
+  const int64_t trips = tripsOf(loop);
+  if (trips < side || block.x % side != 0 || block.y < leastRows ||
+      block.z != 1 || !onlyReads(loop))
+    return success();
+  for (auto load : loop.getBody()->getOps<memref::LoadOp>()) {
+    const int64_t elements = trips * block.x, size = sizeOf(load.getType());
+    if (elements * size > mostBytes || !isGathered(load, loop))
+      continue;
+    if (failed(checkScratch(uint64_t(elements), uint64_t(size), load)))
+      return failure();
+    OpBuilder::InsertionGuard guard(b);
+    const auto here = b.saveInsertionPoint();
+    b.setInsertionPointToStart(&target.getBody().front());
+    Value panel = memref::AllocaOp::create(
+        b, load.getLoc(), MemRefType::get({trips, block.x}, load.getType()),
+        b.getI64IntegerAttr(64));
+    b.restoreInsertionPoint(here);
+    if (failed(pack(load, trips, panel)))
+      return failure();
+    packed[load] = panel;
+  }
+  return success();
+}
+
+Value BlockEmitter::loadPacked(memref::LoadOp load, const Thread &thread) {
+  auto loop = cast<scf::ForOp>(load->getParentOp());
+  return memref::LoadOp::create(
+      b, load.getLoc(), packed.lookup(load),
+      ValueRange{uniform.lookup(loop.getInductionVar()), thread.ids[0]});
+}
+
+} // namespace mgpu::kernels
