@@ -118,8 +118,11 @@ uint32_t TwinConfig::dynamicSharedBytes() const {
 }
 
 const TensorMap *TwinConfig::tensorMap(size_t k) const {
+  size_t added = kernel.parameters.size(); // those are the last ones
   for (const TensorMap &map : kernel.image.tensorMaps)
-    if (map.argument == k)
+    added -= map.isAdded;
+  for (const TensorMap &map : kernel.image.tensorMaps)
+    if (k == (map.isAdded ? added++ : map.argument))
       return &map;
   return nullptr;
 }
@@ -308,10 +311,11 @@ void CudaTwins::run(const std::string &entry, Dim3 grid,
     std::abort();
   Dim3 block = config->config.block();
   unsigned threads[3] = {block.x, block.y, block.z};
-  std::vector<FakeTensorMap> maps(arguments.size());
-  for (size_t k = 0; k < arguments.size(); ++k)
+  std::vector<FakeTensorMap> maps(config->kernel.parameters.size());
+  arguments.resize(maps.size());
+  for (size_t k = 0; k < maps.size(); ++k)
     if (const TensorMap *map = config->tensorMap(k)) {
-      maps[k] = fakeMapOf(*map, arguments[k]);
+      maps[k] = fakeMapOf(*map, arguments[map->argument]);
       arguments[k] = uintptr_t(&maps[k]);
     }
   // Parts along the longest axis.
