@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Every kernel of every example, and of programs with barriers in memory,
-// tensor copies and products of warpgroups, as CUDA C++, in corners of its
-// space: NVRTC takes it for three architectures without a warning, and run on
-// the processor it gives the bits of the host target.
+// copies by tensor maps and products of warpgroups, as CUDA C++, in corners of
+// its space: NVRTC takes it for three architectures without a warning, and run
+// on the processor it gives the bits of the host target.
 #include "tests/conformance/ExampleProgram.h"
 #include "tests/conformance/KernelMemory.h"
 
@@ -101,9 +101,8 @@ INSTANTIATE_TEST_SUITE_P(All, ExampleCorners, testing::ValuesIn(allExamples()),
 std::vector<Example> bulkPrograms() {
   std::vector<Example> programs;
   for (const char *name :
-       {"../tests/lit/gpu/barriers", "../tests/lit/gpu/panels",
-        "../tests/lit/gpu/phases", "../tests/lit/gpu/tensor-boxes",
-        "../tests/lit/gpu/tensor-map-views", "../tests/lit/gpu/warpgroup"})
+       {"../tests/lit/gpu/barriers", "../tests/lit/gpu/phases",
+        "../tests/lit/gpu/tensor-boxes", "../tests/lit/gpu/warpgroup"})
     programs.push_back({name, "main", {}});
   return programs;
 }

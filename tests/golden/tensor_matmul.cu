@@ -215,18 +215,24 @@ matmul_kernel0_tensor_cores_block(f16 *tileA, f16 *tileB, const f16 *da, const f
     const f16 *const fromA = tileA + tile % MGPU_STAGES * stageA, *const fromB = tileB + tile % MGPU_STAGES * stageB;
 #pragma unroll
     for (int step = 0; step < MGPU_DEPTH; step += 16) {
-      unsigned left[warpRows / 16][4], right[warpColumns / 16][4];
+      unsigned left[warpRows / 16][4], right[warpColumns / 8][2];
 #pragma unroll
       for (int i = 0; i < warpRows / 16; ++i) // rows 0 to 7 and 8 to 15, then the same of the next 8 steps
         loadTiles(left[i], fromA + placeChunk<MGPU_DEPTH / chunk>(warpRow + i * 16 + lane % 16, step / chunk + lane / 16));
 #pragma unroll
-      for (int j = 0; j < warpColumns / 16; ++j) // steps 0 to 7 and 8 to 15, then the same of the next 8 columns
-        loadTilesTurned(right[j], fromB + placeChunk<blockColumns / chunk>(step + lane % 16, (warpColumn + j * 16) / chunk + lane / 16));
+      for (int j = 0; j < warpColumns / 8; j += 2) { // steps 0 to 7 and 8 to 15, then the same of the next 8 columns
+        unsigned both[4];
+        loadTilesTurned(both, fromB + placeChunk<blockColumns / chunk>(step + lane % 16, (warpColumn + j * 8) / chunk + lane / 16));
+        right[j][0] = both[0];
+        right[j][1] = both[1];
+        right[j + 1][0] = both[2];
+        right[j + 1][1] = both[3];
+      }
 #pragma unroll
       for (int i = 0; i < warpRows / 16; ++i)
 #pragma unroll
         for (int j = 0; j < warpColumns / 8; ++j)
-          mmaF16(sums[i][j], left[i], right[j / 2] + j % 2 * 2);
+          mmaF16(sums[i][j], left[i], right[j]);
     }
   }
   // Epilogue.

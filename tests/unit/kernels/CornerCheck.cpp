@@ -176,9 +176,9 @@ void CornerCheck::checkOne(const Variant &variant, const EntryUsage &usage,
   std::vector<CubinParameter> expected;
   uint32_t offset = 0;
   auto put = [&](uint32_t bytes, uint32_t alignment) {
-    // Alignment counts from constant memory, where sm_90's parameters begin
-    // here.
-    constexpr uint32_t begin = 0x210;
+    // Alignment counts from constant memory, where parameters begin here.
+    const uint32_t number = gpuOf(arch).architecture;
+    const uint32_t begin = number < 90 ? 0x160 : number < 100 ? 0x210 : 0x380;
     const uint32_t at = offset + (alignment > 16 ? begin : 0);
     offset += (alignment - at % alignment) % alignment;
     expected.push_back({offset, bytes});

@@ -176,6 +176,10 @@ static FakeTensorMap fakeMapOf(const TensorMap &map, uint64_t address) {
   return fake;
 }
 
+static std::string sharedOf(size_t k) {
+  return "mgpu_dynamic_shared_" + std::to_string(k);
+}
+
 std::vector<BatchItem> CudaTwins::items(bool forShim) const {
   std::vector<BatchItem> result;
   // Emitted text writes "static __shared__"; people leave the first word out.
@@ -188,6 +192,10 @@ std::vector<BatchItem> CudaTwins::items(bool forShim) const {
                           : config.kernel.image.blob,
                       config.kernel.image.entry, config.entry,
                       macrosOf(config.space, config.config)});
+    // Each has its own, whichever scope declares it.
+    if (forShim)
+      result.back().macros.push_back(
+          {"mgpu_dynamic_shared", sharedOf(result.size() - 1)});
     if (onAwait && !leavesOutWaits)
       result.back().macros.push_back({"MGPU_PDL", "1"});
   }
@@ -204,7 +212,7 @@ Result<void> CudaTwins::compile() {
     std::string sharedBytes = std::to_string(config.dynamicSharedBytes());
     if (config.dynamicSharedBytes() > 0)
       text += "namespace mgpu_batch_" + std::to_string(k) +
-              " { alignas(128) unsigned char mgpu_dynamic_shared[" +
+              " { alignas(128) unsigned char " + sharedOf(k) + "[" +
               sharedBytes + "]; }\n";
     // In the kernel's namespace, where its types are.
     text += "namespace mgpu_batch_" + std::to_string(k) +
@@ -225,23 +233,23 @@ Result<void> CudaTwins::compile() {
                       "shimGrid[3], shimGrid[4], shimGrid[5], shimGrid[6], "
                       "shimGrid[7], shimGrid[8], shimGrid[9], shimGrid[10], "
                       "shimGrid[11]}";
-    text += ");\n} }\n"
-            "extern \"C\" void shim_" +
-            config.entry +
-            "(const uint64_t *arguments, const unsigned *grid, const unsigned "
-            "*blocks, const unsigned *threads, void (*onAwait)()) {\n"
-            "  shimOnAwait = onAwait;\n"
-            "  shimHasAwaited = false;\n"
-            "  shimArguments = arguments;\n"
-            "  memcpy(shimGrid, grid, sizeof shimGrid);\n"
-            "  shimShared = " +
-            (config.dynamicSharedBytes() > 0 ? space + "mgpu_dynamic_shared"
-                                             : "nullptr") +
-            ";\n  shimSharedBytes = " + sharedBytes +
-            ";\n"
-            "  shimLaunch({blocks[0], blocks[1], blocks[2]}, {threads[0], "
-            "threads[1], threads[2]}, " +
-            space + "shimCall);\n}\n";
+    text +=
+        ");\n} }\n"
+        "extern \"C\" void shim_" +
+        config.entry +
+        "(const uint64_t *arguments, const unsigned *grid, const unsigned "
+        "*blocks, const unsigned *threads, void (*onAwait)()) {\n"
+        "  shimOnAwait = onAwait;\n"
+        "  shimHasAwaited = false;\n"
+        "  shimArguments = arguments;\n"
+        "  memcpy(shimGrid, grid, sizeof shimGrid);\n"
+        "  shimShared = " +
+        (config.dynamicSharedBytes() > 0 ? space + sharedOf(k) : "nullptr") +
+        ";\n  shimSharedBytes = " + sharedBytes +
+        ";\n"
+        "  shimLaunch({blocks[0], blocks[1], blocks[2]}, {threads[0], "
+        "threads[1], threads[2]}, " +
+        space + "shimCall);\n}\n";
     text += "extern \"C\" const size_t shim_sizes_" + config.entry + "[] = {";
     for (size_t a = 0; a < numParameters; ++a) {
       const std::string &type = config.kernel.parameters[a].type;

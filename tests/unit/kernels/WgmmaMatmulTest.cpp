@@ -158,7 +158,7 @@ TEST_P(WgmmaMatmulCorners, NoPointSpillsOrWaits) {
   auto [kernel, space] =
       wgmmaText(textOf(test), {test.name, "", sourceBlock, gridOf(test)});
   CornerCheck check;
-  check.addPoints(kernel, space, 67, "sm_90a");
+  check.addPoints(kernel, space, 131, "sm_90a");
   check.run(*compiler);
 }
 
