@@ -133,4 +133,19 @@ std::string Names::fresh(StringRef wish) {
   return unique;
 }
 
+std::string withOwnLines(const std::string &text, const std::string &file) {
+  std::string out;
+  size_t number = 0;
+  for (size_t at = 0; at < text.size();) {
+    size_t end = text.find('\n', at) + 1;
+    StringRef line(text.data() + at, end - at);
+    ++number;
+    out += line == ownLine
+               ? "#line " + std::to_string(number + 1) + " \"" + file + "\"\n"
+               : line.str();
+    at = end;
+  }
+  return out;
+}
+
 } // namespace mgpu::kernels::cuda

@@ -48,6 +48,11 @@ private:
   Place now;    ///< place of the next line, as the compiler counts
 };
 
+/// A text whose lines that stand for "#line N FILE" of itself say so.
+std::string withOwnLines(const std::string &text, const std::string &file);
+/// Such a line.
+inline constexpr llvm::StringRef ownLine = "#line own\n";
+
 /// Hands out identifiers that are not in use and not words of C++ or CUDA.
 class Names {
 public:

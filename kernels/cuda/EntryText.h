@@ -30,11 +30,6 @@ LaunchShape launchShapeOf(mlir::ModuleOp module, Dim3 block);
 /// Whether a function is given `at`: it may ask for anything.
 bool handsOnThread(llvm::StringRef body);
 
-/// A text whose lines that stand for "#line N FILE" of itself say so.
-std::string withOwnLines(const std::string &text, const std::string &file);
-/// Such a line.
-inline constexpr llvm::StringRef ownLine = "#line own\n";
-
 /// The macro that reads buffer `name` through its tile where MGPU_STAGE is 1.
 std::string stageMacro(llvm::StringRef name);
 
@@ -46,7 +41,6 @@ struct EntryText {
   std::string header() const;
   /// The __global__ function around `body`, the statements of one thread.
   std::string entry(const std::string &body) const;
-  std::string fetchCalls() const;
 
   const CudaKernel &kernel;
   const CudaEmitOptions &options;
@@ -59,18 +53,17 @@ struct EntryText {
   bool hasThread = false; ///< the text has a MgpuThread
 
 private:
-  std::string stageMacros() const;
+  std::string comment() const;     // EntryComment.cpp
+  std::string macros() const;      // EntryMacros.cpp
+  std::string stageMacros() const; // StageText.cpp, as the next three
   std::string stageArrays() const;
-  std::string comment() const;
-  std::string vectorComment() const;
-  std::string macros() const;
+  std::string stageCopies() const;
+  std::string stageCopy(const StageTile &tile) const;
+  std::string fetchCalls() const;
   std::string fixedBlocks(const std::string &body) const;
   std::string anyBlocks(const std::string &body) const;
-  std::string leaveWithoutAxis() const;
+  std::string leaveWithoutAxis() const; // EntryIds.cpp, as the next two
   std::string insideLaunch() const;
-  std::string stageCopies() const;
-  /// Threads of a block, and this one's number among them, x fastest.
-  std::pair<std::string, std::string> threads() const;
   std::string ids(const std::string &indent, const std::string &body,
                   bool inLoop) const;
 };

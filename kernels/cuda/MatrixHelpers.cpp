@@ -104,6 +104,28 @@ __device__ __forceinline__ void loadTilesTurned(unsigned *to, const void *row) {
 }
 #endif
 )"},
+    {"stageChunk", "copyAsync",
+     R"(// A tile in shared memory: where chunk `at` of 16 bytes lies of a row of `Chunks`, so that
+// eight rows of one chunk are in different banks.
+template <int Chunks> __device__ __forceinline__ int placeChunk(int row, int at) {
+  const int rows = Chunks < 8 ? 8 / Chunks : 1, most = Chunks < 8 ? Chunks : 8;
+  return (row * Chunks + (at ^ row / rows % most)) * 8;
+}
+// Eight elements of a row to a chunk, those from `count` on zeros.
+template <bool IsAligned, class T> __device__ __forceinline__ void stageChunk(T *to, const T *from, int count) {
+  count = count < 0 ? 0 : count > 8 ? 8 : count;
+  if (IsAligned) {
+    copyAsync(to, from, count * 2);
+  } else {
+    struct __align__(16) wide { T part[8]; };
+    wide all;
+#pragma unroll
+    for (int k = 0; k < 8; ++k)
+      all.part[k] = k < count ? from[k] : T(0.0f);
+    *(wide *)to = all;
+  }
+}
+)"},
     {"copyAsyncPart", "copyAsync",
      R"(// The same of 4, 8 or 16 bytes, aligned to as many, by way of the first cache.
 #ifndef MGPU_MMA

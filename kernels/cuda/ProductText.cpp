@@ -3,9 +3,6 @@
 
 #include "kernels/cuda/CudaTypes.h"
 #include "kernels/cuda/EntryText.h"
-#include "kernels/cuda/FunctionEmitter.h"
-#include "kernels/cuda/ProductBody.h"
-#include "kernels/lower/Normalise.h"
 
 using namespace mlir;
 
@@ -63,7 +60,8 @@ bool ProductText::storesPairs() const {
          c.rowStride % 2 == 0 && c.offset % 2 == 0 && c.batchStride % 2 == 0;
 }
 
-/// How sums begin and where they go: one element, or two beside each other.
+/// One sum begins, and goes to C. Then two beside each other, inside of C, as
+/// one access or as two.
 static constexpr const char *sumText =
     R"(#define MGPU_FIRST(row, column) (float)$FIRST$
 #define MGPU_STORE(row, column, sum) $STORE$$CTYPE$(sum)$END$
@@ -78,7 +76,6 @@ static constexpr const char *storePair =
     MGPU_STORE(row, (column + 1), right); \
   } while (0)
 )";
-/// The same as one access.
 static constexpr const char *pairText =
     R"(struct __align__(2 * sizeof($CTYPE$)) MgpuPair {
   $CTYPE$ of[2];
@@ -93,6 +90,31 @@ static constexpr const char *firstWide =
 )";
 static constexpr const char *storeWide =
     R"(#define MGPU_STORE_PAIR(row, column, left, right) *(MgpuPair *)&$CAT$ = MgpuPair{{$CTYPE$(left), $CTYPE$(right)}}
+)";
+/// The same as far as they are inside.
+static constexpr const char *edgeText =
+    R"(#define MGPU_BEGIN_SUMS(row, column, left, right) \
+  left = right = 0.0f; \
+  if (row < endRow && column + 1 < endColumn) \
+    MGPU_FIRST_PAIR(row, column, left, right); \
+  else if (row < endRow && column < endColumn) \
+    left = MGPU_FIRST(row, column)
+#define MGPU_STORE_SUMS(row, column, left, right) \
+  if (row < endRow && column + 1 < endColumn) \
+    MGPU_STORE_PAIR(row, column, left, right); \
+  else if (row < endRow && column < endColumn) \
+    MGPU_STORE(row, column, left)
+)";
+
+/// Lines of the comment at the top that all products have.
+static constexpr const char *commonMacros =
+    R"(//   MGPU_MIN_BLOCKS    blocks that must fit one multiprocessor
+//   MGPU_PDL           1: may be launched to begin before the kernel it follows
+//                      has ended, for which it waits; from sm_90 on
+)";
+static constexpr const char *partText =
+    R"(// A part of them is a launch of fewer blocks from block first on, or of the source's
+// blocks base to end.
 )";
 
 void ProductText::addParameter(unsigned position, const std::string &type) {
@@ -112,121 +134,6 @@ void ProductText::addParameter(unsigned position, const std::string &type) {
     return;
   words["OTHERS"] += type + arguments[position] + ", ";
   words["PASSED"] += arguments[position] + ", ";
-}
-
-/// Unused arguments go; the positions of the others.
-static SmallVector<unsigned> dropUnused(func::FuncOp part, unsigned count) {
-  SmallVector<unsigned> kept;
-  llvm::BitVector unused(part.getNumArguments());
-  for (unsigned k = 0; k < count; ++k)
-    if (part.getArgument(k).use_empty())
-      unused.set(k);
-    else
-      kept.push_back(k);
-  (void)part.eraseArguments(unused);
-  return kept;
-}
-
-/// The function "first" or "last" of what is around the product, and the words
-/// that call it. `types` are those of the kernel's arguments that it uses.
-LogicalResult ProductText::emitPart(func::FuncOp part, StringRef which,
-                                    KernelContext &context, Text &out,
-                                    std::vector<std::string> &types) {
-  const bool isLast = which == "last", hasBatch = product.c.batch > 1;
-  SmallVector<unsigned> kept = dropUnused(part, unsigned(arguments.size()));
-  FunctionEmitter emitter(context, out);
-  emitter.setGlobals(true);
-  auto parameters = emitter.parameters(part);
-  if (failed(parameters))
-    return failure();
-  if (parameters->size() != kept.size() + isLast)
-    return part.emitOpError("has an argument that is not a single value");
-  std::string list, call;
-  for (auto [k, position] : llvm::enumerate(kept)) {
-    const auto &[type, name] = (*parameters)[k];
-    list += type + name + ", ";
-    // The function is given the first element.
-    auto memref =
-        dyn_cast<MemRefType>(product.entry.getArgumentTypes()[position]);
-    SmallVector<int64_t> strides;
-    int64_t offset = 0;
-    if (memref)
-      (void)memref.getStridesAndOffset(strides, offset);
-    call += arguments[position] +
-            (offset ? " + " + std::to_string(offset) + "LL" : "") + ", ";
-    if (types[position].empty() || !memref ||
-        !StringRef(type).starts_with("const "))
-      types[position] = type;
-  }
-  const std::string name = kernel.name + "_" + which.str(),
-                    ids = hasBatch ? "row, column, batch" : "row, column";
-  if (isLast) {
-    const auto &sum = (*parameters)[kept.size()];
-    list += sum.type + sum.name + ", ";
-    words["STORE"] = name + "(" + call;
-    words["END"] = ", " + ids + ")";
-  } else {
-    words["FIRST"] = name + "(" + call + ids + ")";
-  }
-  out.atNowhere();
-  out.open("static __device__ __forceinline__ " +
-           (isLast ? "void" : words["CTYPE"]) + " " + name + "(" + list +
-           "const int globalY, const int globalX" +
-           (hasBatch ? ", const int globalZ" : "") + ")");
-  if (failed(emitter.body(part)))
-    return failure();
-  out.atNowhere();
-  out.close();
-  out.line("");
-  return success();
-}
-
-LogicalResult ProductText::prepareAround() {
-  OwningOpRef<ModuleOp> around = splitProduct(product.loop);
-  if (failed(normaliseKernel(*around, options.block)))
-    return failure();
-  eraseDeadCode(*around);
-  if (failed(IndexRanges::setBounds(*around, options.block, options.maxGrid)))
-    return failure();
-  IndexRanges ranges(*around);
-  KernelContext context(options.block, ranges);
-  context.helpers = helpers;
-  Text out;
-  std::vector<std::string> types(arguments.size());
-  if (product.overwrites) {
-    types[product.c.position] = words["CTYPE"] + " *";
-    beginAndStore("0");
-  }
-  for (const char *which : {"first", "last"})
-    if (!product.overwrites &&
-        failed(emitPart(
-            around->lookupSymbol<func::FuncOp>("product." + std::string(which)),
-            which, context, out, types)))
-      return failure();
-  helpers = context.helpers;
-  functions = out.text;
-  if (StringRef(functions).contains("#line"))
-    functions += ownLine.str(); // from here on the text is its own source
-  for (unsigned k = 0; k < arguments.size(); ++k) {
-    const bool isFactor = k == product.a.position || k == product.b.position;
-    std::string type =
-        cType(getElementTypeOrSelf(product.entry.getArgumentTypes()[k]));
-    addParameter(
-        k,
-        isFactor && takesMaps ? "const __grid_constant__ MgpuTensorMap "
-        : isFactor            ? "const " + type + " *"
-        : types[k].empty()
-            ? "const " + type +
-                  (isa<MemRefType>(product.entry.getArgumentTypes()[k]) ? " *"
-                                                                        : " ")
-            : types[k]);
-  }
-  words["WHAT"] = a + " * " + b;
-  words["WHAT"] = product.overwrites
-                      ? arguments[product.c.position] + " = " + words["WHAT"]
-                      : words["WHAT"] + ", from " + kernel.name +
-                            "_first on to " + kernel.name + "_last";
-  return success();
 }
 
 void ProductText::beginAndStore(const std::string &first) {
@@ -251,6 +158,18 @@ LogicalResult ProductText::prepare() {
   words["Y"] = std::to_string(options.block.y);
   std::string type = words["TYPE"] = cType(product.a.element);
   words["CTYPE"] = cType(product.c.element);
+  words["LAUNCH"] = launchType;
+  words["MACROS"] = commonMacros;
+  words["PARTS"] = partText;
+  add({{"END_ROW", "launch.endY * $Y$u < $M$u ? (int)launch.endY * $Y$ : $M$"},
+       {"END_COLUMN",
+        "launch.endX * $X$u < $N$u ? (int)launch.endX * $X$ : $N$"}});
+  words["BATCH"] = product.c.batch > 1
+                       ? "(int)(launch.baseZ + blockIdx.z + launch.firstZ)"
+                       : "0";
+  words["BATCH_LINE"] = product.c.batch > 1
+                            ? "  const int batch = " + words["BATCH"] + ";\n"
+                            : "";
   words["AWAITER"] = awaitFunction;
   words["AWAIT"] = awaitCall;
   for (const char *each : {"PARAMETERS", "OTHERS", "PASSED"})
@@ -271,13 +190,21 @@ LogicalResult ProductText::prepare() {
   words["SUMS"] =
       fill(std::string(sumText) + (isWide ? pairText : "") +
                (isWide && !product.overwrites ? firstWide : firstPair) +
-               (isWide ? storeWide : storePair),
+               (isWide ? storeWide : storePair) + edgeText,
            words);
   std::string own = helpers.text();
   if (!own.empty() && !functions.empty())
     own += "\n";
   words["HELPERS"] = own + functions;
   return success();
+}
+
+void ProductText::add(const Substitutions &own) {
+  Substitutions filled;
+  for (const auto &[name, text] : own)
+    filled[name] = fill(text, words);
+  filled.merge(words);
+  words = std::move(filled);
 }
 
 CudaKernel ProductText::write(const char *head, const char *body) {

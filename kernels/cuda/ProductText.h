@@ -39,15 +39,22 @@ public:
   ///   M, N, K        sizes; BATCHES: "3 times " or ""
   ///   X, Y           threads of the source's block
   ///   TYPE, CTYPE    of the elements of A and B, of C
+  ///   LAUNCH         the type of a launch
+  ///   END_ROW, END_COLUMN  where the rows and columns of the launch end
+  ///   BATCH, BATCH_LINE    the product's number among several; its line, or ""
+  ///   MACROS, PARTS  for the comment: macros that all have, and what a part is
   ///   PARAMETERS     all, each with a comma behind it
   ///   OTHERS, PASSED those that are not A or B, and their names alone
   ///   FIRST          what the sum begins with
   ///   STORE, END     around what becomes of it, a value of type CTYPE
-  ///   SUMS           macros that begin and store sums of f32, one or a pair
+  ///   SUMS           macros that begin and store two sums of f32 that lie
+  ///                  beside each other, as far as they are inside
   ///   HELPERS        what `helpers` was told, and two functions, where the
   ///                  kernel computes more than the product
   /// Within FIRST, STORE and END the text has `row`, `column` and `batch`.
   mlir::LogicalResult prepare();
+  /// Words of the text's own, in which earlier words are replaced.
+  void add(const Substitutions &own);
   /// The kernel with the text: its head, the macros and its body.
   CudaKernel write(const char *head, const char *body);
 

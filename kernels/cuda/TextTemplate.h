@@ -17,6 +17,14 @@ std::string fill(std::string text, const Substitutions &words);
 /// A macro's value where none is given with -D.
 std::string macroDefault(const std::string &name, uint32_t value);
 
+/// The type of an entry's last argument.
+inline constexpr const char *launchType =
+    R"(struct MgpuLaunch { // the grid of the source, and where this launch begins
+  unsigned gridX, gridY, gridZ, firstX, firstY, firstZ;
+  unsigned baseX, baseY, baseZ, endX, endY, endZ; // of the part that runs
+};
+)";
+
 /// With MGPU_PDL: a function that waits for the kernel the launch follows,
 /// which need not have ended, and its call, the first statement of an entry.
 /// Only then the next kernel may begin: so no more than two of a chain are on

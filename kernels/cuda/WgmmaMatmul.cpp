@@ -1,29 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The product of two matrices of f16 or bf16 on tensor cores by warpgroups
+// (wgmma), for sm_90a alone, in the roles that CUTLASS calls warp-specialised:
+// one warp is the producer, which brings boxes of A and B to stages in shared
+// memory by tensor copies (TMA); the other warps are the consumers, warpgroups
+// that multiply a stage as soon as it is loaded, and then free it. Each stage
+// has two barriers.
 #include "kernels/cuda/WgmmaMatmul.h"
 
 #include "kernels/cuda/CudaTypes.h"
-#include "kernels/cuda/ProductBody.h"
 #include "kernels/cuda/ProductText.h"
-#include "kernels/cuda/TensorMatmul.h"
 #include "kernels/cuda/WgmmaHelpers.h"
-
-#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 
 namespace mgpu::kernels {
 
-using P = planner::KernelParameter;
-
 namespace {
-
-/// Elements along both sides of a panel, what one tensor copy brings: rows of
-/// the 128 bytes that a swizzle spans, as many as a wgmma has.
-constexpr uint32_t panel = 64, bytesOfElement = 2;
-
-/// Bytes of dynamic shared memory before the stages: the barriers, and to the
-/// first multiple of it, where a swizzle's pattern begins.
-constexpr uint32_t patternBytes = 1024;
 
 constexpr const char *wgmmaHead = R"(// $NAME$$AT$.
 // $WHAT$: $BATCHES$$M$ x $K$ and $K$ x $N$, on tensor cores by warpgroups (wgmma),
@@ -35,27 +28,37 @@ constexpr const char *wgmmaHead = R"(// $NAME$$AT$.
 //   MGPU_TILE_Y        rows of a block by the warps that multiply: 16 or 32
 //   MGPU_DEPTH         steps of k in one stage of shared memory: 64 or 128
 //   MGPU_STAGES        stages, 2 to 8, which are loaded ahead
-//   MGPU_TILES         tiles of rows that a block computes one after the other; the loads of
-//                      the next run ahead while one is stored
-//   MGPU_RASTER        blocks that lie one above the other and are numbered before those beside
-//                      them, so that what runs at once reads less of A and B together
-//   MGPU_MIN_BLOCKS    blocks that must fit one multiprocessor
-//   MGPU_PDL           1: may be launched to begin before the kernel it follows
-//                      has ended, for which it waits; from sm_90 on
-// $A$ and $B$ are tensor maps: boxes of 64 x 64 elements, of 1 along the batch, the 128 bytes
+//   MGPU_TILES         tiles of rows that a block computes one after the other
+//   MGPU_RASTER        blocks one above the other that are numbered before those beside them,
+//                      so that what runs at once reads less of A and B together
+$MACROS$// $A$ and $B$ are tensor maps: boxes of 64 x 64 elements, of 1 along the batch, the 128 bytes
 // of a row swizzled (CU_TENSOR_MAP_SWIZZLE_128B), zeros outside.
 // Launch with a block for each 32 * MGPU_TILE_X columns along x, for each MGPU_TILES *
-// (MGPU_BLOCK_Y - 1) * MGPU_TILE_Y rows along y, for each product along z, and with 1024 + 2 * MGPU_STAGES *
-// MGPU_DEPTH * (rows + columns of a tile) bytes of dynamic shared memory. A part of them is
-// a launch of fewer blocks from block first on, or of the source's blocks base to end.
+// (MGPU_BLOCK_Y - 1) * MGPU_TILE_Y rows along y, for each product along z, and with 1024 +
+// 2 * MGPU_STAGES * MGPU_DEPTH * (rows + columns of a tile) bytes of dynamic shared memory.
+$PARTS$)";
+
+/// A thread's sums e and e + 1 of row tile i, and which elements of C they are.
+constexpr const char *eachWgmmaPair = R"(#pragma unroll
+    for (int i = 0; i < rowTiles; ++i)
+#pragma unroll
+      for (int e = 0; e < numSums; e += 2) {
+        const int row = firstRow + (firstPanel + i) * 64 + warp % 4 * 16 + lane / 4 + e / 2 % 2 * 8;
+        const int column = firstColumn + e / 4 * 8 + lane % 4 * 2;
 )";
 
-constexpr const char *wgmmaBody = R"(
-struct MgpuLaunch { // the grid of the source, and where this launch begins
-  unsigned gridX, gridY, gridZ, firstX, firstY, firstZ;
-  unsigned baseX, baseY, baseZ, endX, endY, endZ; // of the part that runs
+/// Where a panel of B lies in the matrix, and 16 steps of it in shared memory:
+/// by steps of k or, where B is turned, by columns, as A lies.
+struct PanelsOfB {
+  const char *place, *step;
 };
-#if defined(__CUDA_ARCH__) && !defined(__CUDA_ARCH_FEAT_SM90_ALL)
+constexpr PanelsOfB panelsBySteps{"firstColumn + part * 64, k",
+                                  "fromB + part * 16 * 128, panelBytes"};
+constexpr PanelsOfB panelsByColumns{"k, firstColumn + part * 64",
+                                    "fromB + part * 32, 16"};
+
+constexpr const char *wgmmaBody = R"(
+$LAUNCH$#if defined(__CUDA_ARCH__) && !defined(__CUDA_ARCH_FEAT_SM90_ALL)
 #error "$NAME$: wgmma is of sm_90a alone"
 #endif
 enum {
@@ -71,8 +74,8 @@ enum {
   stageBytes = slices * sliceBytes,
   numSums = blockColumns / 2 // of a thread, of 64 rows
 };
-static_assert(MGPU_BLOCK_X == 32 && MGPU_BLOCK_Y % 4 == 1 && MGPU_TILE_Y % 16 == 0 && MGPU_DEPTH % 64 == 0, "");
-static_assert(MGPU_TILE_X == 2 || MGPU_TILE_X == 4 || MGPU_TILE_X == 8, "");
+static_assert(MGPU_BLOCK_X == 32 && MGPU_BLOCK_Y % 4 == 1 && MGPU_TILE_Y % 16 == 0 && MGPU_DEPTH % 64 == 0 &&
+              (MGPU_TILE_X == 2 || MGPU_TILE_X == 4 || MGPU_TILE_X == 8), "");
 static_assert(MGPU_STAGES >= 2 && MGPU_STAGES <= 8, "the barriers have 128 bytes");
 
 $HELPERS$
@@ -94,7 +97,7 @@ $AWAIT$  // A stage is loaded, and then free again, in turn.
   const int topRow = (int)launch.baseY * $Y$ + (int)(blockY + launch.firstY) * (MGPU_TILES * tileRows);
   const int firstColumn = (int)launch.baseX * $X$ + (int)(blockX + launch.firstX) * blockColumns;
   const int batch = $BATCH$;
-  const int endRow = launch.endY * $Y$u < $M$u ? (int)launch.endY * $Y$ : $M$;
+  const int endRow = $END_ROW$;
   const int below = (endRow - topRow + tileRows - 1) / tileRows, numTiles = below < MGPU_TILES ? below : MGPU_TILES;
   int steps = ($K$ + MGPU_DEPTH - 1) / MGPU_DEPTH; // of a stage each
   forgetIndex(steps); // unrolled, a short loop would need more registers
@@ -106,7 +109,8 @@ $AWAIT$  // A stage is loaded, and then free again, in turn.
     publishBarriers();
   }
   __syncthreads();
-  if (warp == 4 * warpgroups) { // the producer: a thread loads for all others
+  // Producer: a thread of the last warp loads for all others.
+  if (warp == 4 * warpgroups) {
     for (int at = 0; lane == 0 && at < numTiles * steps; ++at) {
       const int stage = at % MGPU_STAGES, tile = at / steps;
       awaitPhase(freed + stage, at / MGPU_STAGES % 2 ^ 1); // at first, the phase before is over
@@ -122,28 +126,16 @@ $AWAIT$  // A stage is loaded, and then free again, in turn.
     }
     return;
   }
-  // The consumers: warps of four, each with rows of a tile of its own.
-  int endColumn = launch.endX * $X$u < $N$u ? (int)launch.endX * $X$ : $N$;
+  // Consumers: warpgroups of four warps, each with rows of a tile of its own.
+  int endColumn = $END_COLUMN$;
   const int firstPanel = warp / 4 * rowTiles;
-  // Sum e of this warpgroup's row tile i belongs to this row and column, and e + 1 beside it.
-#define MGPU_SUM_ROW (firstRow + (firstPanel + i) * 64 + warp % 4 * 16 + lane / 4 + e / 2 % 2 * 8)
-#define MGPU_SUM_COLUMN (firstColumn + e / 4 * 8 + lane % 4 * 2)
   for (int tile = 0; tile < numTiles; ++tile) {
     const int firstRow = topRow + tile * tileRows;
     float sums[rowTiles][numSums];
-#pragma unroll
-    for (int i = 0; i < rowTiles; ++i)
-#pragma unroll
-      for (int e = 0; e < numSums; e += 2) {
-        const int row = MGPU_SUM_ROW, column = MGPU_SUM_COLUMN;
-        sums[i][e] = sums[i][e + 1] = 0.0f;
-        if (row < endRow && column + 1 < endColumn)
-          MGPU_FIRST_PAIR(row, column, sums[i][e], sums[i][e + 1]);
-        else if (row < endRow && column < endColumn)
-          sums[i][e] = MGPU_FIRST(row, column);
-        holdSum(sums[i][e]);
-        holdSum(sums[i][e + 1]);
+$EACH_PAIR$        MGPU_BEGIN_SUMS(row, column, sums[i][e], sums[i][e + 1]);
+        holdSum(sums[i][e]), holdSum(sums[i][e + 1]);
       }
+    // Mainloop: a stage is multiplied, and the one before it given back.
     for (int step = 0; step < steps; ++step) {
       const int at = tile * steps + step, stage = at % MGPU_STAGES;
       awaitPhase(loaded + stage, at / MGPU_STAGES % 2);
@@ -153,7 +145,7 @@ $AWAIT$  // A stage is loaded, and then free again, in turn.
         const unsigned fromA = sharedAddress(stages) + (unsigned)(stage * stageBytes + slice * sliceBytes + firstPanel * panelBytes);
         const unsigned fromB = sharedAddress(stages) + (unsigned)(stage * stageBytes + slice * sliceBytes + panelsA * panelBytes);
 #pragma unroll
-        for (int part = 0; part < 4; ++part) // of 16 elements: 32 bytes of A's rows, $BPART$
+        for (int part = 0; part < 4; ++part) // of 16 steps: 32 bytes of A's rows
 #pragma unroll
           for (int i = 0; i < rowTiles; ++i)
             $MULTIPLY$(sums[i], tileDescriptor(fromA + i * panelBytes + part * 32, 16, 1024),
@@ -165,42 +157,20 @@ $AWAIT$  // A stage is loaded, and then free again, in turn.
         arriveAt(freed + (at - 1) % MGPU_STAGES);
     }
     awaitProducts<0>();
-    // The epilogue, beside which the producer loads the next tile's first stages.
+    // Epilogue, beside which the producer loads the next tile's first stages.
     if (MGPU_TILES > 1 && lane == 0)
       arriveAt(freed + ((tile + 1) * steps - 1) % MGPU_STAGES);
     forgetIndex(endColumn); // else which columns are inside would stay in registers all the while
-#pragma unroll
-    for (int i = 0; i < rowTiles; ++i)
-#pragma unroll
-      for (int e = 0; e < numSums; e += 2) {
-        const int row = MGPU_SUM_ROW, column = MGPU_SUM_COLUMN;
-        holdSum(sums[i][e]);
-        holdSum(sums[i][e + 1]);
-        if (row < endRow && column + 1 < endColumn)
-          MGPU_STORE_PAIR(row, column, sums[i][e], sums[i][e + 1]);
-        else if (row < endRow && column < endColumn)
-          MGPU_STORE(row, column, sums[i][e]);
+$EACH_PAIR$        holdSum(sums[i][e]), holdSum(sums[i][e + 1]);
+        MGPU_STORE_SUMS(row, column, sums[i][e], sums[i][e + 1]);
       }
   }
 }
 )";
 
-/// What keeps matrix `name` from being a tensor map, or "".
-std::string mapRefusal(const std::string &name,
-                       const cuda::MatmulOperand &matrix) {
-  for (auto [elements, head, tail] :
-       {std::tuple(matrix.rowStride, "rows of " + name + " are ", " apart"),
-        {matrix.offset, name + " begins ", " into its buffer"},
-        {matrix.batch > 1 ? matrix.batchStride : 0,
-         "matrices of " + name + " are ", " apart"}})
-    if (elements * bytesOfElement % tensorMapAlignment != 0)
-      return head + std::to_string(elements * bytesOfElement) + " bytes" +
-             tail + ", no multiple of the " +
-             std::to_string(tensorMapAlignment) + " that tensor copies take";
-  return matrix.overlapRefusal(name);
-}
-
+/// Boxes of panels: rows of the 128 bytes that a swizzle spans, 64 of them.
 TensorMap mapOf(const cuda::MatmulOperand &matrix) {
+  constexpr uint32_t panel = 64, bytesOfElement = 2;
   TensorMap map;
   map.argument = matrix.position;
   map.offsetBytes = uint64_t(matrix.offset) * bytesOfElement;
@@ -217,73 +187,6 @@ TensorMap mapOf(const cuda::MatmulOperand &matrix) {
 }
 
 } // namespace
-
-std::string wgmmaMatmulRefusal(ModuleOp kernel) {
-  std::string refusal = tensorMatmulRefusal(kernel);
-  if (!refusal.empty())
-    return refusal;
-  cuda::MatmulShape product = *cuda::matmulShapeOf(kernel);
-  if (product.loop) {
-    OwningOpRef<ModuleOp> around = cuda::splitProduct(product.loop);
-    for (auto part : around->getOps<func::FuncOp>())
-      for (unsigned factor : {product.a.position, product.b.position})
-        if (!part.getArgument(factor).use_empty())
-          return "A or B is read outside of the product, too, and tensor maps "
-                 "cannot be";
-  }
-  refusal = mapRefusal("A", product.a);
-  return refusal.empty() ? mapRefusal("B", product.storedB()) : refusal;
-}
-
-planner::KernelSpace wgmmaMatmulSpace(ModuleOp kernel, Dim3 block,
-                                      Dim3 maxGrid) {
-  cuda::MatmulShape product = *cuda::matmulShapeOf(kernel);
-  planner::KernelConfig defaults;
-  // 128 x 128 by two warpgroups, less where the product is smaller. 128 x 256
-  // may spill a few registers around the loop.
-  defaults[P::BlockX] = 32;
-  defaults[P::BlockY] = product.m() > panel ? 9 : 5;
-  defaults[P::TileX] = product.n() > panel ? 4 : 2;
-  defaults[P::TileY] = 16;
-  planner::KernelSpace space = cuda::tileSpace(
-      defaults, block, maxGrid,
-      "is a matrix product, on tensor cores by warpgroups, from tiles that "
-      "tensor copies bring",
-      {{"MGPU_DEPTH", {64, 128}},
-       {"MGPU_STAGES", {4, 2, 3, 6}},
-       {"MGPU_TILES", {1, 2, 4}},
-       {"MGPU_RASTER", {8, 1}}});
-  space.offer(P::BlockY, {5, 9, 13});
-  space.offer(P::TileX, {2, 4, 8});
-  space.offer(P::TileY, {16, 32});
-  space.offer(P::MinBlocks, {1, 2});
-  using planner::Formula, planner::Relation;
-  // One warp loads for the others and computes nothing.
-  const Formula tileRows = (Formula(P::BlockY) + -1) * P::TileY;
-  space.covers[1] = tileRows * Formula::tunable(2);
-  space.sharedBytes = Formula(bytesOfElement) * (space.covers[0] + tileRows) *
-                          Formula::tunable(0) * Formula::tunable(1) +
-                      patternBytes;
-  space.sharedIsDynamic = true;
-  space.requireLaunch();
-  // Sums stay in registers, beside which a thread needs 40. So many has a
-  // multiprocessor of every GPU with these instructions
-  // (device/api/DeviceProfile.cpp).
-  constexpr uint32_t besideSums = 40, registers = 65536, ofThread = 255;
-  const Formula each = Formula(P::TileX) * P::TileY + besideSums;
-  space.require("registers of a thread", each, Relation::AtMost, ofThread,
-                "the sums and 40 other registers of a thread are $left; it has "
-                "no more than $right");
-  // A quarter of them is for every fourth warp.
-  space.require(
-      "registers of a multiprocessor",
-      each * P::BlockX *
-          (Formula(P::BlockY) * P::BlockZ * P::MinBlocks).roundedUp(4),
-      Relation::AtMost, registers,
-      "the sums and 40 other registers of each thread, of warps by "
-      "fours, are $left; at most $right");
-  return space;
-}
 
 Result<CudaKernel> emitWgmmaMatmul(ModuleOp module,
                                    const CudaEmitOptions &options) {
@@ -314,18 +217,13 @@ Result<CudaKernel> emitWgmmaMatmul(ModuleOp module,
     std::swap(factors[0], factors[1]);
   for (const cuda::MatmulOperand &factor : factors)
     text.kernel.image.tensorMaps.push_back(mapOf(factor));
-  text.words["BATCH"] = product.c.batch > 1
-                            ? "(int)(launch.baseZ + blockIdx.z + launch.firstZ)"
-                            : "0";
-  // A tile of a turned B lies as one of A does.
-  const bool byRows = product.isTurned();
-  const std::string column = "firstColumn + part * 64";
-  text.words["BPLACE"] = byRows ? "k, " + column : column + ", k";
-  text.words["BPART"] = byRows ? "and of B's" : "16 rows of B";
-  text.words["BSTEP"] =
-      byRows ? "fromB + part * 32, 16" : "fromB + part * 16 * 128, panelBytes";
-  text.words["MULTIPLY"] = cuda::productName(type, byRows);
-  text.words["WGMMA"] = cuda::wgmmaHelpers(type, byRows);
+  const PanelsOfB &panels =
+      product.isTurned() ? panelsByColumns : panelsBySteps;
+  text.add({{"EACH_PAIR", eachWgmmaPair},
+            {"BPLACE", panels.place},
+            {"BSTEP", panels.step},
+            {"MULTIPLY", cuda::productName(type, product.isTurned())},
+            {"WGMMA", cuda::wgmmaHelpers(type, product.isTurned())}});
   return text.write(wgmmaHead, wgmmaBody);
 }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Every kernel of every example as CUDA C++, in corners of its space: NVRTC
-// takes it for three architectures without a warning, and run on the processor
-// it gives the bits of the host target.
+// Every kernel of every example, and of programs with barriers in memory,
+// copies by tensor maps and products of warpgroups, as CUDA C++, in corners of
+// its space: NVRTC takes it for three architectures without a warning, and run
+// on the processor it gives the bits of the host target.
 #include "tests/conformance/ExampleProgram.h"
 #include "tests/conformance/KernelMemory.h"
 
@@ -96,5 +97,16 @@ TEST_P(ExampleCorners, Compile) {
 
 INSTANTIATE_TEST_SUITE_P(All, ExampleCorners, testing::ValuesIn(allExamples()),
                          exampleName);
+
+std::vector<Example> bulkPrograms() {
+  std::vector<Example> programs;
+  for (const char *name :
+       {"../tests/lit/gpu/barriers", "../tests/lit/gpu/phases",
+        "../tests/lit/gpu/tensor-boxes", "../tests/lit/gpu/warpgroup"})
+    programs.push_back({name, "main", {}});
+  return programs;
+}
+INSTANTIATE_TEST_SUITE_P(Bulk, ExampleCorners,
+                         testing::ValuesIn(bulkPrograms()), exampleName);
 
 } // namespace

@@ -34,7 +34,7 @@ std::vector<Example> allExamples() {
 std::string exampleName(const testing::TestParamInfo<Example> &info) {
   std::string name = std::string(info.param.name) + "_" + info.param.entry;
   std::ranges::replace_if(
-      name, [](char c) { return c == '/' || c == '-'; }, '_');
+      name, [](char c) { return c == '/' || c == '-' || c == '.'; }, '_');
   return name;
 }
 

@@ -3,6 +3,7 @@
 
 #include "pipeline/compiler/KernelBuild.h"
 #include "planner/dag/LaunchFacts.h"
+#include "tests/unit/Sweep.h"
 #include "tests/unit/kernels/CudaTwin.h"
 #include "tests/unit/kernels/KernelRunner.h"
 
@@ -42,6 +43,9 @@ static void addTwins(const planner::Dag &dag,
       if (space->check(*config))
         configs.push_back(*config);
     }
+    for (const planner::KernelConfig &corner :
+         cornersOf(*space, sweep(1, 8), "sm_90"))
+      configs.push_back(corner);
     for (const planner::KernelConfig &config : configs)
       twins.add({fmt::format("k{}_{}", k, twins.configs.size()), *text, *space,
                  config});

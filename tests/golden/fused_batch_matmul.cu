@@ -9,9 +9,9 @@
 //   MGPU_MIN_BLOCKS    blocks that must fit one multiprocessor
 //   MGPU_PDL           1: may be launched to begin before the kernel it follows
 //                      has ended, for which it waits; from sm_90 on
-// Launch with a block for each MGPU_BLOCK_X * MGPU_TILE_X columns along x, for
-// each MGPU_BLOCK_Y * MGPU_TILE_Y rows along y, for each product along z. A part
-// of them is a launch of fewer blocks from block first on, or of the source's
+// Launch with a block for each MGPU_BLOCK_X * MGPU_TILE_X columns along x, for each
+// MGPU_BLOCK_Y * MGPU_TILE_Y rows along y, for each product along z.
+// A part of them is a launch of fewer blocks from block first on, or of the source's
 // blocks base to end.
 #ifndef MGPU_BLOCK_X
 #define MGPU_BLOCK_X 16
@@ -99,6 +99,7 @@ fill_batch_matmul_parallel_kernel0(const float *q, const float *kT, float *score
   const int across = columns < threads ? columns : threads;
   const int stepA = thread % MGPU_DEPTH;
   const int copiesA = (rows * MGPU_DEPTH + threads - 1) / threads, copiesB = (columns * MGPU_DEPTH + threads - 1) / threads;
+  // The sums begin.
   float sums[MGPU_TILE_Y][MGPU_TILE_X], nextA[copiesA], nextB[copiesB];
 #pragma unroll
   for (int i = 0; i < MGPU_TILE_Y; ++i)
@@ -108,9 +109,10 @@ fill_batch_matmul_parallel_kernel0(const float *q, const float *kT, float *score
       sums[i][j] = row < endRow && column < endColumn ? fill_batch_matmul_parallel_kernel0_first(row, column, batch) : 0;
     }
   const float *fromA = &q[batch * 1536LL + (firstRow + MGPU_ROW_A(0)) * 32LL + stepA], *fromB = &kT[batch * 1536LL + MGPU_STEP_B(0) * 48LL + (firstColumn + MGPU_COLUMN_B(0))];
-  // While a tile is multiplied the next one comes to registers, and then to shared memory.
+  // Mainloop: while a tile is multiplied, the next one comes to registers, and then to shared memory.
   for (int k = -MGPU_DEPTH, stage = MGPU_STAGES - 1; k < 32; k += MGPU_DEPTH) {
-    const int left = 32 - MGPU_DEPTH - k; // steps of the next tiles
+    // Producer: each thread asks for its elements of the next tiles.
+    const int left = 32 - MGPU_DEPTH - k; // steps of those tiles
 #pragma unroll
     for (int p = 0; p < copiesA; ++p)
       nextA[p] = MGPU_ROW_A(p) < rows && firstRow + MGPU_ROW_A(p) < endRow && stepA < left ? fromA[p * (threads / MGPU_DEPTH) * 32LL] : 0;
@@ -120,6 +122,7 @@ fill_batch_matmul_parallel_kernel0(const float *q, const float *kT, float *score
                      ? fromB[p / (columns / across) * (threads / across) * 48LL + p % (columns / across) * across * 1LL] : 0;
     fromA += MGPU_DEPTH * 1LL;
     fromB += MGPU_DEPTH * 48LL;
+    // Consumer: each thread adds this tile's steps to its sums.
     if (k >= 0) {
 #pragma unroll
       for (int step = 0; step < MGPU_DEPTH; ++step) {
@@ -139,6 +142,7 @@ fill_batch_matmul_parallel_kernel0(const float *q, const float *kT, float *score
             sums[i][j] = fmaf(partA[i], partB[j], sums[i][j]);
       }
     }
+    // Producer: what was asked for goes to the next stage.
     if (MGPU_STAGES == 1)
       __syncthreads(); // before the tiles are filled again
     stage = (stage + 1) % MGPU_STAGES;
@@ -152,6 +156,7 @@ fill_batch_matmul_parallel_kernel0(const float *q, const float *kT, float *score
         tileB[stage][MGPU_STEP_B(p)][MGPU_COLUMN_B(p)] = nextB[p];
     __syncthreads();
   }
+  // Epilogue.
 #pragma unroll
   for (int i = 0; i < MGPU_TILE_Y; ++i)
 #pragma unroll

@@ -11,8 +11,9 @@
 //   MGPU_PDL           1: may be launched to begin before the kernel it follows
 //                      has ended, for which it waits; from sm_90 on
 // Launch with a block for each 32 * MGPU_TILE_X columns along x, for each MGPU_BLOCK_Y *
-// MGPU_TILE_Y rows along y, for each product along z. A part of them is a launch of fewer
-// blocks from block first on, or of the source's blocks base to end.
+// MGPU_TILE_Y rows along y, for each product along z.
+// A part of them is a launch of fewer blocks from block first on, or of the source's
+// blocks base to end.
 #ifndef MGPU_BLOCK_X
 #define MGPU_BLOCK_X 32
 #endif
@@ -118,6 +119,27 @@ __device__ __forceinline__ void loadTilesTurned(unsigned *to, const void *row) {
 }
 #endif
 
+// A tile in shared memory: where chunk `at` of 16 bytes lies of a row of `Chunks`, so that
+// eight rows of one chunk are in different banks.
+template <int Chunks> __device__ __forceinline__ int placeChunk(int row, int at) {
+  const int rows = Chunks < 8 ? 8 / Chunks : 1, most = Chunks < 8 ? Chunks : 8;
+  return (row * Chunks + (at ^ row / rows % most)) * 8;
+}
+// Eight elements of a row to a chunk, those from `count` on zeros.
+template <bool IsAligned, class T> __device__ __forceinline__ void stageChunk(T *to, const T *from, int count) {
+  count = count < 0 ? 0 : count > 8 ? 8 : count;
+  if (IsAligned) {
+    copyAsync(to, from, count * 2);
+  } else {
+    struct __align__(16) wide { T part[8]; };
+    wide all;
+#pragma unroll
+    for (int k = 0; k < 8; ++k)
+      all.part[k] = k < count ? from[k] : T(0.0f);
+    *(wide *)to = all;
+  }
+}
+
 #define MGPU_FIRST(row, column) (float)dc[row * 160LL + column]
 #define MGPU_STORE(row, column, sum) dc[row * 160LL + column] = float(sum)
 struct __align__(2 * sizeof(float)) MgpuPair {
@@ -129,26 +151,17 @@ struct __align__(2 * sizeof(float)) MgpuPair {
     left = (float)before.of[0], right = (float)before.of[1]; \
   } while (0)
 #define MGPU_STORE_PAIR(row, column, left, right) *(MgpuPair *)&dc[row * 160LL + column] = MgpuPair{{float(left), float(right)}}
-// Where chunk `at` of a row of `Chunks` lies, so that eight rows of one chunk are in different banks.
-template <int Chunks> __device__ __forceinline__ int place(int row, int at) {
-  const int rows = Chunks < 8 ? 8 / Chunks : 1, most = Chunks < 8 ? Chunks : 8;
-  return (row * Chunks + (at ^ row / rows % most)) * chunk;
-}
-// Eight elements of a row to shared memory, those from `count` on zeros.
-template <bool IsAligned> __device__ __forceinline__ void stage(f16 *to, const f16 *from, int count) {
-  count = count < 0 ? 0 : count > chunk ? chunk : count;
-  if (IsAligned) {
-    copyAsync(to, from, count * 2);
-  } else {
-    struct __align__(16) wide { f16 part[chunk]; };
-    wide all;
-#pragma unroll
-    for (int k = 0; k < chunk; ++k)
-      all.part[k] = k < count ? from[k] : f16(0.0f);
-    *(wide *)to = all;
-  }
-}
-
+#define MGPU_BEGIN_SUMS(row, column, left, right) \
+  left = right = 0.0f; \
+  if (row < endRow && column + 1 < endColumn) \
+    MGPU_FIRST_PAIR(row, column, left, right); \
+  else if (row < endRow && column < endColumn) \
+    left = MGPU_FIRST(row, column)
+#define MGPU_STORE_SUMS(row, column, left, right) \
+  if (row < endRow && column + 1 < endColumn) \
+    MGPU_STORE_PAIR(row, column, left, right); \
+  else if (row < endRow && column < endColumn) \
+    MGPU_STORE(row, column, left)
 template <bool IsAligned> __device__ __forceinline__ void
 matmul_kernel0_tensor_cores_block(f16 *tileA, f16 *tileB, const f16 *da, const f16 *db, float *dc, const MgpuLaunch launch) {
   const int lane = (int)threadIdx.x, warp = (int)threadIdx.y;
@@ -158,9 +171,6 @@ matmul_kernel0_tensor_cores_block(f16 *tileA, f16 *tileB, const f16 *da, const f
   const int endRow = launch.endY * 8u < 200u ? (int)launch.endY * 8 : 200;
   const int endColumn = launch.endX * 32u < 160u ? (int)launch.endX * 32 : 160;
   const int warpRow = warp / warpsX * warpRows, warpColumn = warp % warpsX * warpColumns;
-  // Sum e of this warp's tile (i, j) belongs to this row and column, and e + 1 beside it.
-#define MGPU_SUM_ROW (firstRow + warpRow + i * 16 + lane / 4 + e / 2 * 8)
-#define MGPU_SUM_COLUMN (firstColumn + warpColumn + j * 8 + lane % 4 * 2)
   float sums[warpRows / 16][warpColumns / 8][4];
 #pragma unroll
   for (int i = 0; i < warpRows / 16; ++i)
@@ -168,50 +178,51 @@ matmul_kernel0_tensor_cores_block(f16 *tileA, f16 *tileB, const f16 *da, const f
     for (int j = 0; j < warpColumns / 8; ++j)
 #pragma unroll
       for (int e = 0; e < 4; e += 2) {
-        const int row = MGPU_SUM_ROW, column = MGPU_SUM_COLUMN;
-        sums[i][j][e] = sums[i][j][e + 1] = 0.0f;
-        if (row < endRow && column + 1 < endColumn)
-          MGPU_FIRST_PAIR(row, column, sums[i][j][e], sums[i][j][e + 1]);
-        else if (row < endRow && column < endColumn)
-          sums[i][j][e] = MGPU_FIRST(row, column);
+        const int row = firstRow + warpRow + i * 16 + lane / 4 + e / 2 * 8;
+        const int column = firstColumn + warpColumn + j * 8 + lane % 4 * 2;
+        MGPU_BEGIN_SUMS(row, column, sums[i][j][e], sums[i][j][e + 1]);
       }
+  // Producer: all threads ask for a stage, without waiting for it.
   const auto bring = [&](int tile) {
     f16 *const toA = tileA + tile % MGPU_STAGES * stageA, *const toB = tileB + tile % MGPU_STAGES * stageB;
     const int k = tile * MGPU_DEPTH;
     for (int at = thread; at < stageA / chunk; at += threads) {
       const int row = at / (MGPU_DEPTH / chunk), step = at % (MGPU_DEPTH / chunk);
       const int inside = firstRow + row < endRow ? 96 - (k + step * chunk) : 0;
-      stage<IsAligned>(toA + place<MGPU_DEPTH / chunk>(row, step), inside > 0 ? &da[(firstRow + row) * 96LL + (k + step * chunk)] : da, inside);
+      stageChunk<IsAligned>(toA + placeChunk<MGPU_DEPTH / chunk>(row, step), inside > 0 ? &da[(firstRow + row) * 96LL + (k + step * chunk)] : da, inside);
     }
     for (int at = thread; at < stageB / chunk; at += threads) {
       const int step = at / (blockColumns / chunk), column = at % (blockColumns / chunk);
       const int inside = k + step < 96 ? endColumn - (firstColumn + column * chunk) : 0;
-      stage<IsAligned>(toB + place<blockColumns / chunk>(step, column), inside > 0 ? &db[(k + step) * 160LL + (firstColumn + column * chunk)] : db, inside);
+      stageChunk<IsAligned>(toB + placeChunk<blockColumns / chunk>(step, column), inside > 0 ? &db[(k + step) * 160LL + (firstColumn + column * chunk)] : db, inside);
     }
   };
   const int tiles = (96 + MGPU_DEPTH - 1) / MGPU_DEPTH;
+  // Prologue: the first stages are on their way.
   for (int tile = 0; tile < MGPU_STAGES - 1; ++tile) {
     if (tile < tiles)
       bring(tile);
     closeCopies();
   }
+  // Mainloop: a stage is multiplied while the next ones come.
   for (int tile = 0; tile < tiles; ++tile) {
     awaitCopies<MGPU_STAGES - 2>();
     __syncthreads(); // this stage is there, and nobody reads the one before it any more
     if (tile + MGPU_STAGES - 1 < tiles)
       bring(tile + MGPU_STAGES - 1);
     closeCopies();
+    // Consumer: each warp multiplies its rows of A by its columns of B.
     const f16 *const fromA = tileA + tile % MGPU_STAGES * stageA, *const fromB = tileB + tile % MGPU_STAGES * stageB;
 #pragma unroll
     for (int step = 0; step < MGPU_DEPTH; step += 16) {
       unsigned left[warpRows / 16][4], right[warpColumns / 8][2];
 #pragma unroll
       for (int i = 0; i < warpRows / 16; ++i) // rows 0 to 7 and 8 to 15, then the same of the next 8 steps
-        loadTiles(left[i], fromA + place<MGPU_DEPTH / chunk>(warpRow + i * 16 + lane % 16, step / chunk + lane / 16));
+        loadTiles(left[i], fromA + placeChunk<MGPU_DEPTH / chunk>(warpRow + i * 16 + lane % 16, step / chunk + lane / 16));
 #pragma unroll
       for (int j = 0; j < warpColumns / 8; j += 2) { // steps 0 to 7 and 8 to 15, then the same of the next 8 columns
         unsigned both[4];
-        loadTilesTurned(both, fromB + place<blockColumns / chunk>(step + lane % 16, (warpColumn + j * 8) / chunk + lane / 16));
+        loadTilesTurned(both, fromB + placeChunk<blockColumns / chunk>(step + lane % 16, (warpColumn + j * 8) / chunk + lane / 16));
         right[j][0] = both[0];
         right[j][1] = both[1];
         right[j + 1][0] = both[2];
@@ -224,17 +235,16 @@ matmul_kernel0_tensor_cores_block(f16 *tileA, f16 *tileB, const f16 *da, const f
           mmaF16(sums[i][j], left[i], right[j]);
     }
   }
+  // Epilogue.
 #pragma unroll
   for (int i = 0; i < warpRows / 16; ++i)
 #pragma unroll
     for (int j = 0; j < warpColumns / 8; ++j)
 #pragma unroll
       for (int e = 0; e < 4; e += 2) {
-        const int row = MGPU_SUM_ROW, column = MGPU_SUM_COLUMN;
-        if (row < endRow && column + 1 < endColumn)
-          MGPU_STORE_PAIR(row, column, sums[i][j][e], sums[i][j][e + 1]);
-        else if (row < endRow && column < endColumn)
-          MGPU_STORE(row, column, sums[i][j][e]);
+        const int row = firstRow + warpRow + i * 16 + lane / 4 + e / 2 * 8;
+        const int column = firstColumn + warpColumn + j * 8 + lane % 4 * 2;
+        MGPU_STORE_SUMS(row, column, sums[i][j][e], sums[i][j][e + 1]);
       }
 }
 
@@ -253,7 +263,7 @@ matmul_kernel0_tensor_cores(float *dc, const f16 *da, const f16 *db, const MgpuL
 #endif
   static __shared__ __align__(128) f16 tileA[MGPU_STAGES * stageA];
   static __shared__ __align__(128) f16 tileB[MGPU_STAGES * stageB];
-  const bool isAligned = ((unsigned long long)da | (unsigned long long)db) % 16 == 0;
+  const bool isAligned = ((unsigned long long)da | (unsigned long long)db) % 16 == 0; // else threads copy one element at a time
   if (isAligned)
     matmul_kernel0_tensor_cores_block<true>(tileA, tileB, da, db, dc, launch);
   else

@@ -8,19 +8,19 @@
 //   MGPU_TILE_Y        rows of a block by the warps that multiply: 16 or 32
 //   MGPU_DEPTH         steps of k in one stage of shared memory: 64 or 128
 //   MGPU_STAGES        stages, 2 to 8, which are loaded ahead
-//   MGPU_TILES         tiles of rows that a block computes one after the other; the loads of
-//                      the next run ahead while one is stored
-//   MGPU_RASTER        blocks that lie one above the other and are numbered before those beside
-//                      them, so that what runs at once reads less of A and B together
+//   MGPU_TILES         tiles of rows that a block computes one after the other
+//   MGPU_RASTER        blocks one above the other that are numbered before those beside them,
+//                      so that what runs at once reads less of A and B together
 //   MGPU_MIN_BLOCKS    blocks that must fit one multiprocessor
 //   MGPU_PDL           1: may be launched to begin before the kernel it follows
 //                      has ended, for which it waits; from sm_90 on
 // da and db are tensor maps: boxes of 64 x 64 elements, of 1 along the batch, the 128 bytes
 // of a row swizzled (CU_TENSOR_MAP_SWIZZLE_128B), zeros outside.
 // Launch with a block for each 32 * MGPU_TILE_X columns along x, for each MGPU_TILES *
-// (MGPU_BLOCK_Y - 1) * MGPU_TILE_Y rows along y, for each product along z, and with 1024 + 2 * MGPU_STAGES *
-// MGPU_DEPTH * (rows + columns of a tile) bytes of dynamic shared memory. A part of them is
-// a launch of fewer blocks from block first on, or of the source's blocks base to end.
+// (MGPU_BLOCK_Y - 1) * MGPU_TILE_Y rows along y, for each product along z, and with 1024 +
+// 2 * MGPU_STAGES * MGPU_DEPTH * (rows + columns of a tile) bytes of dynamic shared memory.
+// A part of them is a launch of fewer blocks from block first on, or of the source's
+// blocks base to end.
 #ifndef MGPU_BLOCK_X
 #define MGPU_BLOCK_X 32
 #endif
@@ -72,8 +72,8 @@ enum {
   stageBytes = slices * sliceBytes,
   numSums = blockColumns / 2 // of a thread, of 64 rows
 };
-static_assert(MGPU_BLOCK_X == 32 && MGPU_BLOCK_Y % 4 == 1 && MGPU_TILE_Y % 16 == 0 && MGPU_DEPTH % 64 == 0, "");
-static_assert(MGPU_TILE_X == 2 || MGPU_TILE_X == 4 || MGPU_TILE_X == 8, "");
+static_assert(MGPU_BLOCK_X == 32 && MGPU_BLOCK_Y % 4 == 1 && MGPU_TILE_Y % 16 == 0 && MGPU_DEPTH % 64 == 0 &&
+              (MGPU_TILE_X == 2 || MGPU_TILE_X == 4 || MGPU_TILE_X == 8), "");
 static_assert(MGPU_STAGES >= 2 && MGPU_STAGES <= 8, "the barriers have 128 bytes");
 
 // IEEE half precision: every operation is computed in float and rounded.
@@ -204,6 +204,17 @@ struct __align__(2 * sizeof(float)) MgpuPair {
     left = (float)before.of[0], right = (float)before.of[1]; \
   } while (0)
 #define MGPU_STORE_PAIR(row, column, left, right) *(MgpuPair *)&dc[row * 160LL + column] = MgpuPair{{float(left), float(right)}}
+#define MGPU_BEGIN_SUMS(row, column, left, right) \
+  left = right = 0.0f; \
+  if (row < endRow && column + 1 < endColumn) \
+    MGPU_FIRST_PAIR(row, column, left, right); \
+  else if (row < endRow && column < endColumn) \
+    left = MGPU_FIRST(row, column)
+#define MGPU_STORE_SUMS(row, column, left, right) \
+  if (row < endRow && column + 1 < endColumn) \
+    MGPU_STORE_PAIR(row, column, left, right); \
+  else if (row < endRow && column < endColumn) \
+    MGPU_STORE(row, column, left)
 
 extern __shared__ __align__(128) unsigned char mgpu_dynamic_shared[];
 
@@ -243,7 +254,8 @@ matmul_kernel0_wgmma(float *dc, const __grid_constant__ MgpuTensorMap da, const 
     publishBarriers();
   }
   __syncthreads();
-  if (warp == 4 * warpgroups) { // the producer: a thread loads for all others
+  // Producer: a thread of the last warp loads for all others.
+  if (warp == 4 * warpgroups) {
     for (int at = 0; lane == 0 && at < numTiles * steps; ++at) {
       const int stage = at % MGPU_STAGES, tile = at / steps;
       awaitPhase(freed + stage, at / MGPU_STAGES % 2 ^ 1); // at first, the phase before is over
@@ -259,12 +271,9 @@ matmul_kernel0_wgmma(float *dc, const __grid_constant__ MgpuTensorMap da, const 
     }
     return;
   }
-  // The consumers: warps of four, each with rows of a tile of its own.
+  // Consumers: warpgroups of four warps, each with rows of a tile of its own.
   int endColumn = launch.endX * 32u < 160u ? (int)launch.endX * 32 : 160;
   const int firstPanel = warp / 4 * rowTiles;
-  // Sum e of this warpgroup's row tile i belongs to this row and column, and e + 1 beside it.
-#define MGPU_SUM_ROW (firstRow + (firstPanel + i) * 64 + warp % 4 * 16 + lane / 4 + e / 2 % 2 * 8)
-#define MGPU_SUM_COLUMN (firstColumn + e / 4 * 8 + lane % 4 * 2)
   for (int tile = 0; tile < numTiles; ++tile) {
     const int firstRow = topRow + tile * tileRows;
     float sums[rowTiles][numSums];
@@ -272,15 +281,12 @@ matmul_kernel0_wgmma(float *dc, const __grid_constant__ MgpuTensorMap da, const 
     for (int i = 0; i < rowTiles; ++i)
 #pragma unroll
       for (int e = 0; e < numSums; e += 2) {
-        const int row = MGPU_SUM_ROW, column = MGPU_SUM_COLUMN;
-        sums[i][e] = sums[i][e + 1] = 0.0f;
-        if (row < endRow && column + 1 < endColumn)
-          MGPU_FIRST_PAIR(row, column, sums[i][e], sums[i][e + 1]);
-        else if (row < endRow && column < endColumn)
-          sums[i][e] = MGPU_FIRST(row, column);
-        holdSum(sums[i][e]);
-        holdSum(sums[i][e + 1]);
+        const int row = firstRow + (firstPanel + i) * 64 + warp % 4 * 16 + lane / 4 + e / 2 % 2 * 8;
+        const int column = firstColumn + e / 4 * 8 + lane % 4 * 2;
+        MGPU_BEGIN_SUMS(row, column, sums[i][e], sums[i][e + 1]);
+        holdSum(sums[i][e]), holdSum(sums[i][e + 1]);
       }
+    // Mainloop: a stage is multiplied, and the one before it given back.
     for (int step = 0; step < steps; ++step) {
       const int at = tile * steps + step, stage = at % MGPU_STAGES;
       awaitPhase(loaded + stage, at / MGPU_STAGES % 2);
@@ -290,7 +296,7 @@ matmul_kernel0_wgmma(float *dc, const __grid_constant__ MgpuTensorMap da, const 
         const unsigned fromA = sharedAddress(stages) + (unsigned)(stage * stageBytes + slice * sliceBytes + firstPanel * panelBytes);
         const unsigned fromB = sharedAddress(stages) + (unsigned)(stage * stageBytes + slice * sliceBytes + panelsA * panelBytes);
 #pragma unroll
-        for (int part = 0; part < 4; ++part) // of 16 elements: 32 bytes of A's rows, 16 rows of B
+        for (int part = 0; part < 4; ++part) // of 16 steps: 32 bytes of A's rows
 #pragma unroll
           for (int i = 0; i < rowTiles; ++i)
             multiplyF16(sums[i], tileDescriptor(fromA + i * panelBytes + part * 32, 16, 1024),
@@ -302,7 +308,7 @@ matmul_kernel0_wgmma(float *dc, const __grid_constant__ MgpuTensorMap da, const 
         arriveAt(freed + (at - 1) % MGPU_STAGES);
     }
     awaitProducts<0>();
-    // The epilogue, beside which the producer loads the next tile's first stages.
+    // Epilogue, beside which the producer loads the next tile's first stages.
     if (MGPU_TILES > 1 && lane == 0)
       arriveAt(freed + ((tile + 1) * steps - 1) % MGPU_STAGES);
     forgetIndex(endColumn); // else which columns are inside would stay in registers all the while
@@ -310,13 +316,10 @@ matmul_kernel0_wgmma(float *dc, const __grid_constant__ MgpuTensorMap da, const 
     for (int i = 0; i < rowTiles; ++i)
 #pragma unroll
       for (int e = 0; e < numSums; e += 2) {
-        const int row = MGPU_SUM_ROW, column = MGPU_SUM_COLUMN;
-        holdSum(sums[i][e]);
-        holdSum(sums[i][e + 1]);
-        if (row < endRow && column + 1 < endColumn)
-          MGPU_STORE_PAIR(row, column, sums[i][e], sums[i][e + 1]);
-        else if (row < endRow && column < endColumn)
-          MGPU_STORE(row, column, sums[i][e]);
+        const int row = firstRow + (firstPanel + i) * 64 + warp % 4 * 16 + lane / 4 + e / 2 % 2 * 8;
+        const int column = firstColumn + e / 4 * 8 + lane % 4 * 2;
+        holdSum(sums[i][e]), holdSum(sums[i][e + 1]);
+        MGPU_STORE_SUMS(row, column, sums[i][e], sums[i][e + 1]);
       }
   }
 }

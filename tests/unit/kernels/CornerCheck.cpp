@@ -71,8 +71,22 @@ void CornerCheck::add(const CudaKernel &kernel,
                                               : (a + number) % 3 == 1)))
           variants.push_back(
               {number, fmt::format("e{}_{}", variants.size(), kernel.name),
-               config, fastMath});
+               config, fastMath, config == space.defaults});
   }
+}
+
+void CornerCheck::addPoints(const CudaKernel &kernel,
+                            const planner::KernelSpace &space, size_t every,
+                            const std::string &arch) {
+  const size_t number = kernels.size();
+  kernels.push_back({kernel, space});
+  std::vector<Variant> &variants = byArch[arch];
+  const auto legal = onDevice(space, gpuOf(arch)).legal();
+  for (size_t k = 0; k < legal.size(); k += takesAllCorners() ? 1 : every)
+    variants.push_back({number,
+                        fmt::format("e{}_{}", variants.size(), kernel.name),
+                        legal[k], /*fastMath=*/false,
+                        /*staysInRegisters=*/true});
 }
 
 BatchItem CornerCheck::itemOf(const Variant &variant) const {
@@ -137,6 +151,8 @@ void CornerCheck::run(const NvrtcCompiler &compiler,
 void CornerCheck::check(const CompiledKernel &program, const std::string &arch,
                         std::span<const Variant> variants) const {
   EXPECT_FALSE(hasWarning(program.log)) << arch << ": " << program.log;
+  // C7510 and its like: "wgmma.mma_async instructions are serialized".
+  EXPECT_EQ(program.log.find("(C75"), std::string::npos) << program.log;
   const Cubin cubin = readCubin(program.cubin);
   EXPECT_EQ(cubin.architecture, gpuOf(arch).architecture);
   EXPECT_EQ(program.entries.size(), variants.size());
@@ -160,9 +176,9 @@ void CornerCheck::checkOne(const Variant &variant, const EntryUsage &usage,
   std::vector<CubinParameter> expected;
   uint32_t offset = 0;
   auto put = [&](uint32_t bytes, uint32_t alignment) {
-    // Alignment counts from constant memory, where sm_90's parameters begin
-    // here.
-    constexpr uint32_t begin = 0x210;
+    // Alignment counts from constant memory, where parameters begin here.
+    const uint32_t number = gpuOf(arch).architecture;
+    const uint32_t begin = number < 90 ? 0x160 : number < 100 ? 0x210 : 0x380;
     const uint32_t at = offset + (alignment > 16 ? begin : 0);
     offset += (alignment - at % alignment) % alignment;
     expected.push_back({offset, bytes});
@@ -208,7 +224,7 @@ void CornerCheck::checkOne(const Variant &variant, const EntryUsage &usage,
     EXPECT_EQ(usage.sharedBytes == 0, most == 0);
     EXPECT_LE(usage.sharedBytes, most);
   }
-  if (variant.config == kernel.space.defaults) {
+  if (variant.staysInRegisters) {
     EXPECT_EQ(usage.spillStoreBytes + usage.spillLoadBytes, 0u);
   }
   if (kernel.text.image.blob.find("__shared__") == std::string::npos) {

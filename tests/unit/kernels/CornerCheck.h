@@ -25,12 +25,18 @@ public:
            const std::vector<std::string> &archs = {"sm_80", "sm_90",
                                                     "sm_100"});
 
+  /// Takes each `every`-th point that is legal on the architecture's GPU, or
+  /// all for all. In none of them may a register be spilled.
+  void addPoints(const CudaKernel &kernel, const planner::KernelSpace &space,
+                 size_t every, const std::string &arch);
+
   /// Compiles all, as the service does: many in one program. Expects of each
   /// that NVRTC warns of nothing but of `accepted`, numbers apart by commas,
-  /// and that the cubin has the entry under its name and no other, with the
-  /// parameters where the launch puts them, and the registers and shared memory
-  /// that ptxas says, no more than a launch of the configuration has; and no
-  /// spilled register under the defaults. Prints how many there were.
+  /// that ptxas leaves wgmma in flight, and that the cubin has the entry under
+  /// its name and no other, with the parameters where the launch puts them, and
+  /// the registers and shared memory that ptxas says, no more than a launch of
+  /// the configuration has; and no spilled register under the defaults. Prints
+  /// how many there were.
   void run(const NvrtcCompiler &compiler, const std::string &accepted = "");
 
 private:
@@ -39,6 +45,7 @@ private:
     std::string entry;
     planner::KernelConfig config;
     bool fastMath;
+    bool staysInRegisters;
   };
   struct Kernel {
     CudaKernel text;

@@ -118,8 +118,11 @@ uint32_t TwinConfig::dynamicSharedBytes() const {
 }
 
 const TensorMap *TwinConfig::tensorMap(size_t k) const {
+  size_t added = kernel.parameters.size(); // those are the last ones
   for (const TensorMap &map : kernel.image.tensorMaps)
-    if (map.argument == k)
+    added -= map.isAdded;
+  for (const TensorMap &map : kernel.image.tensorMaps)
+    if (k == (map.isAdded ? added++ : map.argument))
       return &map;
   return nullptr;
 }
@@ -173,6 +176,10 @@ static FakeTensorMap fakeMapOf(const TensorMap &map, uint64_t address) {
   return fake;
 }
 
+static std::string sharedOf(size_t k) {
+  return "mgpu_dynamic_shared_" + std::to_string(k);
+}
+
 std::vector<BatchItem> CudaTwins::items(bool forShim) const {
   std::vector<BatchItem> result;
   // Emitted text writes "static __shared__"; people leave the first word out.
@@ -185,6 +192,10 @@ std::vector<BatchItem> CudaTwins::items(bool forShim) const {
                           : config.kernel.image.blob,
                       config.kernel.image.entry, config.entry,
                       macrosOf(config.space, config.config)});
+    // Each has its own, whichever scope declares it.
+    if (forShim)
+      result.back().macros.push_back(
+          {"mgpu_dynamic_shared", sharedOf(result.size() - 1)});
     if (onAwait && !leavesOutWaits)
       result.back().macros.push_back({"MGPU_PDL", "1"});
   }
@@ -201,7 +212,7 @@ Result<void> CudaTwins::compile() {
     std::string sharedBytes = std::to_string(config.dynamicSharedBytes());
     if (config.dynamicSharedBytes() > 0)
       text += "namespace mgpu_batch_" + std::to_string(k) +
-              " { alignas(128) unsigned char mgpu_dynamic_shared[" +
+              " { alignas(128) unsigned char " + sharedOf(k) + "[" +
               sharedBytes + "]; }\n";
     // In the kernel's namespace, where its types are.
     text += "namespace mgpu_batch_" + std::to_string(k) +
@@ -222,23 +233,23 @@ Result<void> CudaTwins::compile() {
                       "shimGrid[3], shimGrid[4], shimGrid[5], shimGrid[6], "
                       "shimGrid[7], shimGrid[8], shimGrid[9], shimGrid[10], "
                       "shimGrid[11]}";
-    text += ");\n} }\n"
-            "extern \"C\" void shim_" +
-            config.entry +
-            "(const uint64_t *arguments, const unsigned *grid, const unsigned "
-            "*blocks, const unsigned *threads, void (*onAwait)()) {\n"
-            "  shimOnAwait = onAwait;\n"
-            "  shimHasAwaited = false;\n"
-            "  shimArguments = arguments;\n"
-            "  memcpy(shimGrid, grid, sizeof shimGrid);\n"
-            "  shimShared = " +
-            (config.dynamicSharedBytes() > 0 ? space + "mgpu_dynamic_shared"
-                                             : "nullptr") +
-            ";\n  shimSharedBytes = " + sharedBytes +
-            ";\n"
-            "  shimLaunch({blocks[0], blocks[1], blocks[2]}, {threads[0], "
-            "threads[1], threads[2]}, " +
-            space + "shimCall);\n}\n";
+    text +=
+        ");\n} }\n"
+        "extern \"C\" void shim_" +
+        config.entry +
+        "(const uint64_t *arguments, const unsigned *grid, const unsigned "
+        "*blocks, const unsigned *threads, void (*onAwait)()) {\n"
+        "  shimOnAwait = onAwait;\n"
+        "  shimHasAwaited = false;\n"
+        "  shimArguments = arguments;\n"
+        "  memcpy(shimGrid, grid, sizeof shimGrid);\n"
+        "  shimShared = " +
+        (config.dynamicSharedBytes() > 0 ? space + sharedOf(k) : "nullptr") +
+        ";\n  shimSharedBytes = " + sharedBytes +
+        ";\n"
+        "  shimLaunch({blocks[0], blocks[1], blocks[2]}, {threads[0], "
+        "threads[1], threads[2]}, " +
+        space + "shimCall);\n}\n";
     text += "extern \"C\" const size_t shim_sizes_" + config.entry + "[] = {";
     for (size_t a = 0; a < numParameters; ++a) {
       const std::string &type = config.kernel.parameters[a].type;
@@ -308,10 +319,11 @@ void CudaTwins::run(const std::string &entry, Dim3 grid,
     std::abort();
   Dim3 block = config->config.block();
   unsigned threads[3] = {block.x, block.y, block.z};
-  std::vector<FakeTensorMap> maps(arguments.size());
-  for (size_t k = 0; k < arguments.size(); ++k)
+  std::vector<FakeTensorMap> maps(config->kernel.parameters.size());
+  arguments.resize(maps.size());
+  for (size_t k = 0; k < maps.size(); ++k)
     if (const TensorMap *map = config->tensorMap(k)) {
-      maps[k] = fakeMapOf(*map, arguments[k]);
+      maps[k] = fakeMapOf(*map, arguments[map->argument]);
       arguments[k] = uintptr_t(&maps[k]);
     }
   // Parts along the longest axis.

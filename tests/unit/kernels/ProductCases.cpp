@@ -7,8 +7,11 @@
 #include <cstring>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <ostream>
 
 namespace mgpu::kernels {
+
+void PrintTo(const ProductCase &test, std::ostream *out) { *out << test.name; }
 
 Dim3 gridOf(const ProductCase &test) {
   auto blocks = [](int64_t extent, uint32_t threads) {

@@ -10,6 +10,7 @@
 #include "support/Types.h"
 
 #include <cstddef>
+#include <iosfwd>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,8 @@ struct ProductCase {
 
   int64_t rowOfA() const { return k + pad; }
 };
+/// How the names of tests call it.
+void PrintTo(const ProductCase &test, std::ostream *out);
 
 constexpr Dim3 sourceBlock{16, 4, 1};
 /// The grid for the source's blocks.

@@ -60,7 +60,7 @@ TEST_F(TensorMatmul, TilesGiveTheBitsOfTheBody) {
     checkBitsOfTheBody(test, twins, /*atOddPlaces=*/true);
 }
 
-TEST(TensorMatmulCorners, Compile) {
+TEST(TensorMatmulCornersOfEach, Compile) {
   MGPU_OPEN_NVRTC(compiler);
   const std::vector<std::string> archs{"sm_80", "sm_90", "sm_100"};
   CornerCheck check;
@@ -74,6 +74,28 @@ TEST(TensorMatmulCorners, Compile) {
   }
   check.run(*compiler);
 }
+
+/// At legal points ptxas leaves sums in registers. With MGPU_CORNERS=all all
+/// points of large products, which take the largest tiles.
+class TensorMatmulCorners : public testing::TestWithParam<ProductCase> {};
+
+TEST_P(TensorMatmulCorners, NoPointSpills) {
+  MGPU_OPEN_NVRTC(compiler);
+  const ProductCase &test = GetParam();
+  auto [kernel, space] =
+      tensorText(textOf(test), {test.name, "", sourceBlock, gridOf(test)});
+  CornerCheck check;
+  check.addPoints(kernel, space, 199, "sm_90");
+  check.run(*compiler);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Large, TensorMatmulCorners,
+    testing::Values(
+        ProductCase{"large", 1, 4096, 4096, 64, "bf16", "f32", 0, 0},
+        ProductCase{"large_fused", 1, 4096, 4096, 72, "f16", "f16", 0, 0, true},
+        ProductCase{"large_turned", 3, 1001, 1001, 77, "bf16", "f32", 0, 0,
+                    false, true}));
 
 TEST(TensorMatmulText, SaysWhatItIsNotFor) {
   EXPECT_EQ(tensorRefusal(textOf(tensorCases[1])), "");

@@ -7,7 +7,6 @@
 #include "KernelRunner.h"
 #include "ProductCases.h"
 
-#include "kernels/compile/Batch.h"
 #include "kernels/compile/CubinElf.h"
 #include "kernels/compile/CudaConfig.h"
 #include "kernels/compile/PtxasLog.h"
@@ -17,7 +16,6 @@
 #include <gtest/gtest.h>
 
 #include <fmt/format.h>
-#include <map>
 
 namespace mgpu::kernels {
 namespace {
@@ -138,7 +136,7 @@ TEST_F(WgmmaMatmul, CompilesForHopperAlone) {
   }
 }
 
-TEST(WgmmaMatmulCorners, Compile) {
+TEST(WgmmaMatmulCornersOfEach, Compile) {
   MGPU_OPEN_NVRTC(compiler);
   CornerCheck check;
   for (const ProductCase &test : wgmmaCases) {
@@ -149,44 +147,26 @@ TEST(WgmmaMatmulCorners, Compile) {
   check.run(*compiler);
 }
 
-/// At legal points ptxas leaves sums in registers, and wgmma in flight (C7510
-/// and its like say where it does not). With MGPU_CORNERS=all all points, of
-/// each product.
-TEST(WgmmaMatmulCorners, NoPointSpillsOrWaits) {
+/// At legal points ptxas leaves sums in registers, and wgmma in flight. With
+/// MGPU_CORNERS=all all points, of each product and of a large one, which takes
+/// the largest tiles.
+class WgmmaMatmulCorners : public testing::TestWithParam<ProductCase> {};
+
+TEST_P(WgmmaMatmulCorners, NoPointSpillsOrWaits) {
   MGPU_OPEN_NVRTC(compiler);
-  const bool all = takesAllCorners();
-  std::vector<CompileJob> jobs;
-  std::vector<std::map<std::string, std::string>> points; ///< by entry
-  for (size_t c = 0; c < std::size(wgmmaCases); c += all ? 1 : 5) {
-    const ProductCase &test = wgmmaCases[c];
-    auto [kernel, space] =
-        wgmmaText(textOf(test), {test.name, "", sourceBlock, gridOf(test)});
-    const std::vector<planner::KernelConfig> legal = space.legal();
-    std::vector<BatchItem> items;
-    points.emplace_back();
-    for (size_t k = c; k < legal.size(); k += all ? 1 : 32) {
-      const std::string entry = fmt::format("p{}_{}", k, kernel.name);
-      items.push_back({kernel.image.blob, kernel.image.entry, entry,
-                       macrosOf(space, legal[k])});
-      points.back()[entry] = toText(legal[k]);
-    }
-    jobs.push_back(
-        {batchSource(items), "wgmma.cu", {"--fmad=false"}, "sm_90a"});
-  }
-  auto results = compiler->compileAll(jobs);
-  for (size_t j = 0; j < jobs.size(); ++j) {
-    ASSERT_TRUE(results[j]) << results[j].error().message;
-    EXPECT_FALSE(hasWarning(results[j]->log)) << results[j]->log;
-    EXPECT_EQ(results[j]->log.find("(C75"), std::string::npos)
-        << results[j]->log;
-    for (const auto &[entry, point] : points[j]) {
-      const EntryUsage *usage = results[j]->find(entry);
-      ASSERT_TRUE(usage) << entry;
-      EXPECT_EQ(usage->spillStoreBytes + usage->spillLoadBytes, 0u)
-          << entry << ", " << point << ": " << usage->registers << " registers";
-    }
-  }
+  const ProductCase &test = GetParam();
+  auto [kernel, space] =
+      wgmmaText(textOf(test), {test.name, "", sourceBlock, gridOf(test)});
+  CornerCheck check;
+  check.addPoints(kernel, space, 131, "sm_90a");
+  check.run(*compiler);
 }
+
+INSTANTIATE_TEST_SUITE_P(Small, WgmmaMatmulCorners,
+                         testing::ValuesIn(wgmmaCases));
+INSTANTIATE_TEST_SUITE_P(Large, WgmmaMatmulCorners,
+                         testing::Values(ProductCase{"large", 1, 4096, 4096, 64,
+                                                     "bf16", "f32", 0, 0}));
 
 TEST(WgmmaMatmulText, MapsSayWhereTheMatricesLie) {
   auto [kernel, space] = wgmmaText(

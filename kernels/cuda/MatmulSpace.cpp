@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The products that Matmul's text is for, and its configurations.
+#include "kernels/cuda/CudaTypes.h"
+#include "kernels/cuda/Matmul.h"
+#include "kernels/cuda/ProductText.h"
+
+#include "llvm/Support/MathExtras.h"
+
+#include <optional>
+
+using namespace mlir;
+
+namespace mgpu::kernels {
+
+using P = planner::KernelParameter;
+
+/// The product, if it is of a type that the text is for.
+static std::optional<cuda::MatmulShape> productOf(ModuleOp kernel) {
+  auto product = cuda::matmulShapeOf(kernel);
+  if (!product)
+    return std::nullopt;
+  Type element = product->c.element;
+  if ((!element.isF32() && !element.isF64()) || product->a.element != element ||
+      product->b.element != element)
+    return std::nullopt;
+  return product;
+}
+
+/// Elements of a thread along an axis, where a block has 16 threads along it.
+static uint32_t tileOf(int64_t extent) {
+  constexpr int64_t threads = 16, most = 4;
+  return uint32_t(std::clamp<int64_t>(
+      int64_t(llvm::PowerOf2Ceil(llvm::divideCeil(extent, threads))), 1, most));
+}
+
+bool isMatmul(ModuleOp kernel) { return productOf(kernel).has_value(); }
+
+planner::KernelSpace matmulSpace(ModuleOp kernel, Dim3 block, Dim3 maxGrid) {
+  constexpr uint32_t defaultThreads = 16, defaultDepth = 16;
+  cuda::MatmulShape product = *productOf(kernel);
+  planner::KernelConfig defaults;
+  defaults[P::BlockX] = defaults[P::BlockY] = defaultThreads;
+  defaults[P::TileX] = tileOf(product.n());
+  defaults[P::TileY] = tileOf(product.m());
+  planner::KernelSpace space = cuda::tileSpace(
+      defaults, block, maxGrid,
+      "is a matrix product, in tiles of shared memory",
+      {{"MGPU_DEPTH", {defaultDepth, 8, 32}}, {"MGPU_STAGES", {2, 1}}});
+  space.offer(P::BlockX, {8, 16, 32});
+  space.offer(P::BlockY, {4, 8, 16});
+  space.offer(P::TileX, {1, 2, 4, 8});
+  space.offer(P::TileY, {1, 2, 4, 8});
+  space.offer(P::MinBlocks, {1, 2, 3, 4});
+  // 16 bytes more put a column of A's tile, or of a turned B's, in more banks.
+  const uint32_t width = cuda::widthOf(product.a.element) / 8,
+                 more = (product.isTurned() ? 32 : 16) / width;
+  space.sharedBytes =
+      planner::Formula(width) * (space.covers[0] + space.covers[1] + more) *
+      planner::Formula::tunable(0) * planner::Formula::tunable(1);
+  space.requireLaunch();
+  space.requireStaticShared();
+  return space;
+}
+
+} // namespace mgpu::kernels

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What a kernel computes around its product, as two functions of the product's
+// text: one begins a sum, the other does what becomes of it.
+#include "kernels/cuda/CudaTypes.h"
+#include "kernels/cuda/EntryText.h"
+#include "kernels/cuda/FunctionEmitter.h"
+#include "kernels/cuda/ProductBody.h"
+#include "kernels/cuda/ProductText.h"
+#include "kernels/lower/Normalise.h"
+
+using namespace mlir;
+
+namespace mgpu::kernels::cuda {
+
+/// Unused arguments go; the positions of the others.
+static SmallVector<unsigned> dropUnused(func::FuncOp part, unsigned count) {
+  SmallVector<unsigned> kept;
+  llvm::BitVector unused(part.getNumArguments());
+  for (unsigned k = 0; k < count; ++k)
+    if (part.getArgument(k).use_empty())
+      unused.set(k);
+    else
+      kept.push_back(k);
+  (void)part.eraseArguments(unused);
+  return kept;
+}
+
+/// The function "first" or "last" of what is around the product, and the words
+/// that call it. `types` are those of the kernel's arguments that it uses.
+LogicalResult ProductText::emitPart(func::FuncOp part, StringRef which,
+                                    KernelContext &context, Text &out,
+                                    std::vector<std::string> &types) {
+  const bool isLast = which == "last", hasBatch = product.c.batch > 1;
+  SmallVector<unsigned> kept = dropUnused(part, unsigned(arguments.size()));
+  FunctionEmitter emitter(context, out);
+  emitter.setGlobals(true);
+  auto parameters = emitter.parameters(part);
+  if (failed(parameters))
+    return failure();
+  if (parameters->size() != kept.size() + isLast)
+    return part.emitOpError("has an argument that is not a single value");
+  std::string list, call;
+  for (auto [k, position] : llvm::enumerate(kept)) {
+    const auto &[type, name] = (*parameters)[k];
+    list += type + name + ", ";
+    // The function is given the first element.
+    auto memref =
+        dyn_cast<MemRefType>(product.entry.getArgumentTypes()[position]);
+    SmallVector<int64_t> strides;
+    int64_t offset = 0;
+    if (memref)
+      (void)memref.getStridesAndOffset(strides, offset);
+    call += arguments[position] +
+            (offset ? " + " + std::to_string(offset) + "LL" : "") + ", ";
+    if (types[position].empty() || !memref ||
+        !StringRef(type).starts_with("const "))
+      types[position] = type;
+  }
+  const std::string name = kernel.name + "_" + which.str(),
+                    ids = hasBatch ? "row, column, batch" : "row, column";
+  if (isLast) {
+    const auto &sum = (*parameters)[kept.size()];
+    list += sum.type + sum.name + ", ";
+    words["STORE"] = name + "(" + call;
+    words["END"] = ", " + ids + ")";
+  } else {
+    words["FIRST"] = name + "(" + call + ids + ")";
+  }
+  out.atNowhere();
+  out.open("static __device__ __forceinline__ " +
+           (isLast ? "void" : words["CTYPE"]) + " " + name + "(" + list +
+           "const int globalY, const int globalX" +
+           (hasBatch ? ", const int globalZ" : "") + ")");
+  if (failed(emitter.body(part)))
+    return failure();
+  out.atNowhere();
+  out.close();
+  out.line("");
+  return success();
+}
+
+LogicalResult ProductText::prepareAround() {
+  OwningOpRef<ModuleOp> around = splitProduct(product.loop);
+  if (failed(normaliseKernel(*around, options.block)))
+    return failure();
+  eraseDeadCode(*around);
+  if (failed(IndexRanges::setBounds(*around, options.block, options.maxGrid)))
+    return failure();
+  IndexRanges ranges(*around);
+  KernelContext context(options.block, ranges);
+  context.helpers = helpers;
+  Text out;
+  std::vector<std::string> types(arguments.size());
+  if (product.overwrites) {
+    types[product.c.position] = words["CTYPE"] + " *";
+    beginAndStore("0");
+  }
+  for (const char *which : {"first", "last"})
+    if (!product.overwrites &&
+        failed(emitPart(
+            around->lookupSymbol<func::FuncOp>("product." + std::string(which)),
+            which, context, out, types)))
+      return failure();
+  helpers = context.helpers;
+  functions = out.text;
+  if (StringRef(functions).contains("#line"))
+    functions += ownLine.str(); // from here on the text is its own source
+  for (unsigned k = 0; k < arguments.size(); ++k) {
+    const bool isFactor = k == product.a.position || k == product.b.position;
+    std::string type =
+        cType(getElementTypeOrSelf(product.entry.getArgumentTypes()[k]));
+    addParameter(
+        k,
+        isFactor && takesMaps ? "const __grid_constant__ MgpuTensorMap "
+        : isFactor            ? "const " + type + " *"
+        : types[k].empty()
+            ? "const " + type +
+                  (isa<MemRefType>(product.entry.getArgumentTypes()[k]) ? " *"
+                                                                        : " ")
+            : types[k]);
+  }
+  words["WHAT"] = a + " * " + b;
+  words["WHAT"] = product.overwrites
+                      ? arguments[product.c.position] + " = " + words["WHAT"]
+                      : words["WHAT"] + ", from " + kernel.name +
+                            "_first on to " + kernel.name + "_last";
+  return success();
+}
+
+} // namespace mgpu::kernels::cuda
