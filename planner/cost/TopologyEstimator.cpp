@@ -321,11 +321,13 @@ Estimate TopologyEstimator::kernel(const Dag &dag, const DagNode &node) const {
   const device::Topology::Device &device = topology.device;
   double in = double(node.bytesRead), out = double(node.bytesWritten);
   const Shares share = shares();
-  if (const auto &measured = topology.calibration; measured && node.isMatmul)
+  // What products take by a form of ours is what that asks for.
+  const bool isModelled = node.isMatmul && !node.asks;
+  if (const auto &measured = topology.calibration; measured && isModelled)
     if (auto rate = measuredFlopsPerUs(*measured, "bf16", node.flops))
       return {share.launchUs + node.flops / *rate, Origin::Measured,
               "matrix product, calibrated"};
-  if (node.isMatmul)
+  if (isModelled)
     if (auto shape = shapeOf(node.flops, in, out)) {
       const MatmulModel *model =
           MatmulModel::shipped(device.architecture, true);
@@ -347,8 +349,10 @@ Estimate TopologyEstimator::kernel(const Dag &dag, const DagNode &node) const {
   if (auto *call = std::get_if<KernelCall>(&node.work)) {
     uint64_t blocks =
         call->part ? call->part->count.volume() : call->grid.volume();
-    if (blocks > 0 && blocks < device.smCount)
-      busy = double(blocks) / device.smCount;
+    const double own =
+        node.asks && node.asks->blocks > 0 ? node.asks->blocks : double(blocks);
+    if (own > 0 && own < device.smCount)
+      busy = own / device.smCount;
     if (node.asks) {
       const double threads =
           double(blocks) *

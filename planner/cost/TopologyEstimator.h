@@ -53,6 +53,10 @@ public:
       bool choosesAlgorithms = true);
 
   double durationUs(const Dag &dag, NodeId node) const override;
+  /// A launch of `dag` that is like `node`, in another configuration, say.
+  double launchedUs(const Dag &dag, const DagNode &node) const {
+    return kernel(dag, node).us * node.timeFactor;
+  }
   Origin origin(const Dag &dag, NodeId node) const override;
   std::string name() const override;
   Estimate estimate(const Dag &dag, NodeId node) const;

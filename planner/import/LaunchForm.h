@@ -6,7 +6,7 @@
 
 namespace mgpu::planner {
 
-/// How a GPU computes a launch by default: what changes none of its bits.
+/// How a GPU computes a launch: what changes none of its bits.
 struct LaunchForm {
   /// Threads of the source, neighbours along x, that one thread is.
   uint32_t vector = 1;
@@ -19,7 +19,14 @@ struct LaunchForm {
   /// Trips of loops whose loads are under way at once; 0: as the compiler
   /// likes.
   uint32_t unroll = 0;
-  bool operator==(const LaunchForm &) const = default;
+  // What only a configuration says.
+  uint32_t blockY = 0, blockZ = 0; ///< as blockX
+  /// Threads of the source along x that one thread is one after the other, or,
+  /// where blocks are those of the source, blocks that one block is.
+  uint32_t items = 1;
+  bool isStaged = false; ///< what threads share, or read across, is copied to
+                         ///< workgroup memory first
+  auto operator<=>(const LaunchForm &) const = default;
 };
 
 /// The widest form whose accesses are aligned, that leaves work for a large
