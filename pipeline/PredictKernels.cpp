@@ -10,7 +10,7 @@ namespace mgpu::pipeline {
 
 using planner::DagNode, planner::KernelCall;
 
-/// Of a larger space the first ones are looked at.
+/// No more are looked at, the first ones of a larger space.
 static constexpr uint64_t mostConfigs = 1'000'000;
 
 std::optional<device::Topology> topologyOf(std::string_view arch) {

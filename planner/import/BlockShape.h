@@ -18,7 +18,7 @@ struct BlockShape {
 
   uint64_t threadsOfBlock() const { return threadsAlong.volume() * rows; }
   double threads() const { return blocks * double(threadsOfBlock()); }
-  /// Of all blocks, each time that all threads of the source come by.
+  /// All blocks have so many, each time that all threads of the source come by.
   double warps() const { return warpsOfTurn; }
   /// Threads of the source that a block has along an axis, and the blocks of
   /// the source in which they are.

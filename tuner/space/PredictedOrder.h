@@ -10,7 +10,7 @@
 namespace mgpu::tuner {
 
 /// At most `most` of the configurations, as indices, the one first that is
-/// predicted to take least. Of those that are predicted to take the same, to a
+/// predicted to take least. Where several are predicted to take the same, to a
 /// percent, it is the one that differs in least from `defaults`.
 std::vector<size_t>
 fastestPredicted(std::span<const planner::KernelConfig> configs,
