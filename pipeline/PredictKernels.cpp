@@ -48,15 +48,13 @@ predictConfigs(const LoadedProgram &program,
       auto works,
       program.compiler().launchWork(
           program.dag, std::get<KernelCall>(launch->work), text, configs));
-  const bool isNarrow = spec.matmul && sizeBytes(spec.matmul->factors) == 2;
   const bool isOnTensorCores =
       text.form == "tensor_cores" || text.form == "wgmma";
   DagNode node = *launch;
   std::vector<double> us;
   for (const auto &work : works) {
     node.asks = work;
-    // A library computes what is not known otherwise.
-    node.isMatmul = work ? isOnTensorCores : isNarrow;
+    node.isMatmul = work && isOnTensorCores;
     us.push_back(machine.launchedUs(program.dag, node));
   }
   return us;

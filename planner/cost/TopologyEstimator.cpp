@@ -317,12 +317,22 @@ static double awaitedUs(const device::Topology::Device &device, double threads,
   return bytesRead / std::max(held * asks.flightBytes / loadUs, 1.0);
 }
 
+/// Products of f16 and bf16 are a library's, on tensor cores, where it is not
+/// known what a form of ours asks for.
+static bool isOnTensorCores(const Dag &dag, const DagNode &node) {
+  auto *call = std::get_if<KernelCall>(&node.work);
+  if (node.isMatmul || node.asks || !call)
+    return node.isMatmul;
+  const auto &product = dag.kernels[call->kernel.value].matmul;
+  return product && sizeBytes(product->factors) == 2;
+}
+
 Estimate TopologyEstimator::kernel(const Dag &dag, const DagNode &node) const {
   const device::Topology::Device &device = topology.device;
   double in = double(node.bytesRead), out = double(node.bytesWritten);
   const Shares share = shares();
-  // What products take by a form of ours is what that asks for.
-  const bool isModelled = node.isMatmul && !node.asks;
+  const bool onTensorCores = isOnTensorCores(dag, node),
+             isModelled = onTensorCores && !node.asks;
   if (const auto &measured = topology.calibration; measured && isModelled)
     if (auto rate = measuredFlopsPerUs(*measured, "bf16", node.flops))
       return {share.launchUs + node.flops / *rate, Origin::Measured,
@@ -344,7 +354,7 @@ Estimate TopologyEstimator::kernel(const Dag &dag, const DagNode &node) const {
                             own ? device.architecture : 90)};
     }
   double rate =
-      node.isMatmul ? device.bf16FlopsPerSecond : device.flopsPerSecond;
+      onTensorCores ? device.bf16FlopsPerSecond : device.flopsPerSecond;
   double busy = 1, asked = 0, awaited = 0;
   if (auto *call = std::get_if<KernelCall>(&node.work)) {
     uint64_t blocks =

@@ -47,6 +47,7 @@ public:
   }
 
   const DagNode &asImported() const { return *node; }
+  double usAsImported() const { return model->launchedUs(dag(), *node); }
   /// In a configuration, written as what differs from the default one.
   LaunchWork workIn(const std::string &config) const {
     auto parsed = parseKernelConfig(config, text.space->defaults);
@@ -206,8 +207,12 @@ TEST(ConfigWork, TensorCoresArePredictedByTheirTiles) {
   // 512 x 256 sums do not fit the registers of 16 warps.
   EXPECT_GT(mma.usIn("block_y=16 tile_x=8 tile_y=32 tunables=16,2,4"),
             mma.usIn(""));
-  // A GPU without a tensor core would take longer than it has.
+  // By default it is a library's, which is not known to do worse.
+  EXPECT_LT(mma.usAsImported(), mma.usIn(""));
+  // Without tensor cores no GPU would come near.
   EXPECT_LT(mma.usIn(""), 1000);
+  const Launch threads(program);
+  EXPECT_GT(threads.usIn(""), 2000);
 }
 
 } // namespace
