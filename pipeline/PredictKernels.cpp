@@ -4,6 +4,7 @@
 #include "kernels/compile/CudaConfig.h"
 #include "tuner/space/PredictedOrder.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 
 namespace mgpu::pipeline {
@@ -48,6 +49,10 @@ predictConfigs(const LoadedProgram &program,
       auto works,
       program.compiler().launchWork(
           program.dag, std::get<KernelCall>(launch->work), text, configs));
+  // Without a compiler, or without the source, nothing is known.
+  if (!spec.isMatmul() &&
+      std::ranges::none_of(works, [](const auto &each) { return bool(each); }))
+    return std::vector<double>();
   const bool isOnTensorCores =
       text.form == "tensor_cores" || text.form == "wgmma";
   DagNode node = *launch;

@@ -16,8 +16,8 @@ namespace mgpu::pipeline {
 std::optional<device::Topology> topologyOf(std::string_view arch);
 
 /// Microseconds of the largest launch of a kernel, one for each configuration
-/// of `text`'s space; empty where the kernel is not launched, or was written by
-/// hand.
+/// of `text`'s space; empty where the kernel is not launched, was written by
+/// hand, or cannot be read without a compiler.
 Result<std::vector<double>>
 predictConfigs(const LoadedProgram &program,
                const planner::TopologyEstimator &machine, uint32_t kernel,
