@@ -96,6 +96,17 @@ void KernelListing::checkLaunches() {
   });
 }
 
+Result<void> KernelListing::predict(const planner::TopologyEstimator &machine) {
+  for (Listed &listed : all)
+    if (!listed.error && !listed.text->image.blob.empty() &&
+        kernels::archRefusal(*listed.text, arch).empty()) {
+      MGPU_TRY_ASSIGN(listed.predicted,
+                      predictKernel(program, machine, uint32_t(listed.kernel),
+                                    *listed.text, gpu));
+    }
+  return {};
+}
+
 Result<void> KernelListing::compile(device::BlobCache *cache,
                                     uint64_t seconds) {
   std::vector<kernels::CudaText> sources;

@@ -10,6 +10,7 @@
 #include "kernels/compile/CompileTexts.h"
 #include "kernels/compile/CudaConfig.h"
 #include "pipeline/LoadedProgram.h"
+#include "pipeline/PredictKernels.h"
 
 #include <optional>
 #include <string>
@@ -32,6 +33,7 @@ struct Listed {
   std::optional<Error> error; ///< why it is not emitted, or not compiled
   std::optional<Survey> space;
   const kernels::EntryUsage *usage = nullptr; ///< null if it is not compiled
+  std::optional<PredictedKernel> predicted;   ///< where there is a machine
   uint32_t spill = 0, shared = 0;
   std::optional<double> occupancy;
 };
@@ -50,6 +52,8 @@ struct KernelListing {
   void list(const std::vector<Result<kernels::CudaText>> &emitted);
   /// Leaves out what the GPU cannot launch.
   void checkLaunches();
+  /// What launches take on a machine.
+  Result<void> predict(const planner::TopologyEstimator &machine);
   Result<void> compile(device::BlobCache *cache, uint64_t seconds);
 
 private:

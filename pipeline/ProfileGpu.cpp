@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "device/api/Topology.h"
 #include "pipeline/GpuIdentity.h"
 #include "pipeline/Kernels.h"
+#include "pipeline/PredictKernels.h"
 #include "pipeline/Prepare.h"
 #include "pipeline/Profile.h"
 #include "pipeline/Target.h"
-#include "planner/cost/TopologyEstimator.h"
 #include "planner/plan/Workspace.h"
 #include "planner/schedule/list/PlanBuilder.h"
 #include "planner/schedule/list/Schedulers.h"
@@ -16,16 +15,6 @@
 namespace mgpu::pipeline {
 
 using tuner::ProfileFacts;
-
-/// The machine built in whose GPUs are of this architecture; none: none is.
-static std::optional<device::Topology> topologyOf(std::string_view arch) {
-  for (std::string_view name : device::builtinTopologies()) {
-    auto topology = device::openTopology(fmt::format("sim:{}", name));
-    if (topology && fmt::format("sm_{}", topology->device.architecture) == arch)
-      return std::move(*topology);
-  }
-  return std::nullopt;
-}
 
 /// Gives the plan the times that the model of such a GPU predicts, if there is
 /// one.

@@ -8,6 +8,7 @@
 #include "pipeline/Distributed.h"
 #include "pipeline/GpuIdentity.h"
 #include "pipeline/Kernels.h"
+#include "pipeline/PredictKernels.h"
 #include "pipeline/Target.h"
 #include "pipeline/TheRanks.h"
 #include "support/Parallel.h"
@@ -313,8 +314,16 @@ tuner::TuningSubject tuningSubject(const LoadedProgram &program,
   subject.settings = context.settings;
   subject.ranks = context.ranks;
   subject.target = context.target;
-  if (context.target)
+  if (context.target) {
     subject.gpu = device::profileOfArchitecture(context.target->architecture);
+    if (auto topology = topologyOf(context.target->architecture))
+      subject.predict =
+          [&, machine = planner::TopologyEstimator(std::move(*topology))](
+              uint32_t kernel, std::span<const planner::KernelConfig> configs) {
+            return predictConfigs(program, machine, kernel,
+                                  context.texts[kernel], configs);
+          };
+  }
   subject.accuracy = tuner::Accuracy{
       [&](uint32_t kernel) {
         return program.compiler().buildErrorKernel(program.dag, {kernel});

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "kernels/cuda/MatmulShape.h"
 
+#include "kernels/cuda/CudaTypes.h"
 #include "kernels/cuda/ProductBody.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -115,6 +116,17 @@ std::optional<MatmulShape> matmulShapeOf(ModuleOp kernel) {
       product.m() < 1 || product.n() < 1 || product.k() < 1)
     return std::nullopt;
   return product;
+}
+
+planner::ProductSizes MatmulShape::sizes() const {
+  return {double(m()),
+          double(n()),
+          double(k()),
+          double(c.batch),
+          widthOf(a.element) / 8,
+          widthOf(c.element) / 8,
+          bool(loop),
+          isTurned()};
 }
 
 bool MatmulShape::addsByFma() const {

@@ -5,8 +5,6 @@
 #include "kernels/cuda/Matmul.h"
 #include "kernels/cuda/ProductText.h"
 
-#include "llvm/Support/MathExtras.h"
-
 #include <optional>
 
 using namespace mlir;
@@ -27,26 +25,20 @@ static std::optional<cuda::MatmulShape> productOf(ModuleOp kernel) {
   return product;
 }
 
-/// Elements of a thread along an axis, where a block has 16 threads along it.
-static uint32_t tileOf(int64_t extent) {
-  constexpr int64_t threads = 16, most = 4;
-  return uint32_t(std::clamp<int64_t>(
-      int64_t(llvm::PowerOf2Ceil(llvm::divideCeil(extent, threads))), 1, most));
-}
-
 bool isMatmul(ModuleOp kernel) { return productOf(kernel).has_value(); }
 
 planner::KernelSpace matmulSpace(ModuleOp kernel, Dim3 block, Dim3 maxGrid) {
-  constexpr uint32_t defaultThreads = 16, defaultDepth = 16;
   cuda::MatmulShape product = *productOf(kernel);
+  const planner::TileForm form = planner::tilesByDefault(product.sizes());
   planner::KernelConfig defaults;
-  defaults[P::BlockX] = defaults[P::BlockY] = defaultThreads;
-  defaults[P::TileX] = tileOf(product.n());
-  defaults[P::TileY] = tileOf(product.m());
+  defaults[P::BlockX] = form.blockX;
+  defaults[P::BlockY] = form.blockY;
+  defaults[P::TileX] = form.tileX;
+  defaults[P::TileY] = form.tileY;
   planner::KernelSpace space = cuda::tileSpace(
       defaults, block, maxGrid,
       "is a matrix product, in tiles of shared memory",
-      {{"MGPU_DEPTH", {defaultDepth, 8, 32}}, {"MGPU_STAGES", {2, 1}}});
+      {{"MGPU_DEPTH", {form.depth, 8, 32}}, {"MGPU_STAGES", {form.stages, 1}}});
   space.offer(P::BlockX, {8, 16, 32});
   space.offer(P::BlockY, {4, 8, 16});
   space.offer(P::TileX, {1, 2, 4, 8});

@@ -5,14 +5,13 @@
 #include "kernels/cuda/CudaEmitter.h"
 #include "kernels/host/HostEmitter.h"
 #include "kernels/lower/KernelDialects.h"
+#include "pipeline/compiler/ParsedKernel.h"
 #include "pipeline/compiler/SpaceOf.h"
 #include "support/Sha256.h"
 
-#include "mlir/IR/BuiltinOps.h"
 #include "mlir/Parser/Parser.h"
 
 #include <fmt/format.h>
-#include <memory>
 
 namespace mgpu::kernels {
 
@@ -32,21 +31,13 @@ tl::unexpected<Error> failOf(const planner::KernelSpec &spec, Error error) {
   return fail(std::move(error));
 }
 
-namespace {
-
-/// A kernel's module, parsed in a context of its own.
-struct Parsed {
-  std::unique_ptr<MLIRContext> context;
-  OwningOpRef<ModuleOp> module;
-};
-
-Result<Parsed> parse(const planner::KernelSpec &spec) {
+Result<ParsedKernel> parseKernel(const planner::KernelSpec &spec) {
   auto text = spec.hostText();
   if (!text)
     return failOf(spec, text.error());
   DialectRegistry registry;
   registerHostEmitDialects(registry);
-  Parsed result;
+  ParsedKernel result;
   result.context =
       std::make_unique<MLIRContext>(registry, MLIRContext::Threading::DISABLED);
   result.context->printOpOnDiagnostic(false);
@@ -58,14 +49,12 @@ Result<Parsed> parse(const planner::KernelSpec &spec) {
   return result;
 }
 
-} // namespace
-
 Result<KernelSpace> kernelSpaceOf(const planner::KernelSpec &spec, Dim3 maxGrid,
                                   KernelTarget target) {
   const planner::CudaFile *file = spec.cudaFile();
   if (file && target == KernelTarget::Cuda)
     return *fileText(*file, "", spec.block, maxGrid).space;
-  MGPU_TRY_ASSIGN(Parsed parsed, parse(spec));
+  MGPU_TRY_ASSIGN(ParsedKernel parsed, parseKernel(spec));
   auto space = spaceOf(*parsed.module, spec.block, maxGrid, target);
   if (!space)
     return failOf(spec, space.error());
@@ -74,7 +63,7 @@ Result<KernelSpace> kernelSpaceOf(const planner::KernelSpec &spec, Dim3 maxGrid,
 
 Result<std::vector<std::byte>>
 compileHostKernel(const planner::KernelSpec &spec, const std::string &cpu) {
-  MGPU_TRY_ASSIGN(Parsed parsed, parse(spec));
+  MGPU_TRY_ASSIGN(ParsedKernel parsed, parseKernel(spec));
   HostEmitOptions options;
   options.cpu = cpu;
   auto object = emitHostKernel(*parsed.module, spec.block, options);
@@ -106,7 +95,7 @@ std::optional<std::string> hostKernelKey(const planner::KernelSpec &spec,
 }
 
 Result<void> verifyHostKernel(const planner::KernelSpec &spec) {
-  MGPU_TRY_ASSIGN(Parsed parsed, parse(spec));
+  MGPU_TRY_ASSIGN(ParsedKernel parsed, parseKernel(spec));
   auto sound = verifyHostKernel(*parsed.module, spec.block);
   if (!sound)
     return failOf(spec, sound.error());
@@ -118,7 +107,7 @@ Result<HostBuild> buildHostKernel(const planner::KernelSpec &spec,
                                   const KernelConfig &config,
                                   const std::string &cpu) {
   MGPU_TRY(space.check(config));
-  MGPU_TRY_ASSIGN(Parsed parsed, parse(spec));
+  MGPU_TRY_ASSIGN(ParsedKernel parsed, parseKernel(spec));
   HostEmitOptions options;
   options.cpu = cpu;
   options.config = config;
@@ -130,7 +119,7 @@ Result<HostBuild> buildHostKernel(const planner::KernelSpec &spec,
 
 Result<std::vector<std::byte>>
 buildErrorKernel(const planner::KernelSpec &spec) {
-  MGPU_TRY_ASSIGN(Parsed parsed, parse(spec));
+  MGPU_TRY_ASSIGN(ParsedKernel parsed, parseKernel(spec));
   HostEmitOptions options;
   options.boundsErrors = true;
   auto object = emitHostKernel(*parsed.module, spec.block, options);

@@ -2,6 +2,7 @@
 #include "pipeline/compiler/MlirCompiler.h"
 
 #include "kernels/compile/KernelCache.h"
+#include "pipeline/compiler/ConfigWork.h"
 #include "pipeline/compiler/KernelBuild.h"
 #include "support/Parallel.h"
 
@@ -73,6 +74,14 @@ Result<Compiler::Object> MlirCompiler::buildHostKernel(
 Result<Compiler::Object> MlirCompiler::buildErrorKernel(const Dag &dag,
                                                         KernelId kernel) const {
   return kernels::buildErrorKernel(dag.kernels[kernel.value]);
+}
+
+Result<std::vector<std::optional<planner::LaunchWork>>>
+MlirCompiler::launchWork(const Dag &dag, const planner::KernelCall &call,
+                         const kernels::CudaText &text,
+                         std::span<const planner::KernelConfig> configs) const {
+  return kernels::launchWorkOf(dag.kernels[call.kernel.value], call, text,
+                               configs);
 }
 
 const Compiler &mlirCompiler() {

@@ -317,15 +317,27 @@ static double awaitedUs(const device::Topology::Device &device, double threads,
   return bytesRead / std::max(held * asks.flightBytes / loadUs, 1.0);
 }
 
+/// Products of f16 and bf16 are a library's, on tensor cores, where it is not
+/// known what a form of ours asks for.
+static bool isOnTensorCores(const Dag &dag, const DagNode &node) {
+  auto *call = std::get_if<KernelCall>(&node.work);
+  if (node.isMatmul || node.asks || !call)
+    return node.isMatmul;
+  const auto &product = dag.kernels[call->kernel.value].matmul;
+  return product && sizeBytes(product->factors) == 2;
+}
+
 Estimate TopologyEstimator::kernel(const Dag &dag, const DagNode &node) const {
   const device::Topology::Device &device = topology.device;
   double in = double(node.bytesRead), out = double(node.bytesWritten);
   const Shares share = shares();
-  if (const auto &measured = topology.calibration; measured && node.isMatmul)
+  const bool onTensorCores = isOnTensorCores(dag, node),
+             isModelled = onTensorCores && !node.asks;
+  if (const auto &measured = topology.calibration; measured && isModelled)
     if (auto rate = measuredFlopsPerUs(*measured, "bf16", node.flops))
       return {share.launchUs + node.flops / *rate, Origin::Measured,
               "matrix product, calibrated"};
-  if (node.isMatmul)
+  if (isModelled)
     if (auto shape = shapeOf(node.flops, in, out)) {
       const MatmulModel *model =
           MatmulModel::shipped(device.architecture, true);
@@ -342,13 +354,15 @@ Estimate TopologyEstimator::kernel(const Dag &dag, const DagNode &node) const {
                             own ? device.architecture : 90)};
     }
   double rate =
-      node.isMatmul ? device.bf16FlopsPerSecond : device.flopsPerSecond;
+      onTensorCores ? device.bf16FlopsPerSecond : device.flopsPerSecond;
   double busy = 1, asked = 0, awaited = 0;
   if (auto *call = std::get_if<KernelCall>(&node.work)) {
     uint64_t blocks =
         call->part ? call->part->count.volume() : call->grid.volume();
-    if (blocks > 0 && blocks < device.smCount)
-      busy = double(blocks) / device.smCount;
+    const double own =
+        node.asks && node.asks->blocks > 0 ? node.asks->blocks : double(blocks);
+    if (own > 0 && own < device.smCount)
+      busy = own / device.smCount;
     if (node.asks) {
       const double threads =
           double(blocks) *

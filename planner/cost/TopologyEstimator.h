@@ -38,7 +38,8 @@ struct Estimate {
 ///   algorithm or, where none is chosen, for ring Simple. The first two hold
 ///   for one NVLink node, by whatever algorithm NCCL took there, and the curve
 ///   carries them over to other link rates.
-/// - matrix products of bf16 (DagNode::isMatmul): the model shipped for the
+/// - matrix products of bf16 (DagNode::isMatmul, or a kernel's MatmulFacts)
+///   where it is not known what they ask for: the model shipped for the
 ///   architecture, else that of sm_90 as a share of the roofline.
 /// - other kernels: a roofline of FP32 and memory, with a launch, and of what
 ///   its text asks for (DagNode::asks) of instructions, lines and sectors; a
@@ -53,6 +54,10 @@ public:
       bool choosesAlgorithms = true);
 
   double durationUs(const Dag &dag, NodeId node) const override;
+  /// A launch of `dag` that is like `node`, in another configuration, say.
+  double launchedUs(const Dag &dag, const DagNode &node) const {
+    return kernel(dag, node).us * node.timeFactor;
+  }
   Origin origin(const Dag &dag, NodeId node) const override;
   std::string name() const override;
   Estimate estimate(const Dag &dag, NodeId node) const;

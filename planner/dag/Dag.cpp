@@ -246,11 +246,12 @@ private:
                              "must be finite and not negative",
                              label(i), node.flops));
     if (node.asks)
-      for (double count :
-           {node.asks->instructions, node.asks->lines, node.asks->movedBytes})
+      for (double count : {node.asks->instructions, node.asks->lines,
+                           node.asks->movedBytes, node.asks->blocks})
         if (!(count >= 0 && count < 1e300))
-          return bad(fmt::format("{} asks for {} instructions, lines or bytes; "
-                                 "the count must be finite and not negative",
+          return bad(fmt::format("{} asks for {} instructions, lines, bytes or "
+                                 "blocks; the count must be finite and not "
+                                 "negative",
                                  label(i), count));
     if (node.durationUs && !(*node.durationUs >= 0 && *node.durationUs < 1e300))
       return bad(fmt::format("{} has duration {} us; it must be finite and "

@@ -157,15 +157,17 @@ struct PipelinePart {
 };
 std::string_view toString(PipelinePart::Kind kind);
 
-/// What a launch asks of a GPU by the text of its body, before any tunable
-/// changes how it does so.
+/// What a launch asks of a GPU, as the configuration of its kernel shapes it:
+/// in a DAG the default one.
 struct LaunchWork {
   double instructions = 0;  ///< of threads
   double lines = 0;         ///< of 128 bytes, for each access of each subgroup
   double movedBytes = 0;    ///< in sectors of 32 bytes, each once for a block
-  uint32_t flightBytes = 0; ///< that a thread may await at once
+  uint32_t flightBytes = 0; ///< that a thread of the source awaits at once
+  double blocks = 0;        ///< that run; 0: as many as the source has
   LaunchWork &operator*=(double share) {
     instructions *= share, lines *= share, movedBytes *= share;
+    blocks *= share;
     return *this;
   }
   bool operator==(const LaunchWork &) const = default;

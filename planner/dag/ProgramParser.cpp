@@ -77,10 +77,10 @@ Result<void> Parser::parseHeader() {
   LineReader line = lines.next();
   MGPU_TRY(line.keyword("mgpu-program"));
   MGPU_TRY_ASSIGN(uint32_t version, line.integer<uint32_t>("version number"));
-  if (version < 1 || version > 6)
+  if (version < 1 || version > 7)
     return fail(ErrorKind::Unsupported,
                 fmt::format("the program has version {}; this mgpu reads "
-                            "versions 1 to 6: use the mgpu that made it, or "
+                            "versions 1 to 7: use the mgpu that made it, or "
                             "newer",
                             version));
   MGPU_TRY(line.expectEnd());
@@ -227,6 +227,10 @@ Result<void> Parser::parseNode(LineReader &line) {
       MGPU_TRY_ASSIGN(*count, line.number("count of a launch's work"));
     }
     MGPU_TRY_ASSIGN(asks.flightBytes, line.integer<uint32_t>("byte count"));
+    if (!line.atEnd() && line.peek() == "blocks") {
+      line.word();
+      MGPU_TRY_ASSIGN(asks.blocks, line.number("count of blocks"));
+    }
   }
   if (!line.atEnd() && line.peek() == "in") {
     line.word();

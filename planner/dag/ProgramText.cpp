@@ -52,6 +52,8 @@ public:
 private:
   /// The first version whose readers know all that the program has.
   int version() const {
+    if (std::ranges::any_of(dag.nodes, hasBlocks))
+      return 7;
     if (std::ranges::any_of(dag.nodes, hasWork))
       return 6;
     if (std::ranges::any_of(dag.buffers, isOnDevice) ||
@@ -59,6 +61,9 @@ private:
         std::ranges::any_of(dag.nodes, isInPipeline))
       return 5;
     return std::ranges::any_of(dag.kernels, isOfBuilder) ? 4 : 3;
+  }
+  static bool hasBlocks(const DagNode &node) {
+    return node.asks && node.asks->blocks > 0;
   }
   static bool hasWork(const DagNode &node) { return bool(node.asks); }
   static bool isInPipeline(const DagNode &node) { return bool(node.part); }
@@ -150,6 +155,8 @@ private:
       add(" asks {} {} {} {}", numberText(asks->instructions),
           numberText(asks->lines), numberText(asks->movedBytes),
           asks->flightBytes);
+    if (node.asks && node.asks->blocks > 0)
+      add(" blocks {}", numberText(node.asks->blocks));
     if (node.part)
       add(" in {} {} {}", toString(node.part->kind), node.part->microbatch,
           node.part->stage);

@@ -44,6 +44,10 @@ AffineEvaluator::AffineEvaluator(
       valueOf(valueOf), sizes{block.x, block.y, block.z,
                               grid.x,  grid.y,  grid.z} {}
 
+std::optional<unsigned> AffineEvaluator::threadAxisOf(uint32_t counter) {
+  return counter < firstBlockCounter ? std::optional(counter) : std::nullopt;
+}
+
 std::optional<unsigned> AffineEvaluator::blockAxisOf(uint32_t counter) {
   if (counter < firstBlockCounter || counter >= firstBlockCounter + 3)
     return std::nullopt;

@@ -38,7 +38,8 @@ public:
   /// Smallest and largest value over all counters.
   std::pair<int64_t, int64_t> range(const AffineForm &form) const;
   int64_t sizeOf(uint32_t counter) const { return sizes[counter]; }
-  /// The axis of block ids that a counter is, if it is one.
+  /// The axis of thread ids, or of block ids, that a counter is, if it is one.
+  static std::optional<unsigned> threadAxisOf(uint32_t counter);
   static std::optional<unsigned> blockAxisOf(uint32_t counter);
   uint32_t addCounter(int64_t size);
   /// A form of the counter and others that is always 0, where the counter is a

@@ -6,6 +6,7 @@
 #include "planner/import/FlopCounter.h"
 #include "planner/import/KernelView.h"
 #include "planner/import/LaunchRaces.h"
+#include "planner/import/ProductWork.h"
 #include "planner/import/RecordAccess.h"
 #include "planner/import/TimesRun.h"
 #include "planner/import/WorkOf.h"
@@ -45,8 +46,13 @@ public:
             .wasInterrupted())
       for (KernelAccess &access : summary.accesses)
         access.blockSteps = {};
-    if (!body.getParentOp()->hasAttr("mgpu.matmul"))
-      summary.asks = workOf(body, grid, block, views, affine);
+    auto launch = dyn_cast<ir::LaunchOp>(body.getParentOp());
+    summary.asks =
+        launch && launch->hasAttr("mgpu.matmul")
+            ? productWorkOf(launch, grid, block, valueOf)
+            : std::optional(workOf(body, grid, block,
+                                   launchFormOf(body, grid, block, affine),
+                                   views, affine));
     summary.races = findLaunchRaces(body, views, affine, known);
     return std::move(summary);
   }

@@ -45,7 +45,7 @@ struct OutOfBounds {
 struct KernelSummary {
   std::vector<KernelAccess> accesses; ///< few: like ones merged per root
   double flops = 0; ///< the whole launch's, as far as timesRun() knows
-  std::optional<LaunchWork> asks; ///< none of a product with its own texts
+  std::optional<LaunchWork> asks;         ///< none of what a library computes
   std::optional<OutOfBounds> outOfBounds; ///< the first
   std::vector<LaunchRace> races;
 };

@@ -49,12 +49,12 @@ public:
     for (uint32_t vector = 2; fits(vector); vector *= 2)
       if (isAligned(vector))
         form.vector = vector;
+    if (form.vector == 1)
+      return form;
     if (meets && block.volume() == block.x && block.x == warp * form.vector)
       for (uint32_t rows : {2, 4})
         if (grid.volume() / rows >= manyBlocks)
           form.rows = rows;
-    if (form.vector == 1)
-      return form;
     form.unroll = unrollOf(form.vector);
     if (meets)
       return form;

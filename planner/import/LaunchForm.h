@@ -6,7 +6,7 @@
 
 namespace mgpu::planner {
 
-/// How a GPU computes a launch by default: what changes none of its bits.
+/// How a GPU computes a launch: what changes none of its bits.
 struct LaunchForm {
   /// Threads of the source, neighbours along x, that one thread is.
   uint32_t vector = 1;
@@ -22,7 +22,14 @@ struct LaunchForm {
   /// Blocks that must fit one multiprocessor, so that a thread has no more
   /// registers than it needs.
   uint32_t minBlocks = 1;
-  bool operator==(const LaunchForm &) const = default;
+  // What only a configuration says.
+  uint32_t blockY = 0, blockZ = 0; ///< as blockX
+  /// Threads of the source along x that one thread is one after the other, or,
+  /// where blocks are those of the source, blocks that one block is.
+  uint32_t items = 1;
+  bool isStaged = false; ///< what threads share, or read across, is copied to
+                         ///< workgroup memory first
+  auto operator<=>(const LaunchForm &) const = default;
 };
 
 /// The widest form whose accesses are aligned, that leaves work for a large

@@ -2,8 +2,8 @@
 #include "planner/import/WorkOf.h"
 
 #include "planner/import/AccessSet.h"
+#include "planner/import/BlockShape.h"
 #include "planner/import/IdsOf.h"
-#include "planner/import/LaunchForm.h"
 #include "planner/import/TimesRun.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -18,6 +18,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <set>
 
 namespace mgpu::planner {
@@ -31,29 +32,33 @@ constexpr int64_t sectorBytes = 32, lineBytes = 128, widestAccess = 16;
 // Compilers put this many loads of a loop in front of the first use.
 constexpr int64_t loadsAhead = 16;
 constexpr uint32_t mostFlightBytes = 128;
-// Threads that a large GPU holds.
-constexpr double manyThreads = 1 << 18;
+// Instructions of a thread before and behind what the source has.
+constexpr double ofThread = 12;
 // Counts may be of loops that never end.
 constexpr double mostCount = 1e299;
 
 class Counter {
 public:
-  Counter(Region &body, Dim3 grid, Dim3 block, KernelViews &views,
-          AffineEvaluator &affine)
-      : body(body), form(launchFormOf(body, grid, block, affine)), grid(grid),
-        block(block), blocks(double(grid.volume())),
-        threads(double(block.volume())), views(views), affine(affine) {}
+  Counter(Region &body, Dim3 grid, Dim3 block, const LaunchForm &form,
+          KernelViews &views, AffineEvaluator &affine)
+      : body(body), form(form), own(grid, block, form), block(block),
+        blocks(double(grid.volume())), threads(double(block.volume())),
+        views(views), affine(affine) {}
 
   LaunchWork run() {
-    body.walk([&](Operation *op) {
-      meets |= isExchangeWithinBlocks(op);
-      auto access = memoryAccessOf(op);
-      if (access && (access->stored || access->isAtomic))
-        if (const KernelView *view = views.of(access->memref))
-          written.insert(view->root);
-    });
+    body.walk([&](Operation *op) { note(op); });
+    work.instructions = ofThread * own.threads();
     body.walk([&](Operation *op) { visit(op); });
-    work.flightBytes = flightBytes();
+    int64_t flight = 0;
+    for (auto [place, bytes] : flights)
+      flight = std::max(flight, bytes);
+    const double resident = own.residents(flight);
+    work.instructions *=
+        idleSchedulers(double(own.threadsOfBlock()), own.blocks, resident);
+    work.flightBytes = flight == 0
+                           ? mostFlightBytes // stores are not awaited
+                           : flightOfSource(flight, resident, blocks * threads);
+    work.blocks = own.blocks == blocks ? 0 : own.blocks;
     for (double *count : {&work.instructions, &work.lines, &work.movedBytes})
       *count = std::min(*count, mostCount);
     return work;
@@ -64,37 +69,36 @@ private:
   struct Touched {
     double lines = 1, sectors = 1;
   };
-  uint32_t flightBytes() const;
-  /// Blocks of the source along x that one block is.
-  uint32_t blocksOfOne() const {
-    const uint32_t threads = form.blockX > 0 ? form.blockX : block.x;
-    return std::clamp(meets ? form.rows : form.vector * threads / block.x, 1u,
-                      grid.x);
-  }
   /// In how many accesses a thread, which is several of the source, does one of
   /// theirs, and bytes of each.
   struct Pieces {
     int64_t count = 1, bytes = 1;
   };
-  Pieces piecesOf(const MemoryAccess &access, int64_t bytes) const;
+  void note(Operation *op);
+  Pieces piecesOf(const MemoryAccess &access, int64_t bytes,
+                  const std::optional<AffineForm> &address) const;
   void visit(Operation *op);
   void visitAccess(const MemoryAccess &access);
   Region *placeOf(const MemoryAccess &access);
   double timesOf(Region *region);
   std::optional<AffineForm> addressOf(const MemoryAccess &access,
                                       const KernelView &view);
-  Touched touchedBy(const AffineForm &address, int64_t width,
-                    Pieces pieces) const;
+  std::optional<unsigned> axisStaged(const MemoryAccess &access,
+                                     const KernelView &view,
+                                     const AffineForm &address) const;
+  Touched touchedBy(const AffineForm &address, int64_t width, Pieces pieces,
+                    unsigned axis) const;
   double sectorsOfBlock(const AffineForm &address, int64_t width,
                         int64_t bytes) const;
   bool isLoadedAlready(const MemoryAccess &access);
   void addFlight(Region *place, Pieces pieces);
+  void addShared(double warps, double times);
 
   Region &body;
-  LaunchForm form;
-  Dim3 grid, block;
+  const LaunchForm &form;
+  BlockShape own;
+  Dim3 block;
   double blocks, threads; ///< of the source; threads of a block
-  bool meets = false;     ///< threads of a block do
   KernelViews &views;
   AffineEvaluator &affine;
   llvm::DenseMap<Region *, double> times; ///< for each thread
@@ -102,9 +106,23 @@ private:
   std::set<std::tuple<const void *, bool, std::map<int64_t, int64_t>>> counted;
   std::set<std::vector<const void *>> loads; ///< of one place in the text
   llvm::DenseSet<Value> written;             ///< roots
-  int64_t flight = 0;
+  llvm::DenseMap<Value, unsigned> numLoads;  ///< by root
+  /// Bytes that a thread awaits at once, by place: of loops that follow each
+  /// other, those of one.
+  llvm::DenseMap<Region *, int64_t> flights;
   LaunchWork work;
 };
+
+void Counter::note(Operation *op) {
+  auto access = memoryAccessOf(op);
+  const KernelView *view = access ? views.of(access->memref) : nullptr;
+  if (!view)
+    return;
+  if (access->stored || access->isAtomic)
+    written.insert(view->root);
+  else
+    ++numLoads[view->root];
+}
 
 /// Instructions of an operation as sm_80 and later have them, about.
 double instructionsOf(Operation *op, const LaunchForm &form) {
@@ -187,44 +205,69 @@ double numDifferent(SmallVector<int64_t> &values) {
   return double(std::unique(values.begin(), values.end()) - values.begin());
 }
 
-Counter::Pieces Counter::piecesOf(const MemoryAccess &access,
-                                  int64_t bytes) const {
+/// Elements from one thread to the next along an axis.
+int64_t stepAlong(const AffineForm &address, unsigned axis) {
+  for (auto [counter, coefficient] : address.terms)
+    if (AffineEvaluator::threadAxisOf(counter) == axis)
+      return coefficient;
+  return 0;
+}
+
+/// Neighbours make one access where they lie together, as wide as is aligned.
+Counter::Pieces
+Counter::piecesOf(const MemoryAccess &access, int64_t bytes,
+                  const std::optional<AffineForm> &address) const {
   if (form.vector == 1 || llvm::none_of(access.indices, [](Value index) {
         return variesAlongX(index);
       }))
     return {1, bytes};
-  const int64_t all = form.vector * bytes, each = std::min(all, widestAccess);
+  if (!address || stepAlong(*address, 0) != 1)
+    return {form.vector, bytes};
+  int64_t spread = std::abs(address->constant);
+  for (auto [counter, coefficient] : address->terms)
+    if (AffineEvaluator::threadAxisOf(counter) != 0)
+      spread = std::gcd(spread, coefficient);
+  const int64_t all = form.vector * bytes;
+  int64_t each = std::min(all, widestAccess);
+  while (each > bytes && spread * bytes % each != 0)
+    each /= 2;
   return {all / each, each};
 }
 
+/// The lanes of a subgroup are first those along `axis`.
 Counter::Touched Counter::touchedBy(const AffineForm &address, int64_t width,
-                                    Pieces pieces) const {
+                                    Pieces pieces, unsigned axis) const {
   SmallVector<int64_t> lines, sectors;
+  const Dim3 size = own.threadsAlong;
   const auto lanes =
-      uint32_t(std::min<double>(warpLanes, threads / form.vector));
+      uint32_t(std::min<uint64_t>(warpLanes, own.threadsOfBlock()));
   for (uint32_t lane = 0; lane < lanes; ++lane) {
-    const uint32_t thread = lane * form.vector;
-    const int64_t first =
-        affine.valueAt(address, {thread % block.x, thread / block.x % block.y,
-                                 thread / block.x / block.y}) *
-        width;
-    for (int64_t at = first; at < first + pieces.bytes; at += sectorBytes) {
-      lines.push_back(at / lineBytes);
-      sectors.push_back(at / sectorBytes);
+    Dim3 at{lane % size.x, lane / size.x % size.y, lane / size.x / size.y};
+    if (axis == 1)
+      at = {lane / size.y, lane % size.y, 0};
+    else if (axis == 2)
+      at = {lane / size.z, 0, lane % size.z};
+    at.x *= form.vector;
+    const int64_t first = affine.valueAt(address, at) * width;
+    for (int64_t byte = first; byte < first + pieces.bytes;
+         byte += sectorBytes) {
+      lines.push_back(byte / lineBytes);
+      sectors.push_back(byte / sectorBytes);
     }
   }
   return {numDifferent(lines), numDifferent(sectors)};
 }
 
-/// Sectors that all threads of a block touch in all trips of their loops: of
-/// one that is several of the source, if it is.
+/// Sectors that all threads of a block touch in all trips of their loops.
 double Counter::sectorsOfBlock(const AffineForm &address, int64_t width,
                                int64_t bytes) const {
   std::vector<std::pair<int64_t, int64_t>> dims; // stride in bytes, size
   for (auto [counter, coefficient] : address.terms) {
-    auto axis = AffineEvaluator::blockAxisOf(counter);
-    const int64_t size =
-        axis ? *axis == 0 ? int64_t(blocksOfOne()) : 1 : affine.sizeOf(counter);
+    int64_t size = affine.sizeOf(counter);
+    if (auto axis = AffineEvaluator::threadAxisOf(counter))
+      size = std::min(size, own.coveredAlong(*axis));
+    else if (auto axis = AffineEvaluator::blockAxisOf(counter))
+      size = own.sourceBlocksAlong(*axis);
     if (size > 1)
       dims.push_back({std::abs(coefficient) * width, size});
   }
@@ -236,16 +279,6 @@ double Counter::sectorsOfBlock(const AffineForm &address, int64_t width,
     else
       runs *= double(size);
   return runs * std::ceil(run / double(sectorBytes));
-}
-
-/// For each thread of the source, where the GPU is full of those that are
-/// several: few threads await no more for being many of the source.
-uint32_t Counter::flightBytes() const {
-  if (flight == 0) // stores are not awaited
-    return mostFlightBytes;
-  const auto most = double(std::min<int64_t>(flight, mostFlightBytes));
-  const double full = blocks * threads / form.vector / manyThreads;
-  return uint32_t(most * std::clamp(full, 1.0 / form.vector, 1.0));
 }
 
 /// Whether a compiler has it in a register: the same load in the same block of
@@ -269,10 +302,10 @@ void Counter::addFlight(Region *place, Pieces pieces) {
   const int64_t ahead = form.unroll > 0   ? form.unroll
                         : form.vector > 1 ? 2
                                           : loadsAhead;
-  flight += pieces.count * pieces.bytes *
-            (trips  ? int64_t(trips->getLimitedValue(uint64_t(ahead)))
-             : loop ? ahead
-                    : 1);
+  flights[place] += pieces.count * pieces.bytes *
+                    (trips  ? int64_t(trips->getLimitedValue(uint64_t(ahead)))
+                     : loop ? ahead
+                            : 1);
 }
 
 /// Where a compiler puts it: in front of loops in which it reads one place of
@@ -291,44 +324,79 @@ Region *Counter::placeOf(const MemoryAccess &access) {
   return place;
 }
 
+void Counter::addShared(double warps, double times) {
+  work.instructions += 2 * threads * blocks * times;
+  work.lines += warps * form.vector;
+}
+
+/// The axis along which threads bring what the access loads to workgroup
+/// memory, where they do: MGPU_STAGE (kernels/cuda/StagePlan.h).
+std::optional<unsigned> Counter::axisStaged(const MemoryAccess &access,
+                                            const KernelView &view,
+                                            const AffineForm &address) const {
+  if (!form.isStaged || access.stored || access.isAtomic ||
+      written.contains(view.root) ||
+      llvm::any_of(address.terms, [](const auto &term) {
+        return !AffineEvaluator::threadAxisOf(term.first) &&
+               !AffineEvaluator::blockAxisOf(term.first);
+      }))
+    return std::nullopt;
+  if (stepAlong(address, 0) == 1)
+    return numLoads.lookup(view.root) > 1 ? std::optional(0u) : std::nullopt;
+  for (unsigned axis : {1, 2})
+    if (stepAlong(address, axis) == 1)
+      return axis;
+  return std::nullopt;
+}
+
 void Counter::visitAccess(const MemoryAccess &access) {
   Region *place = placeOf(access);
   const double times = timesOf(place);
-  const double own = threads / form.vector; // threads, of a block of the source
-  const double warps = std::ceil(own / warpLanes) * blocks * times;
+  const double warps = own.warps() * times;
   const KernelView *view = views.of(access.memref);
   auto type = cast<MemRefType>(access.memref.getType());
   auto element = elementTypeOf(type.getElementType());
-  if (!element || !view) { // workgroup memory, or what is not followed
-    work.instructions += 2 * threads * blocks * times;
-    work.lines += warps * form.vector;
-    return;
-  }
+  if (!element || !view) // workgroup memory, or what is not followed
+    return addShared(warps, times);
   const int64_t width = mgpu::sizeBytes(*element);
   int64_t bytes = width;
   for (int64_t lanes : access.lanes)
     bytes *= lanes;
   if (isLoadedAlready(access))
     return;
-  const Pieces pieces = piecesOf(access, bytes);
-  // The accesses, and their address.
-  work.instructions += double(pieces.count + 1) * own * blocks * times;
   const bool isStore = access.stored || access.isAtomic;
-  std::optional<AffineForm> address = addressOf(access, *view);
-  const Touched touched = address ? touchedBy(*address, width, pieces)
-                                  : Touched{warpLanes, warpLanes};
-  work.lines += warps * double(pieces.count) * touched.lines;
-  double sectors = warps * double(pieces.count) * touched.sectors;
+  const std::optional<AffineForm> address = addressOf(access, *view);
+  const auto staged =
+      address ? axisStaged(access, *view, *address) : std::nullopt;
+  const Pieces pieces =
+      staged ? Pieces{form.vector, bytes} : piecesOf(access, bytes, address);
+  bool isNew = true; // else its neighbours or the same, which the block has
   if (address) {
-    sectors = std::min(sectors, blocks / blocksOfOne() *
-                                    sectorsOfBlock(*address, width, bytes));
     std::map<int64_t, int64_t> strides;
     for (auto [counter, coefficient] : address->terms)
       strides[coefficient] += affine.sizeOf(counter) - 1;
-    if (!counted.insert({view->root.getAsOpaquePointer(), isStore, strides})
-             .second)
-      return; // its neighbours or the same, which the block has
+    isNew = counted.insert({view->root.getAsOpaquePointer(), isStore, strides})
+                .second;
   }
+  if (staged) {
+    addShared(warps, times); // loaded there, and by its first load stored
+    if (!isNew)
+      return;
+    addShared(warps, times);
+  }
+  // The accesses, and their address.
+  work.instructions +=
+      double(pieces.count + 1) * blocks * threads / form.vector * times;
+  const Touched touched =
+      address ? touchedBy(*address, width, pieces, staged.value_or(0))
+              : Touched{warpLanes, warpLanes};
+  work.lines += warps * double(pieces.count) * touched.lines;
+  if (!isNew)
+    return;
+  double sectors = warps * double(pieces.count) * touched.sectors;
+  if (address)
+    sectors =
+        std::min(sectors, own.blocks * sectorsOfBlock(*address, width, bytes));
   work.movedBytes += sectors * sectorBytes;
   // What all lanes share comes from the first cache soon.
   if (!isStore && touched.sectors > 1)
@@ -337,9 +405,9 @@ void Counter::visitAccess(const MemoryAccess &access) {
 
 } // namespace
 
-LaunchWork workOf(Region &body, Dim3 grid, Dim3 block, KernelViews &views,
-                  AffineEvaluator &affine) {
-  return Counter(body, grid, block, views, affine).run();
+LaunchWork workOf(Region &body, Dim3 grid, Dim3 block, const LaunchForm &form,
+                  KernelViews &views, AffineEvaluator &affine) {
+  return Counter(body, grid, block, form, views, affine).run();
 }
 
 } // namespace mgpu::planner

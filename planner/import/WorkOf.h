@@ -3,16 +3,17 @@
 #define MGPU_PLANNER_IMPORT_WORKOF_H
 
 // What a launch asks of a GPU: instructions, lines of memory and sectors, as
-// the text of its body has them. Tunables and the emitter may do better (wide
-// accesses, tiles, a row in registers); they do not change which bytes a block
-// needs.
+// the text of its body has them in one form. The emitter may do better (a row
+// in registers); it does not change which bytes a block needs.
 
 #include "planner/dag/Dag.h"
 #include "planner/import/KernelView.h"
+#include "planner/import/LaunchForm.h"
 
 namespace mgpu::planner {
 
-LaunchWork workOf(mlir::Region &body, Dim3 grid, Dim3 block, KernelViews &views,
+LaunchWork workOf(mlir::Region &body, Dim3 grid, Dim3 block,
+                  const LaunchForm &form, KernelViews &views,
                   AffineEvaluator &affine);
 
 } // namespace mgpu::planner

@@ -4,6 +4,7 @@
 #include "pipeline/KernelListing.h"
 #include "pipeline/Kernels.h"
 #include "pipeline/Load.h"
+#include "pipeline/MachinePlan.h"
 #include "support/FileIO.h"
 #include "support/Plural.h"
 #include "tools/mgpu-tune/FileUses.h"
@@ -85,6 +86,10 @@ static json listedJson(const Listed &listed, const device::DeviceProfile *gpu) {
       {"space", listed.space ? spaceJson(*text.space, *listed.space) : json()}};
   if (listed.error)
     out["error"] = errorObject(*listed.error);
+  if (listed.predicted)
+    out["predicted"] = {{"default_us", listed.predicted->defaultUs},
+                        {"best_us", listed.predicted->bestUs},
+                        {"best", toText(listed.predicted->best)}};
   if (!listed.usage)
     return out;
   out["registers"] = listed.usage->registers;
@@ -189,9 +194,52 @@ void print(const KernelListing &listing, const KernelsOptions &options) {
                counted(listing.texts.size(), "kernel"));
 }
 
+/// "block_y=32 MGPU_STAGE=1": what is not as it is by default.
+std::string changesText(const planner::KernelSpace &space,
+                        const planner::KernelConfig &config) {
+  std::string text;
+  for (size_t k = 0; k < space.axes.size(); ++k)
+    if (config.at(k) != space.defaults.at(k))
+      text += fmt::format("{}{}={}", text.empty() ? "" : " ",
+                          space.axes[k].name, config.at(k));
+  return text.empty() ? "the default" : text;
+}
+
+void printPredicted(const KernelListing &listing,
+                    const planner::TopologyEstimator &machine) {
+  fmt::print("\n{:<24} {:>10} {:>10}  {}\n", "predicted", "default us",
+             "best us", "best configuration");
+  for (const Listed &listed : listing.all)
+    if (const auto &found = listed.predicted)
+      fmt::print("{:<24} {:>10.2f} {:>10.2f}  {}\n", listed.text->name,
+                 found->defaultUs, found->bestUs,
+                 changesText(*listed.text->space, found->best));
+  fmt::print("a launch on {}, the largest of each kernel\n", machine.name());
+}
+
 } // namespace
 
-Result<int> runKernels(const KernelsOptions &options) {
+/// The machine that --target names, and its architecture; none: it names none.
+static Result<std::optional<planner::TopologyEstimator>>
+machineOf(const KernelsOptions &options, std::string &arch) {
+  using Machine = std::optional<planner::TopologyEstimator>;
+  const std::string &target = options.load.target;
+  if (target.empty())
+    return Machine();
+  if (!target.starts_with("sim:"))
+    return fail(ErrorKind::Usage,
+                fmt::format("--target {}: kernels are predicted for a machine "
+                            "sim:NAME; --arch says what they are compiled for",
+                            target));
+  MGPU_TRY_ASSIGN(auto machine, openMachine(target, {}));
+  if (!options.load.given.contains("--arch"))
+    arch = fmt::format("sm_{}", machine.machine().device.architecture);
+  return Machine(std::move(machine));
+}
+
+Result<int> runKernels(const KernelsOptions &asked) {
+  KernelsOptions options = asked;
+  MGPU_TRY_ASSIGN(const auto machine, machineOf(asked, options.arch));
   MGPU_TRY_ASSIGN(LoadedProgram program, loadProgram(options.load));
   MGPU_TRY(checkHasKernels(program, "has no kernels"));
   auto cache = openCubinCache(options.load.database);
@@ -204,8 +252,12 @@ Result<int> runKernels(const KernelsOptions &options) {
   if (!options.emitFolder.empty())
     MGPU_TRY(writeTexts(listing, options));
   listing.checkLaunches();
+  if (machine)
+    MGPU_TRY(listing.predict(*machine));
   MGPU_TRY(listing.compile(cache.get(), options.load.compileSeconds));
   print(listing, options);
+  if (machine && !options.json)
+    printPredicted(listing, *machine);
   for (const Listed &listed : listing.all)
     if (listed.error)
       return fail(*listed.error);

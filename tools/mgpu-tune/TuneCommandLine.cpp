@@ -141,6 +141,10 @@ void addKernelsCommand(CommandLine &line) {
   addValue(command, "--arch", options.arch, "ARCH",
            "The architecture to compile for: sm_80, sm_90, sm_90a, ...")
       ->capture_default_str();
+  addValue(command, "--target", options.load.target, "TARGET",
+           "A machine sim:NAME|FILE, on which launches are predicted as they "
+           "are by default and in the best configuration; its architecture "
+           "is what --arch is by default");
   addVariants(command, options.load);
   addCompileTimeout(command, options.load);
   addValue(command, "--emit", options.emitFolder, "FOLDER",

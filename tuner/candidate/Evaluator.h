@@ -43,6 +43,11 @@ struct TuningSubject {
   /// their default: 0 where none of them is the kernels'. Null: never.
   std::function<uint32_t(const std::map<std::string, std::string> &)>
       variantOf = {};
+  /// Microseconds that a launch of a kernel is predicted to take in each of
+  /// the configurations; empty where that is not known. Null: never.
+  std::function<Result<std::vector<double>>(
+      uint32_t kernel, std::span<const planner::KernelConfig> configs)>
+      predict = {};
   // Where several processes share the devices:
   std::string ranks = {};         ///< as KeyInput
   AskTogether together = nullptr; ///< they measure

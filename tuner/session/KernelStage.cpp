@@ -5,6 +5,7 @@
 // every kernel at once and tells of each.
 #include "planner/schedule/list/Paths.h"
 #include "tuner/session/Session.h"
+#include "tuner/space/PredictedOrder.h"
 #include "tuner/strategy/SearchStrategy.h"
 
 #include <algorithm>
@@ -23,6 +24,9 @@ static constexpr double leastShare = 0.01;
 /// are listed.
 static constexpr size_t mostChosen = 5;
 static constexpr double mostJointPoints = 2'500'000;
+/// Configurations that are measured before the strategy is asked: those that
+/// the model predicts to be the fastest, where there is one.
+static constexpr size_t mostPredicted = 4;
 /// Replays of the default, then of the candidate, in turn.
 static constexpr double secondsPerLook = 4e-3;
 static constexpr int looks = 3;
@@ -35,7 +39,18 @@ struct Session::KernelSearch {
   std::map<ConfigId, double> times; ///< only those that work
   std::set<ConfigId> tried;
   bool done = false;
+  std::vector<ConfigId> promising; ///< to be tried first, the last one first
 
+  /// None: all have been.
+  std::optional<ConfigId> next() {
+    while (!promising.empty()) {
+      const ConfigId id = promising.back();
+      promising.pop_back();
+      if (!tried.contains(id))
+        return id;
+    }
+    return strategy->propose();
+  }
   KernelConfig best(const KernelConfig &otherwise) const {
     auto at = std::min_element(
         times.begin(), times.end(),
@@ -142,7 +157,22 @@ Result<void> Session::openKernelSearches(std::vector<KernelSearch> &searches,
                       measuredTrial(db::pairsText(pairsOf(kernel.defaults)),
                                     now, {}, 1, 0, 0)));
     }
+    MGPU_TRY(findPromising(search));
   }
+  return {};
+}
+
+Result<void> Session::findPromising(KernelSearch &search) {
+  if (!subject.predict)
+    return {};
+  std::vector<KernelConfig> configs;
+  for (ConfigId id = 0; id < search.space->size(); ++id)
+    configs.push_back(kernelConfigAt(*search.space, id));
+  MGPU_TRY_ASSIGN(const std::vector<double> us,
+                  subject.predict(search.kernel, configs));
+  for (size_t k : fastestPredicted(
+           configs, us, subject.kernels[search.kernel].defaults, mostPredicted))
+    search.promising.insert(search.promising.begin(), ConfigId(k));
   return {};
 }
 
@@ -325,7 +355,7 @@ Result<void> Session::kernelStage() {
     for (KernelSearch &search : searches) {
       if (search.done)
         continue;
-      auto id = search.strategy->propose();
+      auto id = search.next();
       if (!id) {
         search.done = true;
         continue;

@@ -51,6 +51,7 @@ private:
   Result<void> kernelStage();
   Result<void> openKernelSearches(std::vector<KernelSearch> &searches,
                                   const std::vector<double> &baseTimes);
+  Result<void> findPromising(KernelSearch &search);
   Result<void> noteNotBuilt(KernelSearch &search,
                             const planner::KernelConfig &config,
                             const Fault &fault, double seconds);

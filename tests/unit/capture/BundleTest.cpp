@@ -364,9 +364,9 @@ TEST_F(BundleErrors, NewerVersion) {
 }
 
 TEST_F(BundleErrors, NewerProgram) {
-  change(record.program.text, "mgpu-program 3", "mgpu-program 7");
+  change(record.program.text, "mgpu-program 3", "mgpu-program 8");
   write();
-  expect(ErrorKind::Unsupported, "the program has version 7");
+  expect(ErrorKind::Unsupported, "the program has version 8");
 }
 
 TEST_F(BundleErrors, TablesThatAreNotOurs) {

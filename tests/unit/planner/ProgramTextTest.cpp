@@ -47,6 +47,12 @@ TEST(ProgramText, SaysWhatALaunchAsksFor) {
   Result<Program> back = readProgram(text, readerOf(blobs));
   ASSERT_TRUE(back) << back.error().message << "\n" << text;
   EXPECT_TRUE(*back == program) << text;
+  program.dag.nodes[0].asks->blocks = 64;
+  const std::string withBlocks = toText(program, blobs);
+  EXPECT_TRUE(withBlocks.starts_with("mgpu-program 7\n"));
+  back = readProgram(withBlocks, readerOf(blobs));
+  ASSERT_TRUE(back) << back.error().message << "\n" << withBlocks;
+  EXPECT_TRUE(*back == program) << withBlocks;
 }
 
 TEST(ProgramText, SaysEverything) {
@@ -124,6 +130,7 @@ TEST(ProgramText, SaysEverything) {
       CHANGE(k.outBytes += 1),
       CHANGE((k.asks = LaunchWork{1, 2, 3, 4})),
       CHANGE((k.asks = LaunchWork{1, 2, 3, 5})),
+      CHANGE((k.asks = LaunchWork{1, 2, 3, 5, 6})),
       CHANGE(k.durationUs = k.durationUs.value_or(0) + 0.1),
       CHANGE(std::get<KernelCall>(k.work).kernel.value += 1),
       CHANGE(std::get<KernelCall>(k.work).grid.y += 1),
@@ -199,8 +206,8 @@ TEST_F(ProgramTextErrors, NameTheFault) {
   EXPECT_EQ(message("end\n", "# a comment\n\n end \r\n"), "accepted");
   for (const char *older : {"mgpu-program 1", "mgpu-program 2"})
     EXPECT_EQ(message("mgpu-program 3", older), "accepted");
-  EXPECT_EQ(message("mgpu-program 3", "mgpu-program 7"),
-            "the program has version 7; this mgpu reads versions 1 to 6: use "
+  EXPECT_EQ(message("mgpu-program 3", "mgpu-program 8"),
+            "the program has version 8; this mgpu reads versions 1 to 7: use "
             "the mgpu that made it, or newer");
   EXPECT_EQ(message("devices 2", "devices 4000000000"),
             "program line 2: 4000000000 devices are more than 65536");

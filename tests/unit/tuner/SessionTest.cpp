@@ -8,6 +8,7 @@
 #include "tests/unit/db/TempFolder.h"
 #include "tests/unit/tuner/ReductionProgram.h"
 #include "tests/unit/tuner/WatchedDriver.h"
+#include "tuner/space/PredictedOrder.h"
 
 #include <csignal>
 #include <gtest/gtest.h>
@@ -87,6 +88,50 @@ TEST(Session, EveryFaultIsNamedAndNoneWins) {
   EXPECT_TRUE(chosen == 0 || chosen == 8) << chosen;
   EXPECT_GT(result->times.before.us, 0);
   EXPECT_FALSE(result->history.empty());
+}
+
+TEST(Session, WhatIsPredictedToBeFastestIsTriedFirst) {
+  // In order, the strategy would try 4 first.
+  FaultySubject faulty({0, 4, 8, 9});
+  TuningSubject subject = faulty.subject();
+  subject.predict = [](uint32_t,
+                       std::span<const planner::KernelConfig> configs) {
+    std::vector<double> us;
+    for (const planner::KernelConfig &config : configs)
+      us.push_back(10.0 - config[P::Unroll]);
+    return Result<std::vector<double>>(us);
+  };
+  auto result = tune(subject, options(20), nullptr);
+  ASSERT_TRUE(result) << result.error().message;
+  ASSERT_EQ(result->failed.size(), 2u);
+  EXPECT_EQ(toString(result->failed[0].fault.kind), "refused");
+  // The rest is tried, too.
+  EXPECT_NE(toString(result->failed[1].fault.kind), "refused");
+  EXPECT_EQ(result->parts.at(0).tried, 4u);
+
+  subject.predict = [](uint32_t, std::span<const planner::KernelConfig>) {
+    return Result<std::vector<double>>(fail(ErrorKind::Internal, "no model"));
+  };
+  auto failed = tune(subject, options(20), nullptr);
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(failed.error().message, "no model");
+}
+
+TEST(PredictedOrder, TakesTheNearestToTheDefaultOfWhatIsAlike) {
+  auto config = [](uint32_t x, uint32_t items) {
+    planner::KernelConfig made;
+    made[P::BlockX] = x;
+    made[P::Items] = items;
+    return made;
+  };
+  const std::vector<planner::KernelConfig> configs = {
+      config(32, 2), config(64, 1), config(32, 1), config(128, 4)};
+  const std::vector<double> us = {1.999, 2.004, 2.001, 9};
+  using Found = std::vector<size_t>;
+  EXPECT_EQ(fastestPredicted(configs, us, config(64, 1), 9), (Found{1, 3}));
+  EXPECT_EQ(fastestPredicted(configs, us, config(32, 1), 1), (Found{2}));
+  EXPECT_EQ(fastestPredicted(configs, us, config(32, 1), 0), Found());
+  EXPECT_EQ(fastestPredicted(configs, {}, config(32, 1), 4), Found());
 }
 
 TEST(Session, FailuresAreStoredAndNotTriedAgain) {

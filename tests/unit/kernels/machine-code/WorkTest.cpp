@@ -2,7 +2,7 @@
 //
 // What launches are said to ask of a GPU, and what is predicted of it: bad
 // forms are predicted to take longer.
-#include "MachineCode.h"
+#include "WorkPrograms.h"
 
 #include "planner/cost/TopologyEstimator.h"
 #include "tests/unit/import/ImportText.h"
@@ -27,26 +27,6 @@ double shareOf(const std::string &program, double bytes) {
     if (std::holds_alternative<KernelCall>(imported.dag().nodes[k].work))
       us += model.durationUs(imported.dag(), NodeId{uint32_t(k)});
   return bytes / (topology->device.memoryBytesPerSecond / 1e6) / us;
-}
-
-std::string elementwise(const std::string &element) {
-  const std::string type = "16384x4096x" + element;
-  return programOn({type, type, type},
-                   "  linalg.mul ins(%b0, %b1 : memref<" + type + ">, memref<" +
-                       type + ">) outs(%b2 : memref<" + type + ">)\n");
-}
-
-std::string transposition() {
-  return programOn({"8192x8192xf32", "8192x8192xf32"},
-                   "  linalg.transpose ins(%b0 : memref<8192x8192xf32>) "
-                   "outs(%b1 : memref<8192x8192xf32>) permutation = [1, 0]\n");
-}
-
-std::string rowSoftmax() {
-  return programOn(
-      {"8192x4096xf32", "8192x4096xf32"},
-      "  linalg.softmax dimension(1) ins(%b0 : "
-      "memref<8192x4096xf32>) outs(%b1 : memref<8192x4096xf32>)\n");
 }
 
 /// A vector by a matrix [k][n], as the linalg product that it is, or as a
@@ -101,7 +81,7 @@ TEST(Work, BadFormsArePredictedToTakeLonger) {
   const double f32 = shareOf(elementwise("f32"), 3 * 256 * mega),
                bf16 = shareOf(elementwise("bf16"), 3 * 128 * mega),
                narrow = shareOf(narrowElementwise(), 3 * 128 * mega),
-               rows = shareOf(rowSoftmax(), 2 * 128 * mega),
+               rows = shareOf(rowSoftmax("f32"), 2 * 128 * mega),
                turned = shareOf(transposition(), 2 * 256 * mega),
                vector = shareOf(decode(true), 32 * mega),
                columns = shareOf(decode(false), 32 * mega);
