@@ -57,7 +57,7 @@ func.func @main(%ha: {0}, %hb: {0}, %hc: {0}) {{
     program.from.compiler = &pipeline::mlirCompiler();
     program.from.database = folder / "t.db";
     auto texts = allOf(pipeline::mlirCompiler().emitCudaKernels(
-        program.dag, program.products, nullptr));
+        program.dag, program.variants, nullptr));
     ASSERT_TRUE(texts) << texts.error().message;
     ASSERT_EQ(texts->size(), 1u);
     context.texts = std::move(*texts);

@@ -22,8 +22,8 @@ bool hasTurnedMatrix(linalg::LinalgOp op) {
   if (!(matmul && matmul.hasUserDefinedMaps()) &&
       !(batched && batched.hasUserDefinedMaps()))
     return false;
-  if (!hasPointForm(op) ||
-      !isa<FloatType>(getElementTypeOrSelf(op.getDpsInputOperand(0)->get())))
+  const Type factor = getElementTypeOrSelf(op.getDpsInputOperand(0)->get());
+  if (!hasPointForm(op) || !isa<FloatType>(factor))
     return false;
   const unsigned batch = batched ? 1 : 0, m = batch, n = batch + 1,
                  k = batch + 2;
@@ -34,7 +34,7 @@ bool hasTurnedMatrix(linalg::LinalgOp op) {
     return AffineMap::getMultiDimMapWithTargets(k + 1, dims, op->getContext());
   };
   const SmallVector<AffineMap> maps{map(m, k), map(n, k), map(m, n)};
-  return op.getStaticLoopRanges()[m] > mostVectors &&
+  return op.getStaticLoopRanges()[m] > mostVectorsOf(factor) &&
          op.getIndexingMapsArray() == maps;
 }
 

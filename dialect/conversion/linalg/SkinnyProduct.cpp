@@ -36,7 +36,8 @@ std::optional<SkinnyProduct> skinnyProductOf(linalg::LinalgOp op) {
                         nullptr};
   if (extents[product.m] > extents[product.n])
     std::swap(product.m, product.n);
-  if (extents[product.m] > mostVectors ||
+  const Type factor = getElementTypeOrSelf(op.getDpsInputOperand(0)->get());
+  if (extents[product.m] > mostVectorsOf(factor) ||
       extents[product.n] * extents[product.k] < leastMatrix)
     return std::nullopt;
   const unsigned m = 1u << product.m, n = 1u << product.n, k = 1u << product.k;

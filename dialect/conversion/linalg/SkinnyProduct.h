@@ -21,8 +21,7 @@ struct SkinnyProduct {
 };
 
 /// `op` as such a product; none where it is not one that is better computed so
-/// than by tiles: a product of f16 or bf16 that lies as GPUs' libraries and
-/// tensor cores take it is one of those where m has more than one value.
+/// than by tiles.
 std::optional<SkinnyProduct> skinnyProductOf(mlir::linalg::LinalgOp op);
 
 } // namespace mgpu::conversion

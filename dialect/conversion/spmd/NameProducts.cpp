@@ -215,7 +215,7 @@ bool Namer::name() {
   const bool isTurned =
       of.b.loops != plain &&
       (of.b.loops == turned || llvm::is_contained(of.k, of.b.loops.back()));
-  if (isTurned && m <= mostVectors &&
+  if (isTurned && m <= mostVectorsOf(getElementTypeOrSelf(of.a.value)) &&
       (!of.batch.empty() || n * k < leastMatrix))
     return false; // a sum of no special form
   const Value lhs = matrix(transposed(of.a, inA), m, k);

@@ -39,12 +39,12 @@ TEST(SkinnyCode, AVectorByColumnsOccupiesTheGpu) {
   EXPECT_LE(chunks.registers, 96u) << chunks.text();
 }
 
-/// Eight vectors by the rows of a matrix: a thread loads each of its elements
+/// Four vectors by the rows of a matrix: a thread loads each of its elements
 /// once, whatever the vectors are.
 TEST(SkinnyCode, VectorsByRowsLoadTheMatrixOnce) {
   MGPU_OPEN_NVRTC(compiler);
   std::vector<size_t> loads;
-  for (const char *m : {"1", "8"}) {
+  for (const char *m : {"1", "4"}) {
     auto codes =
         machineCodeOf(productOf(std::string(m) + "x2048xbf16", "8192x2048xbf16",
                                 std::string(m) + "x8192xf32", transposed),
@@ -59,8 +59,8 @@ TEST(SkinnyCode, VectorsByRowsLoadTheMatrixOnce) {
   }
   // One of the matrix and one of each vector, as often as loops are unrolled.
   EXPECT_EQ(loads[0] % 2, 0u);
-  EXPECT_EQ(loads[1] % 9, 0u);
-  EXPECT_LT(loads[1], 16 * loads[0] / 2);
+  EXPECT_EQ(loads[1] % 5, 0u);
+  EXPECT_LT(loads[1], 8 * loads[0] / 2);
 }
 
 struct Columns {
@@ -75,11 +75,10 @@ TEST(SkinnyCode, VectorsByColumnsLoadTheMatrixOnce) {
   MGPU_OPEN_NVRTC(compiler);
   for (const Columns &test : {Columns{"bf16", 2, 8, 112},
                               {"f16", 3, 4, 128},
-                              {"bf16", 8, 4, 128},
+                              {"bf16", 4, 4, 128},
                               {"f32", 2, 8, 112},
                               {"f32", 8, 4, 128},
-                              {"f32", 16, 2, 128},
-                              {"bf16", 16, 2, 232}}) {
+                              {"f32", 16, 2, 128}}) {
     SCOPED_TRACE(fmt::format("{} of {}", test.vectors, test.type));
     auto codes = machineCodeOf(
         productOf(fmt::format("{}x2048x{}", test.vectors, test.type),
@@ -113,14 +112,14 @@ TEST(SkinnyCode, VectorsByColumnsLoadTheMatrixOnce) {
 TEST(SkinnyCode, TheMatrixIsPredictedToBeReadOnce) {
   for (unsigned m : {2u, 8u, 16u}) {
     planner::Imported imported = planner::importText(
-        productOf(fmt::format("{}x2048xbf16", m), "2048x8192xbf16",
+        productOf(fmt::format("{}x2048xf32", m), "2048x8192xf32",
                   fmt::format("{}x8192xf32", m)));
     ASSERT_TRUE(imported.program) << imported.text();
     double most = 0;
     for (const planner::DagNode &node : imported.dag().nodes)
       if (node.asks)
         most = std::max(most, node.asks->movedBytes);
-    const double matrix = 2048.0 * 8192 * 2, sums = 32.0 * 8192 * 4 * m;
+    const double matrix = 2048.0 * 8192 * 4, sums = 32.0 * 8192 * 4 * m;
     EXPECT_GE(most, matrix + sums);
     EXPECT_LE(most, 1.02 * (matrix + sums));
   }
