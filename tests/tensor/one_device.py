@@ -109,13 +109,13 @@ def main():
         compare(program(f"s{grid}.mlir", written("sharded_transformer.py", "--layers", 1, "--grid", grid)), arena=True,
                 resharded=True)
 
-    # Neither nodes nor memory grow.
+    # Neither nodes nor memory grow, but for a launch more of each of three products whose sums are split.
     for devices in (8, 64, 512):
         file = program(f"m{devices}.mlir", written("transformer.py", "--layers", 1, "--devices", devices))
         one, memory = plan(file, "--one-device", "-o", folder / "p.plan", "--certificate", folder / "p.cert")
         numbers.append(len(one["nodes"]))
         memories.append(memory)
-    assert numbers[2] <= numbers[0], numbers
+    assert numbers[2] <= numbers[0] + 3, numbers
     assert memories[2] < 1.25 * memories[0], memories
 
     code, text, _ = tune("check", file, "--one-device", "--plan", folder / "p.plan", "--certificate", folder / "p.cert")

@@ -104,11 +104,12 @@ Value makeProduct(Lowering &low, Operation *op, const ProductDims &dims) {
   auto map = [&](ArrayRef<AffineExpr> places) {
     return AffineMap::get(next, 0, places, context);
   };
-  AffineMap sum =
-      AffineMap::getMultiDimIdentityMap(next, context).getMajorSubMap(parallel);
+  SmallVector<AffineExpr> sum; // of none for a number
+  for (unsigned k = 0; k < parallel; ++k)
+    sum.push_back(low.dim(k));
   return makeSum(low, {op, low[op->getOperand(0)], low[op->getOperand(1)],
                        llvm::to_vector(type.getShape()), map(lhs), map(rhs),
-                       sum, parallel, next - parallel});
+                       map(sum), parallel, next - parallel});
 }
 
 LogicalResult lowerDotGeneral(Lowering &low, DotGeneralOp op) {

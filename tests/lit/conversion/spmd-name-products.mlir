@@ -108,3 +108,16 @@ func.func @main(%x: tensor<64x32xf32>, %w: tensor<48x32xf32>, %z: tensor<64x48xf
   %0 = linalg.matmul ins(%x, %t : tensor<64x32xf32>, tensor<32x48xf32>) outs(%z : tensor<64x48xf32>) -> tensor<64x48xf32>
   return %0 : tensor<64x48xf32>
 }
+
+// -----
+
+// A number, which no loop but the sum's follows.
+// CHECK-LABEL: func.func @main
+// CHECK: linalg.matmul ins(%{{.*}}, %{{.*}} : tensor<1x8xf32>, tensor<8x1xf32>)
+// CHECK: tensor.collapse_shape %{{.*}} [] : tensor<1x1xf32> into tensor<f32>
+// CHECK: linalg.generic {{.*}} iterator_types = ["reduction"]
+func.func @main(%x: tensor<8xf32>, %i: tensor<8xi32>) -> (tensor<f32>, tensor<i32>) {
+  %0 = stablehlo.dot_general %x, %x, contracting_dims = [0] x [0] : (tensor<8xf32>, tensor<8xf32>) -> tensor<f32>
+  %1 = stablehlo.dot_general %i, %i, contracting_dims = [0] x [0] : (tensor<8xi32>, tensor<8xi32>) -> tensor<i32>
+  return %0, %1 : tensor<f32>, tensor<i32>
+}
