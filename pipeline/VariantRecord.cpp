@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <unistd.h>
 
@@ -57,13 +58,18 @@ Result<void> recordEvidence(db::TuningStore &store, const GpuIdentity &gpu,
   return store.record(problemOf(gpu, variant), trials);
 }
 
-/// The newest trials count, but for a failure, which stays.
+/// The newest trials count, but for a failure, which stays, also where its
+/// trial is damaged.
 static Result<Evidence> readEvidence(db::TuningStore &store,
                                      const db::TuningProblem &problem,
                                      Variant variant) {
   MGPU_TRY_ASSIGN(const db::Trials stored, store.trials(problem));
+  std::multimap<int64_t, const db::Trial *> byTime; // imported ones are late
+  for (const db::Trial &trial : stored.trials)
+    byTime.emplace(trial.provenance.timeMs, &trial);
   Evidence evidence;
-  for (const db::Trial &trial : stored.trials) {
+  for (const auto &[time, each] : byTime) {
+    const db::Trial &trial = *each;
     if (trial.status != db::TrialStatus::Ok) {
       evidence.verdict = Evidence::Verdict::Failed;
       evidence.fault = trial.sentence;
@@ -75,6 +81,12 @@ static Result<Evidence> readEvidence(db::TuningStore &store,
       if (evidence.verdict == Evidence::Verdict::NotRun)
         evidence.verdict = Evidence::Verdict::Passed;
     }
+  }
+  MGPU_TRY_ASSIGN(const bool failed,
+                  store.isQuarantined(problem, configurationOf(variant)));
+  if (failed && evidence.verdict != Evidence::Verdict::Failed) {
+    evidence.verdict = Evidence::Verdict::Failed;
+    evidence.fault = "what went wrong is not to be read any more";
   }
   return evidence;
 }

@@ -278,9 +278,11 @@ def check_products(tune, folder, target, form):
 
 
 def store(tune, line):
-    """From now on the variant is by default what the line says of it on this GPU."""
-    figures = ["--replay-us", str(line["replay_us"])] if line["ok"] else \
-        ["--failed", str(line.get("error") or f"{line['differ']} differ")]
+    """From now on the variant is by default what the line says of it on this GPU. What did not run says nothing of
+    its results, so nothing is stored."""
+    if "error" in line:
+        return
+    figures = ["--replay-us", str(line["replay_us"])] if line["ok"] else ["--failed", f"{line['differ']} differ"]
     if line["ok"] and "without_us" in line:
         figures += ["--without-us", str(line["without_us"])]
     stored = run(tune, "db", "variant", line["form"], "--target", line["target"], *figures)

@@ -413,6 +413,7 @@ class Run:
         print(f"{counts}, {self.result['seconds']} s, complete: {self.result['complete']}")
         print(self.path)
         print(f"logs: {self.work}, and beside it")
+        print(f"evidence of variants: mgpu-tune db import {self.work}/t.db")
         return 0 if self.result["passed"] else 1
 
 

@@ -108,6 +108,10 @@ static Result<int> storeEvidence(const DbOptions &options, Variant variant) {
                                   "right bits, or --failed with what went "
                                   "wrong");
   const bool passed = options.fault.empty();
+  if (!passed && options.withoutUs > 0)
+    return fail(ErrorKind::Usage,
+                "--without-us goes with --replay-us: times count of what gave "
+                "the right bits");
   const Evidence evidence{passed ? Evidence::Verdict::Passed
                                  : Evidence::Verdict::Failed,
                           options.medianUs, options.withoutUs, options.fault};

@@ -97,14 +97,19 @@ void leaveFills(LaunchGroup &group, FuseProducts products, std::string &why) {
   auto end = group.end();
   while (end != group.begin() && isFill(*std::prev(end)))
     --end;
-  if (end == group.begin() || end == group.end())
+  if (end == group.begin())
+    ++end;
+  if (end >= group.end())
     return;
-  std::string whyNext;
-  LaunchGroup next = groupFrom(*end, products, whyNext);
-  if (llvm::all_of(next, isFill))
+  // All of them, or the last one alone.
+  for (auto first : {end, std::prev(group.end())}) {
+    std::string whyNext;
+    if (llvm::all_of(groupFrom(*first, products, whyNext), isFill))
+      continue;
+    why.clear();
+    group.erase(first, group.end());
     return;
-  why.clear();
-  group.erase(end, group.end());
+  }
 }
 
 struct FuseLaunches : impl::FuseLaunchesBase<FuseLaunches> {

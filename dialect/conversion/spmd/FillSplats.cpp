@@ -10,18 +10,27 @@ using namespace mlir;
 
 namespace {
 
-/// Gives each use a tensor of its own, made before it. If one tensor stood for
-/// several, bufferization would compare each read with each write, and copy
-/// what is written in place.
+/// Where the tensor of a use is made: right before what writes it, in a loop or
+/// not; else in the block of `op`.
+Operation *placeOf(Operation *op, OpOperand &use) {
+  auto writer = dyn_cast<DestinationStyleOpInterface>(use.getOwner());
+  return writer && writer.isDpsInit(&use)
+             ? use.getOwner()
+             : op->getBlock()->findAncestorOpInBlock(*use.getOwner());
+}
+
+/// Gives each use a tensor of its own. If one tensor stood for several,
+/// bufferization would compare each read with each write, and copy what is
+/// written in place.
 void unshare(Operation *op) {
   SmallVector<OpOperand *> uses =
       llvm::map_to_vector(op->getUses(), [](OpOperand &use) { return &use; });
   for (OpOperand *use : llvm::drop_begin(uses)) {
-    OpBuilder b(use->getOwner());
+    OpBuilder b(placeOf(op, *use));
     use->set(b.clone(*op)->getResult(0));
   }
   if (!uses.empty())
-    op->moveBefore(uses.front()->getOwner());
+    op->moveBefore(placeOf(op, *uses.front()));
 }
 
 struct FillSplats : impl::FillSplatsBase<FillSplats> {

@@ -45,12 +45,13 @@ bool isProductOfRows(OpOperand *operand) {
   if (!expand || !expand->hasOneUse())
     return false;
   auto op = expand.getSrc().getDefiningOp<linalg::LinalgOp>();
+  if (!isa_and_nonnull<linalg::MatmulOp, linalg::BatchMatmulOp>(
+          op.getOperation()))
+    return false;
+  const Type factor = getElementTypeOrSelf(op.getDpsInputOperand(0)->get());
   ArrayRef<int64_t> shape = expand.getSrcType().getShape();
-  return isa_and_nonnull<linalg::MatmulOp, linalg::BatchMatmulOp>(
-             op.getOperation()) &&
-         shape[shape.size() - 2] > mostVectors &&
-         getElementTypeOrSelf(op.getDpsInputOperand(0)->get())
-                 .getIntOrFloatBitWidth() >= 32;
+  return shape[shape.size() - 2] > mostVectors && factor.isIntOrFloat() &&
+         factor.getIntOrFloatBitWidth() >= 32;
 }
 
 /// The indexing maps without that of input `k`; nothing where the others do not

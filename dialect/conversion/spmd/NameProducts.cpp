@@ -27,10 +27,18 @@ using Loops = SmallVector<unsigned>;
 /// transposes an operand.
 constexpr int64_t leastProduct = leastMatrix * mostVectors;
 
-/// A factor, and the loops that its dimensions follow.
+/// A factor, and the loops that its dimensions follow: before transpositions of
+/// it, and as the product is given it.
 struct Factor {
   Value value;
   Loops loops;
+  Value given;
+  Loops givenLoops;
+
+  /// Whether one of both lies so.
+  bool lies(const Loops &wanted) const {
+    return loops == wanted || givenLoops == wanted;
+  }
 };
 
 /// sums[batch, m, n] += a[...] * b[...] over all k.
@@ -81,14 +89,16 @@ std::optional<Factor> factorOf(linalg::LinalgOp op, OpOperand &operand) {
   AffineMap map = op.getMatchingIndexingMap(&operand);
   if (!map.isProjectedPermutation())
     return std::nullopt;
-  Factor factor{operand.get(), {}};
+  Factor factor{operand.get(), {}, operand.get(), {}};
   for (AffineExpr each : map.getResults())
     factor.loops.push_back(cast<AffineDimExpr>(each).getPosition());
+  factor.givenLoops = factor.loops;
   while (auto turned = factor.value.getDefiningOp<linalg::TransposeOp>()) {
     Loops before(factor.loops.size());
     for (auto [to, from] : llvm::enumerate(turned.getPermutation()))
       before[from] = factor.loops[to];
-    factor = {turned.getInput(), before};
+    factor.value = turned.getInput();
+    factor.loops = before;
   }
   return factor;
 }
@@ -166,8 +176,8 @@ private:
 };
 
 Value Namer::transposed(const Factor &factor, const Loops &wanted) {
-  if (factor.loops == wanted)
-    return factor.value;
+  if (factor.lies(wanted))
+    return factor.loops == wanted ? factor.value : factor.given;
   SmallVector<int64_t> order, shape;
   for (unsigned each : wanted) {
     order.push_back(llvm::find(factor.loops, each) - factor.loops.begin());
@@ -207,17 +217,23 @@ bool Namer::name() {
               turned = joined({of.batch, of.n, of.k});
   // Few vectors take less time than the transposition of a matrix.
   const bool isLarge = all >= leastProduct;
-  if (all == 0 || (of.a.loops != inA && !(isLarge && n > mostVectors)) ||
-      (of.b.loops != plain && of.b.loops != turned &&
-       !(isLarge && m > mostVectors)))
+  const bool isMatrix = of.b.lies(plain) || of.b.lies(turned);
+  if (all == 0 || (!of.a.lies(inA) && !(isLarge && n > mostVectors)) ||
+      (!isMatrix && !(isLarge && m > mostVectors)))
     return false;
   // What lies next to each other stays so.
   const bool isTurned =
       of.b.loops != plain &&
-      (of.b.loops == turned || llvm::is_contained(of.k, of.b.loops.back()));
+      (of.b.loops == turned ||
+       (!of.b.lies(plain) &&
+        (isMatrix || llvm::is_contained(of.k, of.b.loops.back()))));
+  const bool isBatch = !of.batch.empty();
   if (isTurned && m <= mostVectorsOf(getElementTypeOrSelf(of.a.value)) &&
-      (!of.batch.empty() || n * k < leastMatrix))
+      (isBatch || n * k < leastMatrix))
     return false; // a sum of no special form
+  // A row by a row is one, too, and a GPU has no more blocks along z.
+  if (isBatch && ((m == 1 && n == 1) || of.sizeOf(of.batch) > 65535))
+    return false;
   const Value lhs = matrix(transposed(of.a, inA), m, k);
   const Value rhs = isTurned ? matrix(transposed(of.b, turned), n, k)
                              : matrix(transposed(of.b, plain), k, n);
@@ -245,11 +261,15 @@ struct NameProducts : impl::NameProductsBase<NameProducts> {
   using NameProductsBase::NameProductsBase;
 
   void runOnOperation() override {
-    SmallVector<linalg::LinalgOp> all;
-    getOperation().walk([&](linalg::LinalgOp op) { all.push_back(op); });
+    SmallVector<linalg::LinalgOp> all; // none of which this erases early
+    getOperation().walk([&](linalg::LinalgOp op) {
+      if (!isa<linalg::TransposeOp>(op.getOperation()))
+        all.push_back(op);
+    });
     for (linalg::LinalgOp op : all)
       if (auto product = productOf(op)) {
-        SmallVector<Value> read(op.getDpsInputs());
+        llvm::SmallSetVector<Value, 2> read(op->getOperands().begin(),
+                                            op->getOperands().end());
         if (!Namer(*product).name())
           continue;
         for (Value each : read)

@@ -38,3 +38,22 @@ func.func @fill(%x: tensor<4x4xf32>, %n: f32) -> (tensor<4x4xf32>, tensor<4x4xf3
   %b = linalg.matmul ins(%a, %x : tensor<4x4xf32>, tensor<4x4xf32>) outs(%f : tensor<4x4xf32>) -> tensor<4x4xf32>
   return %a, %b : tensor<4x4xf32>, tensor<4x4xf32>
 }
+
+// What a loop reads alone is filled once, before it.
+// CHECK-LABEL: func.func @loop
+func.func @loop(%x: tensor<4x4xf32>, %n: f32) -> tensor<4x4xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c9 = arith.constant 9 : index
+  %e = tensor.empty() : tensor<4x4xf32>
+  // CHECK: linalg.fill
+  // CHECK: scf.for
+  // CHECK-NOT: linalg.fill
+  // CHECK: return
+  %f = linalg.fill ins(%n : f32) outs(%e : tensor<4x4xf32>) -> tensor<4x4xf32>
+  %r = scf.for %i = %c0 to %c9 step %c1 iter_args(%s = %x) -> tensor<4x4xf32> {
+    %a = linalg.matmul ins(%f, %f : tensor<4x4xf32>, tensor<4x4xf32>) outs(%s : tensor<4x4xf32>) -> tensor<4x4xf32>
+    scf.yield %a : tensor<4x4xf32>
+  }
+  return %r : tensor<4x4xf32>
+}

@@ -73,3 +73,20 @@ func.func @bias(%w: tensor<32x8xf32>, %k: tensor<8x8xf32>, %b: tensor<8xf32>, %r
   } -> tensor<2x16x8xf32>
   return %c : tensor<2x16x8xf32>
 }
+
+// Numbers that have no width as a whole are no reason to fail.
+// CHECK-LABEL: func.func @complex
+func.func @complex(%w: tensor<32x8xcomplex<f32>>, %k: tensor<8x8xcomplex<f32>>) -> tensor<2x16x8xcomplex<f32>> {
+  %m = linalg.matmul ins(%w, %k : tensor<32x8xcomplex<f32>>, tensor<8x8xcomplex<f32>>) outs(%w : tensor<32x8xcomplex<f32>>) -> tensor<32x8xcomplex<f32>>
+  %n = tensor.expand_shape %m [[0, 1], [2]] output_shape [2, 16, 8] : tensor<32x8xcomplex<f32>> into tensor<2x16x8xcomplex<f32>>
+  %e = tensor.empty() : tensor<2x16x8xcomplex<f32>>
+  // CHECK: linalg.generic {{.*}} ["parallel", "parallel", "parallel"]
+  %c = linalg.generic {indexing_maps = [affine_map<(i, j, k) -> (i, j, k)>, affine_map<(i, j, k) -> (i, j, k)>],
+                       iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%n : tensor<2x16x8xcomplex<f32>>) outs(%e : tensor<2x16x8xcomplex<f32>>) {
+  ^bb0(%x: complex<f32>, %out: complex<f32>):
+    %s = complex.add %x, %x : complex<f32>
+    linalg.yield %s : complex<f32>
+  } -> tensor<2x16x8xcomplex<f32>>
+  return %c : tensor<2x16x8xcomplex<f32>>
+}

@@ -121,3 +121,48 @@ func.func @main(%x: tensor<8xf32>, %i: tensor<8xi32>) -> (tensor<f32>, tensor<i3
   %1 = stablehlo.dot_general %i, %i, contracting_dims = [0] x [0] : (tensor<8xi32>, tensor<8xi32>) -> tensor<i32>
   return %0, %1 : tensor<f32>, tensor<i32>
 }
+
+// -----
+
+// Both factors are one transposition, which goes with its last reader.
+// CHECK-LABEL: func.func @main
+// CHECK: linalg.matmul
+// CHECK-NOT: linalg.transpose
+// CHECK: return
+func.func @main(%x: tensor<128x128xf32>) -> tensor<128x128xf32> {
+  %t = stablehlo.transpose %x, dims = [1, 0] : (tensor<128x128xf32>) -> tensor<128x128xf32>
+  %0 = stablehlo.dot_general %t, %t, contracting_dims = [1] x [0] : (tensor<128x128xf32>, tensor<128x128xf32>) -> tensor<128x128xf32>
+  return %0 : tensor<128x128xf32>
+}
+
+// -----
+
+// Rows by rows are sums: a GPU has no 70,000 blocks along z.
+// CHECK-LABEL: func.func @main
+// CHECK-NOT: linalg.batch_matmul
+// CHECK: return
+func.func @main(%x: tensor<70000x4xf32>, %y: tensor<70000x4xf32>) -> tensor<70000xf32> {
+  %0 = stablehlo.dot_general %x, %y, batching_dims = [0] x [0], contracting_dims = [1] x [1] : (tensor<70000x4xf32>, tensor<70000x4xf32>) -> tensor<70000xf32>
+  return %0 : tensor<70000xf32>
+}
+
+// -----
+
+// A transposition outside of a loop stays there, where the product needs one.
+// CHECK-LABEL: func.func @main
+// CHECK: linalg.transpose
+// CHECK: scf.for
+// CHECK-NOT: linalg.transpose
+// CHECK: linalg.matmul
+func.func @main(%x: tensor<128x128xf32>, %w: tensor<128x128xf32>, %z: tensor<128x128xf32>) -> tensor<128x128xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c10 = arith.constant 10 : index
+  %e = tensor.empty() : tensor<128x128xf32>
+  %t = linalg.transpose ins(%x : tensor<128x128xf32>) outs(%e : tensor<128x128xf32>) permutation = [1, 0]
+  %r = scf.for %i = %c0 to %c10 step %c1 iter_args(%s = %z) -> tensor<128x128xf32> {
+    %0 = linalg.matmul ins(%t, %w : tensor<128x128xf32>, tensor<128x128xf32>) outs(%s : tensor<128x128xf32>) -> tensor<128x128xf32>
+    scf.yield %0 : tensor<128x128xf32>
+  }
+  return %r : tensor<128x128xf32>
+}
