@@ -6,6 +6,7 @@
 
 #include "kernels/cuda/CudaTypes.h"
 
+#include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/Location.h"
 #include "llvm/ADT/StringExtras.h"
 

@@ -7,6 +7,8 @@
 #include "planner/cost/TopologyEstimator.h"
 #include "tests/unit/import/ImportText.h"
 
+#include <gtest/gtest.h>
+
 namespace mgpu::kernels {
 namespace {
 
