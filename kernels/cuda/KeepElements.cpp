@@ -2,6 +2,7 @@
 #include "kernels/cuda/KeepElements.h"
 
 #include "kernels/lower/LaunchShape.h"
+#include "kernels/lower/TripCount.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -31,13 +32,8 @@ struct Access {
 
 /// The trips of a loop from 0 that hold values for each; 0 of another loop.
 int64_t tripsOf(scf::ForOp loop) {
-  APInt low, high, step;
-  if (!matchPattern(loop.getLowerBound(), m_ConstantInt(&low)) ||
-      !matchPattern(loop.getUpperBound(), m_ConstantInt(&high)) ||
-      !matchPattern(loop.getStep(), m_ConstantInt(&step)) || !low.isZero() ||
-      !step.isOne())
-    return 0;
-  return high.sgt(1) && high.sle(mostTrips) ? high.getSExtValue() : 0;
+  const int64_t trips = tripsFromZero(loop);
+  return trips > 1 && trips <= mostTrips ? trips : 0;
 }
 
 /// Whether two values are the same in the same trip of their loops.

@@ -4,9 +4,9 @@
 // from as many lines, once for each row of threads. The block copies what all
 // of them read, so that neighbours are neighbours, before it begins the loop.
 #include "kernels/host/BlockEmitter.h"
+#include "kernels/lower/TripCount.h"
 
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
-#include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 #include <algorithm>
@@ -16,17 +16,6 @@ using namespace mlir;
 namespace mgpu::kernels {
 
 static constexpr int64_t side = 8; ///< of the squares that are turned
-
-/// The trips of a loop that counts from 0 by 1; 0 of another one.
-static int64_t tripsOf(scf::ForOp loop) {
-  APInt low, high, step;
-  if (!matchPattern(loop.getLowerBound(), m_ConstantInt(&low)) ||
-      !matchPattern(loop.getUpperBound(), m_ConstantInt(&high)) ||
-      !matchPattern(loop.getStep(), m_ConstantInt(&step)) || !low.isZero() ||
-      !step.isOne())
-    return 0;
-  return std::max<int64_t>(high.getSExtValue(), 0);
-}
 
 /// Whether the loop leaves memory as it is.
 static bool onlyReads(scf::ForOp loop) {
@@ -140,7 +129,7 @@ LogicalResult BlockEmitter::pack(memref::LoadOp load, int64_t trips,
 LogicalResult BlockEmitter::packLoads(scf::ForOp loop) {
   // What a core's second cache holds; copies pay where rows share them.
   constexpr int64_t mostBytes = 1 << 20, leastRows = 4;
-  const int64_t trips = tripsOf(loop);
+  const int64_t trips = tripsFromZero(loop);
   if (trips < side || block.x % side != 0 || block.y < leastRows ||
       block.z != 1 || !onlyReads(loop))
     return success();

@@ -80,6 +80,10 @@ public:
   create(const TuningSubject &subject, const EvaluatorOptions &options);
 
   const ProgramConfig &defaults() const { return defaultChoice; }
+  /// Which variant of its kernels a configuration takes.
+  uint32_t variantOf(const ProgramConfig &config) const {
+    return about.variantOf ? about.variantOf(config.settings) : 0;
+  }
   std::span<const KernelObject> defaultObjects() const { return objects; }
   Candidate &defaultCandidate() { return *defaultRun; }
   const TuningSubject &subject() const { return about; }
@@ -111,9 +115,6 @@ public:
 private:
   Evaluator(const TuningSubject &subject, const EvaluatorOptions &options)
       : about(subject), options(options) {}
-  uint32_t variantOf(const ProgramConfig &config) const {
-    return about.variantOf ? about.variantOf(config.settings) : 0;
-  }
   Result<void> open();
   Result<Outcome<void>> check(Candidate &candidate, uint64_t seed);
   /// Null where there are none: whyOnlyBits() says why.

@@ -362,7 +362,8 @@ Result<void> Session::kernelStage() {
       }
       active.push_back(&search);
       configs.push_back(kernelConfigAt(*search.space, *id));
-      jobs.push_back({search.kernel, configs.back()});
+      jobs.push_back({search.kernel, configs.back(),
+                      evaluator->variantOf(evaluator->defaults())});
     }
     if (active.empty())
       break;

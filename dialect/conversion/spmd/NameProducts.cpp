@@ -6,11 +6,10 @@
 // where the product is worth it.
 #include "dialect/conversion/FewVectors.h"
 #include "dialect/conversion/Passes.h"
+#include "dialect/conversion/TensorShapes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
-#include "mlir/Dialect/Tensor/IR/Tensor.h"
-#include "mlir/Dialect/Utils/ReshapeOpsUtils.h"
 
 namespace mgpu::conversion {
 
@@ -168,7 +167,6 @@ private:
   Value transposed(const Factor &factor, const Loops &wanted);
   /// As a matrix, or a batch of them, of so many rows and columns.
   Value matrix(Value value, int64_t rows, int64_t columns);
-  Value reshaped(Value value, ArrayRef<int64_t> shape);
 
   Product &of;
   OpBuilder b;
@@ -178,35 +176,16 @@ private:
 Value Namer::transposed(const Factor &factor, const Loops &wanted) {
   if (factor.lies(wanted))
     return factor.loops == wanted ? factor.value : factor.given;
-  SmallVector<int64_t> order, shape;
-  for (unsigned each : wanted) {
+  SmallVector<int64_t> order;
+  for (unsigned each : wanted)
     order.push_back(llvm::find(factor.loops, each) - factor.loops.begin());
-    shape.push_back(of.ranges[each]);
-  }
-  Value init = tensor::EmptyOp::create(b, loc, shape,
-                                       getElementTypeOrSelf(factor.value));
-  return linalg::TransposeOp::create(b, loc, factor.value, init, order)
-      ->getResult(0);
-}
-
-Value Namer::reshaped(Value value, ArrayRef<int64_t> shape) {
-  auto from = cast<RankedTensorType>(value.getType());
-  const RankedTensorType to = from.clone(shape);
-  if (from == to)
-    return value;
-  if (auto groups = getReassociationIndicesForReshape(from, to)) {
-    if (from.getRank() > to.getRank())
-      return tensor::CollapseShapeOp::create(b, loc, to, value, *groups);
-    return tensor::ExpandShapeOp::create(b, loc, to, value, *groups);
-  }
-  // Through a tensor of one dimension.
-  return reshaped(reshaped(value, {from.getNumElements()}), shape);
+  return transposedTensor(b, loc, factor.value, order);
 }
 
 Value Namer::matrix(Value value, int64_t rows, int64_t columns) {
   if (of.batch.empty())
-    return reshaped(value, {rows, columns});
-  return reshaped(value, {of.sizeOf(of.batch), rows, columns});
+    return reshapedTensor(b, loc, value, {rows, columns});
+  return reshapedTensor(b, loc, value, {of.sizeOf(of.batch), rows, columns});
 }
 
 bool Namer::name() {
@@ -252,7 +231,7 @@ bool Namer::name() {
   if (auto name = of.op->getAttr("mgpu.name"))
     made->setAttr("mgpu.name", name);
   of.op->getResult(0).replaceAllUsesWith(
-      reshaped(made->getResult(0), type.getShape()));
+      reshapedTensor(b, loc, made->getResult(0), type.getShape()));
   of.op->erase();
   return true;
 }

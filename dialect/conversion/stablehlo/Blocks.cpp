@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Operations of linalg and tensor that several families are made of.
+#include "dialect/conversion/TensorShapes.h"
 #include "dialect/conversion/stablehlo/Lowering.h"
-
-#include "mlir/Dialect/Utils/ReshapeOpsUtils.h"
 
 namespace mgpu::conversion {
 
@@ -74,30 +73,11 @@ Value Lowering::computed(RankedTensorType type, IndexedBuilder body) {
 }
 
 Value Lowering::transposed(Value input, ArrayRef<int64_t> order) {
-  if (llvm::equal(order, llvm::seq<int64_t>(0, order.size())))
-    return input;
-  auto type = cast<RankedTensorType>(input.getType());
-  SmallVector<int64_t> shape =
-      llvm::map_to_vector(order, [&](int64_t k) { return type.getDimSize(k); });
-  return linalg::TransposeOp::create(b, input, empty(type.clone(shape)), order)
-      ->getResult(0);
+  return transposedTensor(b, b.getLoc(), input, order);
 }
 
 Value Lowering::reshaped(Value input, ArrayRef<int64_t> shape) {
-  auto from = cast<RankedTensorType>(input.getType());
-  RankedTensorType to = from.clone(shape);
-  if (from == to)
-    return input;
-  if (from.getNumElements() == 0)
-    return empty(to);
-  if (auto groups = getReassociationIndicesForReshape(from, to)) {
-    if (from.getRank() > to.getRank())
-      return tensor::CollapseShapeOp::create(b, to, input, *groups);
-    return tensor::ExpandShapeOp::create(b, to, input, *groups);
-  }
-  // Through a tensor of one dimension.
-  auto flat = from.clone({from.getNumElements()});
-  return reshaped(reshaped(input, flat.getShape()), shape);
+  return reshapedTensor(b, b.getLoc(), input, shape);
 }
 
 static SmallVector<OpFoldResult> attributes(OpBuilder &b,
