@@ -100,7 +100,9 @@ LogicalResult KernelWriter::writeParameters(KernelContext &context,
     kernel.parameters.push_back(
         {name, type,
          StringRef(type).starts_with("const ") && isPointer &&
-             k - 1 < options.unwritten.size() && options.unwritten[k - 1]});
+             k - 1 < options.unwritten.size() && options.unwritten[k - 1],
+         isPointer && k - 1 < options.steadyBytes.size() &&
+             options.steadyBytes[k - 1] > 0});
     if (vectorForm)
       kernel.image.argumentAlignment.push_back(isPointer ? options.alignment
                                                          : 1);
@@ -185,6 +187,7 @@ Result<CudaKernel> KernelWriter::run() {
   kernel.image.sourceBlock = options.block;
   shape = cuda::launchShapeOf(module, options.block);
   kernel.cluster = shape.cluster;
+  kernel.image.cluster = shape.cluster.value_or(Dim3());
   kernel.reshapable = shape.reshapable;
   kernel.reason = shape.reason;
   entryOp = module.lookupSymbol<func::FuncOp>("entry");

@@ -2,7 +2,7 @@
 #include "kernels/compile/Batch.h"
 
 #include "Nvrtc.h"
-#include "kernels/compile/CubinElf.h"
+#include "kernels/abi/CubinElf.h"
 
 namespace mgpu::kernels {
 namespace {

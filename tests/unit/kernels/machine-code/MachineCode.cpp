@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "MachineCode.h"
 
+#include "kernels/abi/CubinElf.h"
 #include "kernels/compile/CompileTexts.h"
-#include "kernels/compile/CubinElf.h"
 #include "pipeline/compiler/KernelBuild.h"
 #include "planner/dag/LaunchFacts.h"
 #include "tests/unit/import/ImportText.h"
