@@ -105,7 +105,7 @@ def check(replays, tune, folder, said, until):
     sizes = said["sizes"]["decode-2"]
     bundles = [f"{folder}/decode-2.mgpu", f"{folder}/decode-2-pdl.mgpu"]
     position = SMALL_POSITION if said["less"] else POSITION
-    with tempfile.TemporaryDirectory(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None) as work:
+    with tempfile.TemporaryDirectory(dir=large.memory()) as work:
         words = [*values_of(sizes, work), f"token={TOKEN}", f"position={position}"]
         _, why = run([tune, "run", bundles[0], "--target", "host:1", "--no-tuned", "--out", f"logits={work}/host.npy",
                       *(f"--arg={word}" for word in words)], until - time.monotonic())

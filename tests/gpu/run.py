@@ -93,10 +93,20 @@ def hold_gpus():
     return held
 
 
+def card():
+    """What NVIDIA's own tool says of the GPUs now: driver, limits, clocks; nothing is changed."""
+    asked = "name,driver_version,power.limit,clocks.max.sm,clocks.max.mem,clocks.sm,clocks.mem,temperature.gpu"
+    try:
+        return subprocess.run(["nvidia-smi", f"--query-gpu={asked}", "--format=csv"], capture_output=True, text=True,
+                              timeout=10, check=False).stdout.splitlines()
+    except (OSError, subprocess.TimeoutExpired):
+        return []
+
+
 class Run:
-    def __init__(self, binaries, bundles, results, only=(), budget=None):
+    def __init__(self, binaries, bundles, results, only=(), budget=None, cases=()):
         self.bin, self.bundles, self.results = binaries, bundles, results
-        self.only, self.budget = only, budget or BUDGET
+        self.only, self.budget, self.cases = only, budget or BUDGET, cases
         # Steps that are named share what there is; all of them have their limits.
         self.scale = self.budget / (sum(LIMITS[name] for name in LIMITS if self.wants(name)) if only else BUDGET)
         self.work = tempfile.mkdtemp(prefix="mgpu-gpu-")
@@ -217,6 +227,7 @@ class Run:
             print(f"no GPU (doctor: exit code {code}): {error.strip()}", file=sys.stderr)
             sys.exit(3)
         self.result["doctor"] = doctor
+        self.result["card"] = [card()]
         self.result["date"] = str(datetime.date.today())
         self.is_double = DOUBLE in name
         if self.is_double:
@@ -356,7 +367,7 @@ class Run:
     def large(self):
         # 77: there is no NumPy.
         self.step("large", [sys.executable, f"{HERE}/large.py", f"{self.bin}/gpu-replays", self.bundles,
-                            self.seconds("large")], skips=(77,), read=self.lines("large"))
+                            self.seconds("large"), *self.cases], skips=(77,), read=self.lines("large"))
         self.step("decode", [sys.executable, f"{HERE}/decode_steps.py", f"{self.bin}/gpu-replays",
                              f"{self.bin}/mgpu-tune", self.bundles, self.seconds("decode")], skips=(77,),
                   read=self.lines("decode"))
@@ -509,6 +520,7 @@ class Run:
         self.ranks("2", "4", "2 one", "4 one", "2 die")
         self.sanitizers()
         self.judge()
+        self.result["card"].append(card())
         self.write()
         self.keep_database()
         counts = {}
@@ -530,13 +542,15 @@ def main():
     parser.add_argument("results", metavar="RESULT_DIR", nargs="?", default=RESULTS)
     parser.add_argument("--only", metavar="STEP,...", help="these steps alone, which share the time there is")
     parser.add_argument("--budget", metavar="SECONDS", type=float, help=f"for everything (default {BUDGET})")
+    parser.add_argument("--cases", metavar="CASE,...", default="", help="of the step large, these cases alone")
     given = parser.parse_args()
     only = [each for each in (given.only or "").split(",") if each]
     unknown = [each for each in only if not any(f"{step} ".startswith(f"{each} ") for step in LIMITS)]
     if unknown:
         sys.exit(f"no such step: {', '.join(unknown)}; there are {', '.join(LIMITS)}")
     binaries, bundles, results = map(os.path.abspath, (given.binaries, given.bundles, given.results))
-    sys.exit(Run(binaries, bundles, results, only, given.budget).all())
+    sys.exit(Run(binaries, bundles, results, only, given.budget,
+                 [each for each in given.cases.split(",") if each]).all())
 
 
 if __name__ == "__main__":
