@@ -178,7 +178,7 @@ def norm_of(x, g, is_layer):
 
 
 def attention_of(v):
-    """Of two heads, which is enough to know."""
+    """The result of two heads, which is enough to know."""
     heads = slice(0, 2)
     scores = numpy.matmul(v["q"][heads], v["k"][heads]) * numpy.float32(v["q"].shape[-1] ** -0.5)
     return numpy.matmul(rounded(softmax_of(scores)), v["v"][heads])
