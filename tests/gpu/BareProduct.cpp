@@ -3,6 +3,8 @@
 
 #include "kernels/abi/KernelImage.h"
 
+#include <algorithm>
+
 namespace mgpu::gpu {
 
 /// Memory like that of a launch's argument, with what the program's first

@@ -10,9 +10,11 @@
 #include "pipeline/compiler/MlirCompiler.h"
 #endif
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <fmt/format.h>
+#include <map>
 #include <nlohmann/json.hpp>
 
 namespace mgpu::gpu {
@@ -138,25 +140,31 @@ Result<void> timeNodes(Subject &subject) {
   return {};
 }
 
-/// Writes what was asked for, and says what is not as in `first`.
+/// Writes what was asked for, and says what of it is not as in `first`.
 Result<void> take(Subject &subject, const Request &request, size_t number,
-                  std::vector<Seen> &first) {
-  MGPU_TRY_ASSIGN(std::vector<Seen> seen, subject.side->results());
+                  std::map<std::string, std::vector<std::byte>> &first) {
+  capture::Replayer &replayer = *subject.side->replayer;
+  MGPU_TRY(replayer.fetch());
   json differs = json::array();
-  for (size_t k = 0; k < seen.size(); ++k) {
-    if (auto file = request.files.find(seen[k].name);
-        file != request.files.end())
+  const pipeline::LoadedProgram &program = subject.side->program;
+  for (const auto *list : {&program.arguments, &program.results})
+    for (const planner::ProgramArgument &argument : *list) {
+      auto file = request.files.find(argument.name);
+      if (!argument.buffer || file == request.files.end())
+        continue;
+      auto bytes = replayer.hostBuffer(*argument.buffer);
       MGPU_TRY(writeFileAtomic(
           number == 0 ? file->second
                       : fmt::format("{}.{}", file->second, number),
-          {reinterpret_cast<const char *>(seen[k].bytes.data()),
-           seen[k].bytes.size()}));
-    if (k < first.size() && seen[k].bytes != first[k].bytes)
-      differs.push_back(seen[k].name);
-  }
-  if (first.empty())
-    first = std::move(seen);
-  else
+          {reinterpret_cast<const char *>(bytes.data()), bytes.size()}));
+      auto [known, isFirst] = first.try_emplace(argument.name);
+      if (isFirst)
+        known->second.assign(bytes.begin(), bytes.end());
+      else if (!std::equal(bytes.begin(), bytes.end(), known->second.begin(),
+                           known->second.end()))
+        differs.push_back(argument.name);
+    }
+  if (number > 0)
     subject.line["differs_from_first"] = std::move(differs);
   return {};
 }
@@ -220,7 +228,7 @@ int measureSpans(std::span<const std::string> words) {
     keeps(subjects[k], open(subjects[k], *request, gpu->get()), code);
   }
   measure(subjects, *request, code);
-  std::vector<Seen> first;
+  std::map<std::string, std::vector<std::byte>> first;
   for (size_t k = 0; k < subjects.size(); ++k) {
     Subject &subject = subjects[k];
     if (subject.side && keeps(subject, take(subject, *request, k, first), code))

@@ -15,7 +15,8 @@ namespace mgpu::gpu {
 /// rounds at least. `bare`: also cublasLtMatmul of the program's first product
 /// in a stream, with the algorithm that the plan has. `nodes`: the time of each
 /// node. NAME>FILE writes the bytes of an array of the first program, and of
-/// the K-th of the others to FILE.K; what differs from the first is said.
+/// the K-th of the others to FILE.K; where one of these differs from the
+/// first's, that is said.
 /// Returns the exit code: 1 where a program failed, 3 without a GPU.
 int measureSpans(std::span<const std::string> words);
 

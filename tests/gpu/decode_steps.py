@@ -140,8 +140,10 @@ def main():
         print(json.dumps(line), flush=True)
         is_right &= line["ok"]
     position = SMALL_POSITION if said["less"] else POSITION
-    text, why = run([replays, "spans", "100", "2", "nodes", f"token={TOKEN}", f"position={position}", "--",
-                     f"{folder}/decode-16.mgpu", f"{folder}/decode-16-pdl.mgpu"], until - time.monotonic())
+    with tempfile.TemporaryDirectory() as work:
+        text, why = run([replays, "spans", "100", "2", "nodes", f"token={TOKEN}", f"position={position}",
+                         f"logits>{work}/logits.bin", "--", f"{folder}/decode-16.mgpu", f"{folder}/decode-16-pdl.mgpu"],
+                        until - time.monotonic())
     for line in lines_of("decode-16", text, why, said, 2):
         # The two programs must at least agree.
         line["ok"] = "error" not in line and "logits" not in line.get("differs_from_first", [])
