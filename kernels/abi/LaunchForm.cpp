@@ -23,6 +23,16 @@ LaunchForm launchFormOf(const KernelImage &image) {
           image.dynamicSharedBytes, image.awaits};
 }
 
+std::string launchFormText(const KernelImage &image) {
+  const LaunchForm form = launchFormOf(image);
+  auto words = [](Dim3 d) { return fmt::format("{}, {}, {}", d.x, d.y, d.z); };
+  return fmt::format("extern \"C\" __constant__ const unsigned {}{}[] = {{{}, "
+                     "{}, {}, {}, {}, {}}};\n",
+                     launchFormPrefix, image.entry, form.version,
+                     words(form.block), words(form.covers), words(form.cluster),
+                     form.dynamicSharedBytes, form.awaits);
+}
+
 Result<void> checkLaunchForm(std::string_view name, const KernelImage &image,
                              const Cubin &cubin) {
   const auto entry = cubin.entries.find(image.entry);

@@ -30,6 +30,9 @@ struct LaunchForm {
 /// How `image` launches its entry.
 LaunchForm launchFormOf(const KernelImage &image);
 
+/// The constant for an entry that is written by hand, as CUDA C++ on one line.
+std::string launchFormText(const KernelImage &image);
+
 /// Compares that with what the cubin says of the entry. Invalid, with both
 /// forms, where they differ, and for an emitted kernel whose cubin says nothing
 /// (KernelImage::takesPart). Passes for code that is no cubin, and for an entry

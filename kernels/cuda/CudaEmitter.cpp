@@ -100,9 +100,7 @@ LogicalResult KernelWriter::writeParameters(KernelContext &context,
     kernel.parameters.push_back(
         {name, type,
          StringRef(type).starts_with("const ") && isPointer &&
-             k - 1 < options.unwritten.size() && options.unwritten[k - 1],
-         isPointer && k - 1 < options.steadyBytes.size() &&
-             options.steadyBytes[k - 1] > 0});
+             k - 1 < options.unwritten.size() && options.unwritten[k - 1]});
     if (vectorForm)
       kernel.image.argumentAlignment.push_back(isPointer ? options.alignment
                                                          : 1);

@@ -38,8 +38,6 @@ struct CudaParameter {
   /// No store of a launch changes what is read through it: __restrict__, but
   /// not where the launch may begin before the one that writes it has ended.
   bool isUnwritten = false;
-  /// Nothing in a replay writes it: __restrict__ even there.
-  bool isSteady = false;
 };
 
 /// A kernel's text as an image, and what was decided when it was written. The

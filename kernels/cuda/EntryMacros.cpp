@@ -82,9 +82,8 @@ std::string EntryText::macros() const {
       {"WRONG_Y", mayLieBeside ? "(MGPU_BLOCK_X != 32 && MGPU_BLOCK_Y != 1)"
                                : "MGPU_BLOCK_Y != " + std::to_string(block.y)},
       {"Z", std::to_string(block.z)}};
-  if (llvm::any_of(kernel.parameters, [](const CudaParameter &each) {
-        return each.isUnwritten && !each.isSteady;
-      }))
+  if (llvm::any_of(kernel.parameters,
+                   [](const auto &each) { return each.isUnwritten; }))
     text += unwrittenMacro;
   if (!kernel.reshapable)
     text += fill(blockCheck, words);

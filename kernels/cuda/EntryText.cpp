@@ -109,10 +109,7 @@ std::string EntryText::header() const {
 std::string EntryText::entry(const std::string &body) const {
   std::string parameters;
   for (const CudaParameter &each : kernel.parameters)
-    parameters += each.type +
-                  (!each.isUnwritten ? ""
-                   : each.isSteady   ? "__restrict__ "
-                                     : "MGPU_UNWRITTEN ") +
+    parameters += each.type + (each.isUnwritten ? "MGPU_UNWRITTEN " : "") +
                   each.name + ", ";
   const std::string ahead = fetchCalls();
   std::string clusters = anyClusters;
@@ -150,7 +147,8 @@ std::string EntryText::launchForm() const {
 std::string EntryText::fetchCalls() const {
   std::string calls;
   for (size_t k = 0; k < kernel.parameters.size(); ++k)
-    if (kernel.parameters[k].isSteady)
+    if (k < options.steadyBytes.size() && options.steadyBytes[k] > 0 &&
+        StringRef(kernel.parameters[k].type).contains('*'))
       calls += "  mgpuFetchAhead(" + kernel.parameters[k].name + ", " +
                std::to_string(options.steadyBytes[k]) + ");\n";
   return calls.empty() ? ""

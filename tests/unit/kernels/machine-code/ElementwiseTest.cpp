@@ -107,21 +107,6 @@ TEST(ElementwiseCode, NothingThatMayStillBeWrittenIsAConstant) {
     }
 }
 
-/// What nothing in a replay writes may be one even there.
-TEST(ElementwiseCode, WhatNoReplayWritesIsAConstantAllTheWhile) {
-  MGPU_OPEN_NVRTC(compiler);
-  std::string program = chain("f32", "16384x4096");
-  const std::string argument = "%h1: memref<16384x4096xf32>";
-  program.replace(program.find(argument), argument.size(),
-                  argument + " {mgpu.role = \"resident\"}");
-  const std::string back = "  mgpu.memcpy %h1, %b1";
-  const size_t at = program.find(back); // it is never written
-  program.erase(at, program.find('\n', at) + 1 - at);
-  auto codes = machineCodeOf(program, "", /*awaits=*/true);
-  ASSERT_TRUE(codes) << codes.error().message;
-  EXPECT_EQ(codes->front().constants(), 1u) << codes->front().text();
-}
-
 /// Through shared memory: a thread loads one element of each of 4 rows, whose
 /// neighbours the warp's other lanes load, and stores 4 that follow each other.
 TEST(ElementwiseCode, ATranspositionLoadsAndStoresWholeLines) {
