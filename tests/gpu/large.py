@@ -53,9 +53,9 @@ CASES = {
     "product-f32": Case(programs.product, (4096, 4096, 4096, "f32"), (128, 128, 64, "f32"), product_flops),
     "elementwise-f32": Case(programs.elementwise, (16384, 4096, "f32"), (64, 128, "f32"), lambda n, m, _: 2 * n * m),
     "elementwise-bf16": Case(programs.elementwise, (16384, 4096, "bf16"), (64, 128, "bf16"), lambda n, m, _: 2 * n * m),
-    "decode-nk-1": Case(programs.decode, (8192, 8192, 1, True), (512, 256, 1, True), product_flops),
-    "decode-nk-4": Case(programs.decode, (8192, 8192, 4, True), (512, 256, 4, True), product_flops),
-    "decode-nk-16": Case(programs.decode, (8192, 8192, 16, True), (512, 256, 16, True), product_flops),
+    "decode-nk-1": Case(programs.decode, (8192, 8192, 1, True), (64, 1024, 1, True), product_flops),
+    "decode-nk-4": Case(programs.decode, (8192, 8192, 4, True), (64, 1024, 4, True), product_flops),
+    "decode-nk-16": Case(programs.decode, (8192, 8192, 16, True), (64, 1024, 16, True), product_flops),
     "decode-kn-1": Case(programs.decode, (8192, 8192, 1, False), (512, 256, 1, False), product_flops),
     "decode-kn-4": Case(programs.decode, (8192, 8192, 4, False), (512, 256, 4, False), product_flops),
     "decode-kn-16": Case(programs.decode, (8192, 8192, 16, False), (512, 256, 16, False), product_flops),
@@ -316,7 +316,7 @@ class Measuring:
         limit = min(CASES[name].limit, self.until - time.monotonic()) if not self.said["less"] else 100
         if limit < 1:
             return [], "no time was left"
-        command = [self.replays, "spans", str(ROUNDS), str(ROUND_SECONDS), "nodes",
+        command = [self.replays, "spans", "1" if self.said["less"] else str(ROUNDS), str(ROUND_SECONDS), "nodes",
                    *(["bare"] if "cublaslt" in group else []), *words, "--", *bundles]
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=limit, check=False)

@@ -193,10 +193,11 @@ def attention(heads, tokens, width):
     return [q, k, v, y], buffers([q, k, v, y], body, maps, [scores, weights, short])
 
 
-def tensors(arrays, body, result):
-    """A function over tensors; its result is r0."""
+def tensors(arrays, body, result, moved=()):
+    """A function over tensors; its result is r0. `moved` are copied to the device in each replay."""
     inputs = [each for each in arrays if each.is_input]
-    arguments = ", ".join(f'%{each.name}: {each.tensor} {{mgpu.role = "resident"}}' for each in inputs)
+    role = lambda each: "" if each in moved else ' {mgpu.role = "resident"}'
+    arguments = ", ".join(f"%{each.name}: {each.tensor}{role(each)}" for each in inputs)
     text = f"func.func @main({arguments}) -> {result.tensor} {{\n"
     return text + "".join(f"  {line}\n" for line in body) + f"  return %r : {result.tensor}\n}}\n"
 
@@ -230,7 +231,9 @@ def scatter_add(rows, vocabulary, width):
         "update_window_dims = [1], inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], "
         "index_vector_dim = 1>}> ({", "^bb0(%one: tensor<f32>, %other: tensor<f32>):",
         "  %s = stablehlo.add %one, %other : tensor<f32>", "  stablehlo.return %s : tensor<f32>",
-        f"}}) : ({table.tensor}, {ids.tensor}, {updates.tensor}) -> {y.tensor}"], y)
+        f"}}) : ({table.tensor}, {ids.tensor}, {updates.tensor}) -> {y.tensor}"], y,
+        # What is scattered into is written in place, also where it is resident.
+        moved=[table])
 
 
 def argmax(rows, length):
