@@ -23,7 +23,7 @@ import large
 numpy = large.numpy
 
 CHECKED = ["--layers", "2", "--vocabulary", "8000"]
-SMALL = ("--hidden 256 --heads 8 --groups 2 --width 32 --inner 512 --vocabulary 300 --positions 64").split()
+SMALL = ("--hidden 64 --heads 4 --groups 2 --width 16 --inner 64 --vocabulary 40 --positions 32").split()
 MODELS = {"decode-2": CHECKED, "decode-16": []}
 TOKEN, POSITION, SMALL_POSITION = 7, 1000, 20
 # A key rounded to bf16 the other way moves a score by 2^-8 of one of its terms (tests/examples/decode.py).
@@ -42,7 +42,7 @@ def write_bundles(tune, examples, out, is_small):
     said = {"less": is_small, "predicted": {}, "sizes": {}, "sim": large.SIM}
     for name, words in MODELS.items():
         if is_small:
-            words = ["--layers", "2", *SMALL]
+            words = ["--layers", "2" if name == "decode-2" else "1", *SMALL]
         sizes = writer.sizes(words)
         said["sizes"][name] = vars(sizes)
         with tempfile.TemporaryDirectory() as folder:
@@ -112,7 +112,7 @@ def check(replays, tune, folder, said, until):
         if why:
             return [{"model": "decode-2", "ok": False, "error": f"on the host: {why}"}]
         expected = numpy.load(f"{work}/host.npy")
-        text, why = run([replays, "spans", "20", "1", *words, f"logits>{work}/logits.bin", "--", *bundles],
+        text, why = run([replays, "spans", "1" if said["less"] else "20", "1", *words, f"logits>{work}/logits.bin", "--", *bundles],
                         until - time.monotonic())
         lines = lines_of("decode-2", text, why, said, 2)
         for k, line in enumerate(lines):
@@ -141,7 +141,7 @@ def main():
         is_right &= line["ok"]
     position = SMALL_POSITION if said["less"] else POSITION
     with tempfile.TemporaryDirectory() as work:
-        text, why = run([replays, "spans", "100", "2", "nodes", f"token={TOKEN}", f"position={position}",
+        text, why = run([replays, "spans", "1" if said["less"] else "100", "2", "nodes", f"token={TOKEN}", f"position={position}",
                          f"logits>{work}/logits.bin", "--", f"{folder}/decode-16.mgpu", f"{folder}/decode-16-pdl.mgpu"],
                         until - time.monotonic())
     for line in lines_of("decode-16", text, why, said, 2):
