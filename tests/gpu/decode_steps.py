@@ -28,6 +28,8 @@ MODELS = {"decode-2": CHECKED, "decode-16": []}
 TOKEN, POSITION, SMALL_POSITION = 7, 1000, 20
 # A key rounded to bf16 the other way moves a score by 2^-8 of one of its terms (tests/examples/decode.py).
 TOLERANCE = 2e-3
+# Weights repeat after so many, a prime: drawing billions takes longer than the rest.
+BLOCK = 4194301
 
 
 def writer_of(examples):
@@ -67,10 +69,14 @@ def values_of(sizes, folder):
     for seed, (name, shape) in enumerate(shapes.items()):
         scale = {"norms": 1 / 64, "keys": 1 / 32, "values": 1 / 64, "embedding": 1 / 32}.get(
             name, 2.0 ** -round(math.log2(32 * math.sqrt(shape[-1]))))
-        draw = numpy.random.default_rng(seed).integers(-64, 65, math.prod(shape), dtype=numpy.int8)
+        count = math.prod(shape)
+        draw = numpy.random.default_rng(seed).integers(-64, 65, min(count, BLOCK), dtype=numpy.int8)
         numbers = draw.astype(numpy.float32) * numpy.float32(scale) + numpy.float32(name == "norms")
+        stored = (large.rounded(numbers).view(numpy.uint32) >> 16).astype(numpy.uint16)
         path = f"{folder}/{name}.bin"
-        (large.rounded(numbers).view(numpy.uint32) >> 16).astype(numpy.uint16).tofile(path)
+        with open(path, "wb") as file:
+            for done in range(0, count, BLOCK):
+                stored[:count - done].tofile(file)
         words.append(f"{name}=raw:bf16:{'x'.join(map(str, shape))}:{path}")
     frequencies = (10000.0 ** -(numpy.arange(d // 2) / (d // 2))).astype(numpy.float32)
     frequencies.tofile(f"{folder}/frequencies.bin")
@@ -140,8 +146,9 @@ def main():
         print(json.dumps(line), flush=True)
         is_right &= line["ok"]
     position = SMALL_POSITION if said["less"] else POSITION
-    with tempfile.TemporaryDirectory() as work:
-        text, why = run([replays, "spans", "1" if said["less"] else "100", "2", "nodes", f"token={TOKEN}", f"position={position}",
+    with tempfile.TemporaryDirectory(dir=large.memory()) as work:
+        text, why = run([replays, "spans", "1" if said["less"] else "100", "2", "nodes",
+                         *values_of(said["sizes"]["decode-16"], work), f"token={TOKEN}", f"position={position}",
                          f"logits>{work}/logits.bin", "--", f"{folder}/decode-16.mgpu", f"{folder}/decode-16-pdl.mgpu"],
                         until - time.monotonic())
     for line in lines_of("decode-16", text, why, said, 2):
