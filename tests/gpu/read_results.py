@@ -100,7 +100,7 @@ def other_rows(result):
         for line in result.get("decode", [])]
     yield "Tuned and default, replayed in turn", ["bundle", "us", "p25", "p75", "configuration"], [
         [os.path.basename(line.get("file", "?")), *(line.get("span_us") or [line.get("error", "-"), None, None]),
-         line.get("configuration")] for line in result.get("tuned", [])]
+         (line.get("configuration") or "default").strip()] for line in result.get("tuned", [])]
     bench = result.get("bench", [])
     yield "A replay call beside a bare cuGraphLaunch", ["shape", "nodes", "replay us", "bare us", "difference of CPU us"], [
         [line["shape"], line["nodes"], line["replay_us"], line["bare_us"], line["difference_cpu_us"][0]]

@@ -7,8 +7,9 @@
 #   BUNDLE_DIR  what `examples.py --bundle MGPU_TUNE examples BUNDLE_DIR` wrote with a whole mgpu-tune
 #   --only      steps by their names, which share the time there is (run.py has the names)
 #   RESULT_DIR  where <gpu>-<date>.json is written; default bench/results
+# PYTHON in the environment is the interpreter; some steps need its NumPy, PyTorch and JAX.
 # Fails (1) if a test does, 3 without a GPU.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 export PYTHONDONTWRITEBYTECODE=1
-exec python3 "$here/run.py" "$@"
+exec "${PYTHON:-python3}" "$here/run.py" "$@"

@@ -15,6 +15,11 @@ trap 'rm -rf "$work"' EXIT
 export MGPU_REHEARSAL=$work/texts PYTHONDONTWRITEBYTECODE=1
 mkdir "$MGPU_REHEARSAL" "$work/results"
 libraries=$build/tests/rehearsal/libraries
+# One that has NumPy, as the machine with the GPU must.
+for PYTHON in python3 /usr/bin/python3; do
+  "$PYTHON" -c 'import numpy' 2> /dev/null && break
+done
+export PYTHON
 
 # The bundles' cubins are made where their texts are kept, and anew.
 MGPU_DB=$work/bundles.db LD_LIBRARY_PATH=$libraries python3 "$root/tests/gpu/examples.py" \
