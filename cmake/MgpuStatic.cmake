@@ -3,7 +3,7 @@
 if(MGPU_COMPILER)
   message(FATAL_ERROR "MGPU_STATIC is for the runtime half: LLVM is linked as a shared library")
 endif()
-add_link_options(-static-libstdc++ -static-libgcc -s)
+add_link_options(-static-libstdc++ -static-libgcc)
 # g++ 12 finds overlaps in its own std::string at -O3 (its bug 105651).
 add_compile_options(-Wno-restrict)
 add_compile_options(-ffunction-sections -fdata-sections)

@@ -2,6 +2,7 @@
 #include "kernels/compile/NvrtcCompiler.h"
 
 #include "kernels/compile/PtxasLog.h"
+#include "support/ChildProcess.h"
 #include "support/Parallel.h"
 #include "support/Sha256.h"
 
@@ -162,6 +163,59 @@ runWithin(const CompileLimits &limits,
   return std::move(running->output);
 }
 
+static std::atomic<bool> compilesInProcesses = false;
+
+void compileInProcesses() { compilesInProcesses = true; }
+
+static Bytes bytesOf(const NvrtcLibrary::Output &output) {
+  Bytes bytes;
+  append(bytes, output.ok);
+  append(bytes, output.log);
+  append(bytes, std::span<const std::byte>(output.cubin));
+  return bytes;
+}
+
+static NvrtcLibrary::Output outputOf(std::span<const std::byte> bytes) {
+  ByteReader reader(bytes);
+  NvrtcLibrary::Output output;
+  output.ok = reader.take<bool>();
+  output.log = reader.text();
+  output.cubin.assign(reader.rest().begin(), reader.rest().end());
+  return output;
+}
+
+/// Compiles in a process of its own, which ends with this call; nothing where
+/// it had to be stopped.
+static std::optional<Result<NvrtcLibrary::Output>>
+runInProcess(const CompileLimits &limits, const NvrtcLibrary &library,
+             const CompileJob &job, const std::vector<std::string> &options) {
+  auto handler = [&](std::span<const std::byte>) -> Outcome<Bytes> {
+    auto output = library.compile(job.source, job.name, options, {});
+    if (!output)
+      return fault(FaultKind::Refused, output.error().message);
+    return bytesOf(*output);
+  };
+  auto started = ChildProcess::start(handler);
+  if (!started)
+    return fail(std::move(started.error()));
+  ChildProcess &worker = *started;
+  constexpr double toAsk = 10, look = 0.005, toRead = 60; // seconds
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point start = Clock::now();
+  Outcome<void> posted = worker.post({}, toAsk);
+  ChildProcess *const both[] = {&worker};
+  while (posted && !ChildProcess::firstReady(both, look))
+    if ((limits.cancel && *limits.cancel) ||
+        (limits.timeout.count() > 0 && Clock::now() - start > limits.timeout))
+      return std::nullopt;
+  auto answer = posted ? worker.receive(toRead)
+                       : Outcome<Bytes>(tl::make_unexpected(posted.error()));
+  if (!answer)
+    return fail(ErrorKind::Internal,
+                "NVRTC, compiling " + job.name + ": " + answer.error().what);
+  return outputOf(*answer);
+}
+
 Result<CompiledKernel>
 NvrtcCompiler::compile(const CompileJob &job,
                        const CompileLimits &limits) const {
@@ -189,7 +243,9 @@ NvrtcCompiler::compile(const CompileJob &job,
                                    "--std=c++17", "-Xptxas", "-v"};
   options.insert(options.end(), job.options.begin(), job.options.end());
   std::optional<Result<NvrtcLibrary::Output>> ran;
-  if (limits.cancel || limits.timeout.count() > 0)
+  if (compilesInProcesses)
+    ran = runInProcess(limits, *library, job, options);
+  else if (limits.cancel || limits.timeout.count() > 0)
     ran = runWithin(limits, library, job, std::move(options));
   else
     ran = library->compile(job.source, job.name, options, {});

@@ -35,6 +35,12 @@ struct CompileLimits {
   unsigned threads = 0;
 };
 
+/// From now on every program is compiled in a process of its own, which is
+/// forked for it. NVRTC opens libcuda and calls cuInit(), and a process that
+/// is forked after that has no CUDA: a command that forks what uses GPUs must
+/// not compile itself. Call it where there are no other threads.
+void compileInProcesses();
+
 /// Whether NVRTC still compiles a program that was given up: the process must
 /// then end by _Exit(), because NVRTC's own end does not wait for it.
 bool hasLeftPrograms();

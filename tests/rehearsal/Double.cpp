@@ -182,3 +182,12 @@ cuGetProcAddress_v2(const char *symbol, void **function, int, cuuint64_t,
                         : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
   return *function ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
+
+/// What NVRTC does by cuInit(), which it would find here.
+extern "C" __attribute__((visibility("default"))) void mgpuDoubleInitialize() {
+  FakeCuda &fake = FakeCuda::instance();
+  if (fake.initialized)
+    return;
+  fake.initialized = true;
+  fake.initializedBy = getpid();
+}

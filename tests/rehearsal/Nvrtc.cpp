@@ -2,7 +2,8 @@
 //
 // libnvrtc.so.13 in front of the real one: keeps the text of each cubin, with
 // its macros, under the cubin's SHA-256 in MGPU_REHEARSAL, where the double of
-// the driver finds it (KernelTexts.h).
+// the driver finds it (KernelTexts.h). Compiling makes the process one that has
+// called cuInit(), as the real one does.
 #include "support/FileIO.h"
 #include "tests/rehearsal/Exports.h"
 #include "tests/rehearsal/KernelTexts.h"
@@ -104,6 +105,11 @@ MGPU_ENTRY nvrtcCompileProgram(Program program, int count,
                                  "\n";
     }
   }
+  // The real one does so: it opens libcuda and calls cuInit().
+  if (void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL))
+    if (auto initialize =
+            reinterpret_cast<void (*)()>(dlsym(driver, "mgpuDoubleInitialize")))
+      initialize();
   return realCompile(program, count, options);
 }
 

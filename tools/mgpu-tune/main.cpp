@@ -103,9 +103,8 @@ int main(int argc, char **argv) {
   }
   // A limit on the size of files is an error of write(), not the end.
   std::signal(SIGXFSZ, SIG_IGN);
+  kernels::compileInProcesses(); // commands fork what uses GPUs
   const int exitCode = runCommand(line.chosen, wantsJson(app));
   pipeline::leaveRanks();
-  if (kernels::hasLeftPrograms())
-    std::_Exit(exitCode);
   return exitCode;
 }

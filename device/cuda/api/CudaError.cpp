@@ -35,10 +35,14 @@ void CUDA_CB CudaLog::record(void *self, CUlogLevel, char *message,
   if (!log->text.empty())
     log->text += "; ";
   log->text += words.substr(0, maxLogBytes);
+  log->hasText = true;
 }
 
 std::string CudaLog::take() {
+  if (!hasText.load(std::memory_order_acquire))
+    return {};
   std::lock_guard<std::mutex> lock(mutex);
+  hasText = false;
   return std::exchange(text, {});
 }
 

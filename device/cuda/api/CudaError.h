@@ -6,6 +6,7 @@
 
 #include "device/cuda/api/CudaApi.h"
 
+#include <atomic>
 #include <mutex>
 #include <string_view>
 
@@ -27,6 +28,9 @@ private:
                              size_t length);
   const CudaApi &api;
   CUlogsCallbackHandle handle = nullptr;
+  /// Whether `text` has anything: taking nothing, as each poll for the end of a
+  /// replay does, takes no lock.
+  std::atomic<bool> hasText = false;
   std::mutex mutex;
   std::string text;
 };

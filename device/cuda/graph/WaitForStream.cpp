@@ -17,6 +17,8 @@ Result<void> CudaState::wait(CUstream stream, std::string_view what) {
   constexpr auto busyPolling = std::chrono::microseconds(500);
   while (true) {
     CUresult code = api->cuStreamQuery(stream);
+    if (code == CUDA_SUCCESS)
+      return {};
     if (code != CUDA_ERROR_NOT_READY)
       return check(code, "cuStreamQuery",
                    fmt::format("after {} {}", what, where()));

@@ -4,6 +4,7 @@
 #include "Nvrtc.h"
 #include "kernels/abi/CubinElf.h"
 #include "kernels/compile/PtxasLog.h"
+#include "support/ChildProcess.h"
 
 #include <thread>
 
@@ -191,6 +192,36 @@ TEST(Nvrtc, OneThatDoesNotStopIsLeft) {
   // The others go on.
   EXPECT_TRUE(compiler->compile({reverse, "reverse.cu", {}, "sm_90"}));
   waitForLeftPrograms();
+}
+
+/// In a process of its own, each program is compiled as it is here. A process
+/// cannot go back, so this is one, too.
+TEST(Nvrtc, CompilesInProcesses) {
+  MGPU_OPEN_NVRTC(compiler);
+  const CompileJob good{reverse, "reverse.cu", {}, "sm_90"},
+      wrong{"int nonsense(", "wrong.cu", {}, "sm_90"},
+      slow{slowSource(), "slow.cu", {}, "sm_90"};
+  auto here = compiler->compile(good), said = compiler->compile(wrong);
+  ASSERT_TRUE(here && !said);
+  auto apart = ChildProcess::start([&](std::span<const std::byte>) {
+    compileInProcesses();
+    Bytes answer;
+    auto kernel = compiler->compile(good);
+    append(answer,
+    auto refused = compiler->compile(wrong);
+    append(answer, !refused && refused.error().message == said.error().message);
+    auto late =
+        compiler->compile(slow, {.timeout = std::chrono::milliseconds(100)});
+    append(answer, !late && late.error().kind == ErrorKind::Absent &&
+                       late.error().message.find("longer than 100 ms") !=
+                           std::string::npos);
+    append(answer, !hasLeftPrograms());
+    return Outcome<Bytes>(std::move(answer));
+  });
+  ASSERT_TRUE(apart) << apart.error().message;
+  auto answer = apart->ask({}, 60);
+  ASSERT_TRUE(answer) << answer.error().what;
+  EXPECT_EQ(*answer, Bytes(4, std::byte(1)));
 }
 
 TEST(Nvrtc, CancellingStopsAllPrograms) {

@@ -53,6 +53,10 @@ CUresult FakeCuda::enter(const char *name) {
     failedCall = name;
     return refuse(failCode);
   }
+  // A driver on a GPU gives a process that was forked from one that had called
+  // cuInit() NOT_INITIALIZED, for cuInit() too.
+  if (initialized && initializedBy != getpid())
+    return refuse(CUDA_ERROR_NOT_INITIALIZED);
   // 5190: without cuInit() any function returns NOT_INITIALIZED.
   if (!initialized && std::strcmp(name, "cuInit") != 0 &&
       std::strcmp(name, "cuDriverGetVersion") != 0)
@@ -147,6 +151,7 @@ CUresult init(unsigned flags) {
   if (fake.gpus == 0)
     return fake.refuse(CUDA_ERROR_NO_DEVICE);
   fake.initialized = true;
+  fake.initializedBy = getpid();
   return CUDA_SUCCESS;
 }
 

@@ -22,6 +22,7 @@
 #include <set>
 #include <string>
 #include <thread>
+#include <unistd.h>
 #include <vector>
 
 namespace mgpu::fake {
@@ -244,6 +245,7 @@ public:
   bool isCapturingHere() const;
 
   bool initialized = false;
+  pid_t initializedBy = 0;
   std::mt19937_64 random;
   std::map<int, std::pair<Context *, int>> primary; ///< by GPU, with count
   std::map<std::thread::id, std::vector<Context *>> stacks;
