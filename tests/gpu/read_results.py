@@ -35,6 +35,8 @@ def merged(first, again):
             steps = {step["step"]: step for step in first["steps"]}
             steps.update({step["step"]: step for step in value if step["status"] != "not_run"})
             out["steps"] = list(steps.values())
+        elif key == "card":
+            out[key] = first.get(key, []) + value
         elif isinstance(value, list) and key not in ("targets", "first_replay"):
             lines = {identity(line): line for line in first.get(key, [])}
             lines.update({identity(line): line for line in value})

@@ -450,7 +450,7 @@ class Run:
 
     def tune(self):
         """A kernel whose default is not its best, tuned; then both replayed in turn."""
-        bundle, stats = f"{self.bundles}/large-transpose.mgpu", {}
+        bundle, stats = f"{self.bundles}/large-decode-nk-16.mgpu", {}
 
         def read(out, _):
             self.result["tune"] = json.loads(out)

@@ -38,7 +38,6 @@ enum class CuptiKind : uint32_t {
   Memset = 2,
   ConcurrentKernel = 10,
   MemcpyPtoP = 22,
-  GraphTrace = 51,
 };
 
 inline constexpr uint32_t cuptiResourceDomain = 3;
@@ -52,7 +51,7 @@ struct CuptiLayout {
 };
 inline constexpr CuptiLayout cuptiKernel{16, 40, 48, 144},
     cuptiMemcpy{16, 32, 40, 64}, cuptiMemcpyPtoP{16, 32, 40, 72},
-    cuptiMemset{16, 32, 40, 64}, cuptiGraph{8, 24, 36, 28};
+    cuptiMemset{16, 32, 40, 64};
 
 /// CUpti_GraphData.
 struct CuptiGraphData {

@@ -36,7 +36,6 @@ static_assert(isEqual(CuptiKind::Memset, CUPTI_ACTIVITY_KIND_MEMSET));
 static_assert(isEqual(CuptiKind::ConcurrentKernel,
                       CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL));
 static_assert(isEqual(CuptiKind::MemcpyPtoP, CUPTI_ACTIVITY_KIND_MEMCPY2));
-static_assert(isEqual(CuptiKind::GraphTrace, CUPTI_ACTIVITY_KIND_GRAPH_TRACE));
 static_assert(cuptiResourceDomain == CUPTI_CB_DOMAIN_RESOURCE);
 static_assert(cuptiGraphNodeCloned == CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED);
 
@@ -69,8 +68,6 @@ static_assert(cuptiMemcpyPtoP.node ==
               offsetof(CUpti_ActivityMemcpyPtoP4, graphNodeId));
 MGPU_CUPTI_LAYOUT(cuptiMemset, CUpti_ActivityMemset4)
 static_assert(cuptiMemset.node == offsetof(CUpti_ActivityMemset4, graphNodeId));
-MGPU_CUPTI_LAYOUT(cuptiGraph, CUpti_ActivityGraphTrace)
-static_assert(cuptiGraph.node == offsetof(CUpti_ActivityGraphTrace, graphId));
 #undef MGPU_CUPTI_LAYOUT
 
 /// Our twin of one of their types in a parameter list.

@@ -69,24 +69,9 @@ uint64_t CuptiSession::now() const {
   return api->GetTimestamp(&ns) == CuptiResult::Success ? ns : 0;
 }
 
-Result<void> CuptiSession::traceGraphs(bool on) {
-  if (tracesGraphs == on)
-    return {};
-  if (tracesNodes)
-    return fail(ErrorKind::Usage, "CUPTI records nodes already, and whole "
-                                  "graphs only before: start again");
-  MGPU_TRY(on ? check(api->ActivityEnable(CuptiKind::GraphTrace),
-                      "cuptiActivityEnable of graphs")
-              : check(api->ActivityDisable(CuptiKind::GraphTrace),
-                      "cuptiActivityDisable of graphs"));
-  tracesGraphs = on;
-  return {};
-}
-
 Result<void> CuptiSession::traceNodes() {
   if (tracesNodes)
     return {};
-  MGPU_TRY(traceGraphs(false));
   for (CuptiKind kind : {CuptiKind::ConcurrentKernel, CuptiKind::Memcpy,
                          CuptiKind::MemcpyPtoP, CuptiKind::Memset})
     MGPU_TRY(check(api->ActivityEnable(kind),
@@ -192,9 +177,6 @@ void CuptiSession::parse(uint8_t *buffer, size_t validSize) {
     case CuptiKind::Memset:
       layout = &cuptiMemset;
       break;
-    case CuptiKind::GraphTrace:
-      layout = &cuptiGraph;
-      break;
     }
     if (!layout) // nobody asked for this kind
       continue;
@@ -202,13 +184,7 @@ void CuptiSession::parse(uint8_t *buffer, size_t validSize) {
     read(record, layout->start + 8, out.endNs);
     read(record, layout->device, out.device);
     read(record, layout->stream, out.stream);
-    if (out.kind == CuptiKind::GraphTrace) {
-      uint32_t graph = 0;
-      read(record, layout->node, graph);
-      out.node = graph;
-    } else {
-      read(record, layout->node, out.node);
-    }
+    read(record, layout->node, out.node);
     found.push_back(out);
   }
   std::lock_guard<std::mutex> lock(mutex);

@@ -2,15 +2,14 @@
 #ifndef MGPU_DEVICE_CUDA_CUPTI_CUPTISESSION_H
 #define MGPU_DEVICE_CUDA_CUPTI_CUPTISESSION_H
 
-// CUPTI's times of graphs and of their nodes. CUPTI has one client in a process
+// CUPTI's times of the nodes of graphs. CUPTI has one client in a process
 // and calls it back without saying for whom, and CUDA 13.0's confuses a second
 // session; so there is one, begun once and never ended.
 //
-// Two ways, one after the other and never back: graphTrace() gives the time of
-// a whole launch at little cost; traceNodes() that of each node, at a cost that
-// all later launches of the process bear. With graph tracing on, nodes give no
-// records (cupti_activity.h, CUpti_ActivityGraphTrace2); and in CUDA 13.0
-// ending the trace of kernels may hang.
+// Once nodes are traced, all later launches of the process bear the cost; in
+// CUDA 13.0 ending the trace of kernels may hang. Whole launches are not traced
+// (GRAPH_TRACE): CUPTI 13.0 faults in the launch of a graph that was
+// instantiated before that trace began.
 
 #include "device/cuda/cupti/CuptiApi.h"
 
@@ -36,11 +35,8 @@ public:
   /// Nanoseconds on the clock of the records; 0 where CUPTI does not say.
   uint64_t now() const;
 
-  /// Records whole launches from here on, or no longer. Usage once nodes are.
-  Result<void> traceGraphs(bool on);
   /// Records nodes from here on, in graphs instantiated from here on.
   Result<void> traceNodes();
-  bool isTracingNodes() const { return tracesNodes; }
 
   /// What CUDA makes of nodes when it instantiates a graph, between the two
   /// calls: the node by the number its records will have.
@@ -51,7 +47,7 @@ public:
 
   struct Record {
     CuptiKind kind = CuptiKind::ConcurrentKernel;
-    uint64_t node = 0;               ///< the node; in a graph's trace the graph
+    uint64_t node = 0;
     uint64_t startNs = 0, endNs = 0; ///< both 0: CUPTI had no room for them
     uint32_t device = 0, stream = 0;
   };
@@ -78,7 +74,7 @@ private:
 
   std::shared_ptr<const CuptiApi> api;
   CuptiSubscriber *subscriber = nullptr;
-  bool tracesNodes = false, tracesGraphs = false;
+  bool tracesNodes = false;
   std::mutex mutex; ///< buffers come from threads of CUPTI's own
   std::atomic<bool> watches = false;
   std::map<uint64_t, CUgraphNode> clones;

@@ -137,14 +137,6 @@ Result<std::optional<double>> CudaExec::launchSpan() {
   MGPU_TRY(state->checkAlive());
   if (spec->nodes.empty())
     return std::optional<double>(0.0);
-  CuptiSession *cupti = state->cupti();
-  if (cupti && !cupti->isTracingNodes()) {
-    Result<double> us = plain.runTraced(*spec, *cupti);
-    if (us)
-      return std::optional<double>(*us);
-    MGPU_TRY(state->checkAlive());
-    state->giveUpCupti(us.error().message);
-  }
   MGPU_TRY_ASSIGN(double us, plain.runSpan(*spec));
   return std::optional<double>(us);
 }

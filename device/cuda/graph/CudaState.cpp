@@ -107,14 +107,18 @@ CudaState::~CudaState() {
     api->cuDevicePrimaryCtxRelease(device);
 }
 
-CudaState::Current::Current(CudaState &state)
-    : entered(state.check(state.api->cuCtxPushCurrent(state.context),
-                          "cuCtxPushCurrent", state.where())),
-      state(state) {}
+CudaState::Current::Current(CudaState &state) : state(state) {
+  CUcontext now = nullptr;
+  wasCurrent =
+      state.api->cuCtxGetCurrent(&now) == CUDA_SUCCESS && now == state.context;
+  if (!wasCurrent)
+    entered = state.check(state.api->cuCtxPushCurrent(state.context),
+                          "cuCtxPushCurrent", state.where());
+}
 
 CudaState::Current::~Current() {
   CUcontext popped = nullptr;
-  if (entered)
+  if (entered && !wasCurrent)
     state.api->cuCtxPopCurrent(&popped);
 }
 

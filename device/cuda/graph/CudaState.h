@@ -49,6 +49,7 @@ public:
 
   private:
     CudaState &state;
+    bool wasCurrent = false; ///< before, as in a thread of ours
   };
 
   /// An Error if `code` is one; `where` says what it was for. A code after

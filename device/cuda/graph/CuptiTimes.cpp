@@ -174,22 +174,4 @@ GraphInstance::runRecorded(const GraphSpec &spec, CuptiSession &cupti) {
   return timingsOf(spec, expected, numFound(records), times, start);
 }
 
-Result<double> GraphInstance::runTraced(const GraphSpec &spec,
-                                        CuptiSession &cupti) {
-  using Record = CuptiSession::Record;
-  MGPU_TRY(cupti.traceGraphs(true));
-  MGPU_TRY(runForRecords(spec, cupti));
-  auto isIt = [](const Record &record) {
-    return record.kind == CuptiKind::GraphTrace;
-  };
-  MGPU_TRY_ASSIGN(std::vector<Record> records,
-                  collectUntil(cupti, [&](const std::vector<Record> &found) {
-                    return std::any_of(found.begin(), found.end(), isIt);
-                  }));
-  auto at = std::find_if(records.begin(), records.end(), isIt);
-  if (at == records.end() || at->startNs == 0 || at->endNs < at->startNs)
-    return fail(ErrorKind::Absent, "CUPTI has no times of the launch");
-  return double(at->endNs - at->startNs) / 1e3;
-}
-
 } // namespace mgpu::device

@@ -36,8 +36,6 @@ public:
   Result<void> run(const GraphSpec &spec);
   /// Like run(), between two events: the microseconds between them.
   Result<double> runSpan(const GraphSpec &spec);
-  /// The same by CUPTI's record of the launch; Absent where there is none.
-  Result<double> runTraced(const GraphSpec &spec, CuptiSession &cupti);
   /// When each range ran, from the start of the last run(); by its events.
   Result<std::vector<NodeTiming>> timings(const GraphSpec &spec) const;
   /// Like run(), by CUPTI's records (CuptiTimes.cpp). Absent where they are

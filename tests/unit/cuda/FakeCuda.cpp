@@ -287,6 +287,12 @@ CUresult release(CUdevice device) {
   return entered;
 }
 
+CUresult getCurrent(CUcontext *context) {
+  MGPU_FAKE_ENTER("cuCtxGetCurrent");
+  *context = reinterpret_cast<CUcontext>(fake.current());
+  return CUDA_SUCCESS;
+}
+
 CUresult push(CUcontext context) {
   MGPU_FAKE_ENTER("cuCtxPushCurrent");
   auto *object = fake.contexts.find(context);
@@ -497,6 +503,7 @@ std::shared_ptr<const device::CudaApi> FakeCuda::api() {
   api->cuDeviceCanAccessPeer = canAccessPeer;
   api->cuDevicePrimaryCtxRetain = retain;
   api->cuDevicePrimaryCtxRelease = release;
+  api->cuCtxGetCurrent = getCurrent;
   api->cuCtxPushCurrent = push;
   api->cuCtxPopCurrent = pop;
   api->cuCtxGetStreamPriorityRange = priorityRange;

@@ -129,7 +129,6 @@ struct Run {
   std::vector<bool> isDone;
   /// None yet of those that wait for a kernel they follow.
   std::map<size_t, std::unique_ptr<Operation>> waiting;
-  double startMs = 0;
   std::function<void()> behind; ///< no launch, but what follows those before
 };
 
@@ -202,7 +201,6 @@ public:
   std::function<void(Node &clone, const Node &original)> onClone;
   /// Milliseconds of clockMs.
   std::function<void(const Node &node, double start, double end)> onNode;
-  std::function<void(double start, double end)> onGraph;
 
   // What happened.
   uint64_t calls = 0;

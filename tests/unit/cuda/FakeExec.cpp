@@ -183,7 +183,6 @@ CUresult FakeCuda::launch(const std::vector<Exec::Step> &steps,
   run->after.resize(steps.size());
   run->afterBegin.resize(steps.size());
   run->isDone.resize(steps.size());
-  run->startMs = clockMs;
   for (size_t k = 0; k < steps.size(); ++k) {
     run->waits[k] = steps[k].dependencies.size();
     for (size_t dependency : steps[k].dependencies)
@@ -205,11 +204,8 @@ bool FakeCuda::progress(Stream &stream) {
     Run &run = *stream.runs.front();
     if (!progress(run))
       return false;
-    if (run.behind) {
+    if (run.behind)
       run.behind();
-    } else if (onGraph) {
-      onGraph(run.startMs, clockMs);
-    }
     stream.runs.pop_front();
   }
   return true;
