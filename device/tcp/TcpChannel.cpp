@@ -80,7 +80,7 @@ public:
       isDone = isDone && peer.out.empty() && peer.wanted.empty();
     }
     if (!fault.empty())
-      return fail(ErrorKind::Internal, fault);
+      return fail(ErrorKind::Absent, fault);
     return isDone;
   }
 
