@@ -194,9 +194,14 @@ struct Visit {
     auto met = enter(out, hello, secret, std::min(soon, until));
     if (met)
       return out;
-    refusal = fmt::format("{} port {}: {}", address.host(), address.port(),
-                          met.error().message);
-    return fail(ErrorKind::Absent, refusal);
+    Error last =
+        failIn(fmt::format("{} port {}: ", address.host(), address.port()),
+               met.error())
+            .value();
+    // What the deadline cut short says less than what was heard before.
+    if (refusal.empty() || std::chrono::steady_clock::now() < until)
+      refusal = last.message;
+    return fail(std::move(last));
   }
 
   /// Tries again and again, as the other end may not listen yet, and a
