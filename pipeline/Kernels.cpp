@@ -126,7 +126,8 @@ givenCubin(const planner::KernelSpec &kernel, const kernels::CudaText &text,
   if (at != file->cubins.end()) {
     const auto bytes = std::as_bytes(std::span(at->second));
     std::vector<std::byte> cubin(bytes.begin(), bytes.end());
-    MGPU_TRY(kernels::checkParameters(text, kernels::readCubin(cubin)));
+    MGPU_TRY(kernels::checkParameters(text.name, text.image,
+                                      kernels::readCubin(cubin)));
     return Cubin(std::move(cubin));
   }
   if (!file->text.empty())

@@ -3,8 +3,6 @@
 
 #include "pipeline/PathMap.h"
 
-#include "kernels/compile/NvrtcCompiler.h"
-#include "kernels/compile/PtxasLog.h"
 #include "pipeline/Compiler.h"
 #include "pipeline/Kernels.h"
 #include "support/FileIO.h"
@@ -136,33 +134,22 @@ Result<void> compileCubins(const LoadedProgram &program,
                            std::vector<capture::KernelForms> &kernels) {
   const LoadOptions &from = program.from;
   auto cache = openCubinCache(from.database);
-  MGPU_TRY_ASSIGN(auto compiler, kernels::NvrtcCompiler::open(cache.get()));
   for (const std::string &arch : archs) {
     MGPU_TRY(checkPdl(program.variants.isAsked(Variant::Pdl), arch));
-    std::vector<kernels::CompileJob> jobs;
+    std::vector<kernels::CudaText> texts;
     std::vector<size_t> made;
-    for (size_t k = 0; k < kernels.size(); ++k) {
-      const capture::KernelForms &kernel = kernels[k];
-      if (kernel.cubins.contains(arch))
-        continue;
-      made.push_back(k);
-      jobs.push_back({kernel.cuda->image.blob, kernel.cuda->name + ".cu",
-                      kernels::compileOptions(*kernel.cuda),
-                      kernels::archOf(*kernel.cuda, arch)});
-      for (auto &[name, value] : kernels::awaitMacros(*kernel.cuda, arch))
-        jobs.back().options.push_back(fmt::format("-D{}={}", name, value));
-    }
-    auto compiled =
-        compiler.compileAll(jobs, compileLimits(from.compileSeconds));
+    for (size_t k = 0; k < kernels.size(); ++k)
+      if (!kernels[k].cubins.contains(arch)) {
+        made.push_back(k);
+        texts.push_back(*kernels[k].cuda);
+      }
+    MGPU_TRY_ASSIGN(auto compiled,
+                    kernels::compileTexts(texts, arch, cache.get(),
+                                          compileLimits(from.compileSeconds),
+                                          kernels::Programs::OneEach));
     for (size_t k = 0; k < compiled.size(); ++k) {
-      if (!compiled[k])
-        return fail(std::move(compiled[k].error()));
-      if (kernels::hasWarning(compiled[k]->log))
-        fmt::print(stderr, "{}\n", compiled[k]->log);
-      capture::KernelForms &kernel = kernels[made[k]];
-      MGPU_TRY(kernels::checkEntry(*kernel.cuda, *compiled[k],
-                                   kernels::readCubin(compiled[k]->cubin)));
-      kernel.cubins.insert_or_assign(arch, std::move(compiled[k]->cubin));
+      MGPU_TRY_ASSIGN(const kernels::CompiledText one, std::move(compiled[k]));
+      kernels[made[k]].cubins.insert_or_assign(arch, one.program->cubin);
     }
   }
   return {};

@@ -2,7 +2,7 @@
 #include "pipeline/TuneContext.h"
 
 #include "device/cuda/api/Libraries.h"
-#include "kernels/compile/CudaObjects.h"
+#include "kernels/compile/KernelRecipe.h"
 #include "pipeline/Arguments.h"
 #include "pipeline/Compiler.h"
 #include "pipeline/Distributed.h"
@@ -204,7 +204,7 @@ static Result<Bytes> gpuKernel(const LoadedProgram &program,
     MGPU_TRY_ASSIGN(auto given,
                     givenCubin(program.dag.kernels[kernel], text, arch));
     if (given)
-      return encodeImage(kernels::cubinImage(text, *given, arch));
+      return encodeImage(kernels::recipeOf(text, arch).imageOf(*given));
   }
   return kernels::buildGpuKernel(text, config, arch, awaits, cache);
 }

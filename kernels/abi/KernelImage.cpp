@@ -105,6 +105,13 @@ static bool isBlock(Dim3 block) {
          block.volume() <= maxThreads;
 }
 
+static bool isCluster(Dim3 cluster) {
+  return cluster.x && cluster.y && cluster.z &&
+         cluster.x <= mostClusterBlocks && cluster.y <= mostClusterBlocks &&
+         cluster.z <= mostClusterBlocks &&
+         cluster.volume() <= mostClusterBlocks;
+}
+
 void fields(JsonFields &f, KernelImage &image) {
   f("entry", image.entry);
   f.require(image.entry.size() <= maxName, "entry");
@@ -116,9 +123,10 @@ void fields(JsonFields &f, KernelImage &image) {
   f.require(isBlock(image.block), "block");
   f("covers", image.covers);
   f.require(image.covers.x && image.covers.y && image.covers.z, "covers");
-  f("cluster_x", image.clusterX);
-  f.require(image.clusterX > 0 && image.clusterX <= mostClusterBlocks,
-            "cluster_x");
+  f("cluster_x", image.cluster.x);
+  f.added("cluster_y", image.cluster.y);
+  f.added("cluster_z", image.cluster.z);
+  f.require(isCluster(image.cluster), "cluster_x");
   f("takes_part", image.takesPart);
   f("dynamic_shared_bytes", image.dynamicSharedBytes);
   f("awaits", image.awaits);

@@ -32,8 +32,8 @@ struct KernelImage {
   /// instructions a text uses, "sm_90a", or empty for a text of any.
   std::string arch;
   Dim3 sourceBlock, block;
-  Dim3 covers;           ///< threads of the source that one block computes
-  uint32_t clusterX = 1; ///< blocks of a cluster, along x
+  Dim3 covers;  ///< threads of the source that one block computes
+  Dim3 cluster; ///< blocks of a cluster
   bool takesPart = true;
   uint32_t dynamicSharedBytes = 0;
   /// A cubin waits for the kernel its launch follows before it does anything
@@ -64,7 +64,7 @@ struct KernelImage {
   bool operator==(const KernelImage &) const = default;
 
   LaunchBlocks blocksOf(Dim3 grid) const {
-    return launchBlocks(grid, sourceBlock, covers, clusterX);
+    return launchBlocks(grid, sourceBlock, covers, cluster);
   }
   std::span<const std::byte> bytes() const {
     return std::as_bytes(std::span(blob));

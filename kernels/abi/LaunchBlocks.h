@@ -20,13 +20,15 @@ struct LaunchBlocks {
   uint64_t x = 0, y = 0, z = 0;
 };
 
-/// Along x the last cluster is made whole.
+/// The last cluster along each axis is made whole.
 constexpr LaunchBlocks launchBlocks(Dim3 grid, Dim3 source, Dim3 covers,
-                                    uint32_t clusterX) {
-  const uint64_t x = blocksAlong(grid.x, source.x, covers.x);
-  return {(x + clusterX - 1) / clusterX * clusterX,
-          blocksAlong(grid.y, source.y, covers.y),
-          blocksAlong(grid.z, source.z, covers.z)};
+                                    Dim3 cluster) {
+  auto whole = [](uint64_t blocks, uint64_t each) {
+    return (blocks + each - 1) / each * each;
+  };
+  return {whole(blocksAlong(grid.x, source.x, covers.x), cluster.x),
+          whole(blocksAlong(grid.y, source.y, covers.y), cluster.y),
+          whole(blocksAlong(grid.z, source.z, covers.z), cluster.z)};
 }
 
 } // namespace mgpu

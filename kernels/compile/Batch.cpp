@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "kernels/compile/Batch.h"
 
+#include "kernels/abi/LaunchForm.h"
+
 #include <set>
 #include <string_view>
 
@@ -29,8 +31,11 @@ std::string batchSource(std::span<const BatchItem> items) {
       text += "#define " + name + " " + value + "\n";
       macros.insert(name);
     };
-    if (item.entryName != item.entry)
+    if (item.entryName != item.entry) {
       define(item.entry, item.entryName);
+      const std::string form(launchFormPrefix);
+      define(form + item.entry, form + item.entryName);
+    }
     for (const auto &[name, value] : item.macros)
       define(name, value);
     findMacros(item.source, macros);

@@ -2,30 +2,14 @@
 #include "kernels/compile/CompileTexts.h"
 
 #include "kernels/abi/KernelImage.h"
-#include "kernels/compile/Batch.h"
-#include "kernels/compile/CudaConfig.h"
-#include "kernels/compile/CudaObjects.h"
+#include "kernels/compile/KernelRecipe.h"
 #include "kernels/compile/PtxasLog.h"
 
 #include <algorithm>
 #include <fmt/format.h>
-#include <iterator>
 #include <thread>
 
 namespace mgpu::kernels {
-
-Result<void> checkEntry(const CudaText &text, const CompiledKernel &program,
-                        const Cubin &cubin) {
-  if (!program.find(text.image.entry) && text.image.takesPart)
-    return fail(ErrorKind::Internal,
-                fmt::format("NVRTC reports nothing of kernel {}", text.name));
-  if (!program.find(text.image.entry))
-    return fail(ErrorKind::Invalid,
-                fmt::format("kernel {}: there is no entry '{}' once compiled: "
-                            "declare it extern \"C\" __global__",
-                            text.name, text.image.entry));
-  return checkParameters(text, cubin);
-}
 
 namespace {
 
@@ -36,8 +20,8 @@ struct Job {
 };
 
 /// Small kernels share a program; one for each core, if there are so many.
-std::vector<Job> jobsOf(const std::vector<CudaText> &texts) {
-  constexpr size_t mostInBatch = 64;
+std::vector<Job> jobsOf(const std::vector<CudaText> &texts, Programs programs) {
+  const size_t mostInBatch = programs == Programs::Shared ? 64 : 1;
   size_t cores = std::max(1u, std::thread::hardware_concurrency());
   size_t perBatch =
       std::clamp<size_t>((texts.size() + cores - 1) / cores, 1, mostInBatch);
@@ -61,40 +45,29 @@ std::vector<Job> jobsOf(const std::vector<CudaText> &texts) {
   return jobs;
 }
 
-/// The default configuration, which the image of a text says how to launch: its
-/// macros are not those that the text has by itself.
-std::vector<std::pair<std::string, std::string>>
-defaultMacros(const CudaText &text, const std::string &arch) {
-  auto macros = awaitMacros(text, arch);
-  if (text.space)
-    std::ranges::move(macrosOf(*text.space, text.space->defaults),
-                      std::back_inserter(macros));
-  return macros;
-}
-
-CompileJob programOf(const Job &job, const std::vector<CudaText> &texts,
-                     const std::string &arch) {
-  const CudaText &first = texts[job.texts.front()];
+CompileJob programOf(const Job &job, const std::vector<KernelRecipe> &recipes) {
+  const KernelRecipe &first = recipes[job.texts.front()];
+  if (!first.image.takesPart)
+    return first.job();
   std::vector<BatchItem> items;
   for (size_t k : job.texts)
-    items.push_back({texts[k].image.blob, texts[k].image.entry,
-                     texts[k].image.entry, defaultMacros(texts[k], arch)});
-  return {first.image.takesPart ? batchSource(items) : first.image.blob,
-          job.name + ".cu", compileOptions(first), archOf(first, arch)};
+    items.push_back(recipes[k].item());
+  return {batchSource(items), job.name + ".cu", first.options,
+          first.compileArch};
 }
 
 /// Compiles the programs of `jobs` into `out`. A program of several texts that
 /// fails is not an error yet: its texts are compiled again one by one, as
 /// `alone` says.
 Result<void> compileJobs(const std::vector<Job> &jobs,
-                         const std::vector<CudaText> &texts,
-                         const std::string &arch, const NvrtcCompiler &compiler,
+                         const std::vector<KernelRecipe> &recipes,
+                         const NvrtcCompiler &compiler,
                          const CompileLimits &limits,
                          std::vector<Result<CompiledText>> &out,
                          std::vector<Job> &alone) {
   std::vector<CompileJob> programs;
   for (const Job &job : jobs)
-    programs.push_back(programOf(job, texts, arch));
+    programs.push_back(programOf(job, recipes));
   auto results = compiler.compileAll(programs, limits);
   for (size_t job = 0; job < jobs.size(); ++job) {
     Result<CompiledKernel> &kernel = results[job];
@@ -102,7 +75,7 @@ Result<void> compileJobs(const std::vector<Job> &jobs,
       return fail(std::move(kernel.error()));
     if (!kernel && jobs[job].texts.size() > 1) {
       for (size_t k : jobs[job].texts)
-        alone.push_back({{k}, texts[k].name});
+        alone.push_back({{k}, recipes[k].name});
       continue;
     }
     if (!kernel) {
@@ -114,10 +87,10 @@ Result<void> compileJobs(const std::vector<Job> &jobs,
     auto program = std::make_shared<const CompiledKernel>(std::move(*kernel));
     const Cubin cubin = readCubin(program->cubin);
     for (size_t k : jobs[job].texts) {
-      if (auto fits = checkEntry(texts[k], *program, cubin); fits)
-        out[k] = CompiledText{program, program->find(texts[k].image.entry)};
+      if (auto image = recipes[k].imageOf(*program, cubin); image)
+        out[k] = CompiledText{program, program->find(image->entry)};
       else
-        out[k] = fail(std::move(fits.error()));
+        out[k] = fail(std::move(image.error()));
     }
   }
   return {};
@@ -127,16 +100,20 @@ Result<void> compileJobs(const std::vector<Job> &jobs,
 
 Result<std::vector<Result<CompiledText>>>
 compileTexts(const std::vector<CudaText> &texts, const std::string &arch,
-             device::BlobCache *cache, const CompileLimits &limits) {
+             device::BlobCache *cache, const CompileLimits &limits,
+             Programs programs) {
   std::vector<Result<CompiledText>> out(texts.size());
   if (texts.empty())
     return out;
   MGPU_TRY_ASSIGN(auto compiler, NvrtcCompiler::open(cache));
+  std::vector<KernelRecipe> recipes;
+  for (const CudaText &text : texts)
+    recipes.push_back(recipeOf(text, arch));
   std::vector<Job> alone, none;
-  MGPU_TRY(
-      compileJobs(jobsOf(texts), texts, arch, compiler, limits, out, alone));
+  MGPU_TRY(compileJobs(jobsOf(texts, programs), recipes, compiler, limits, out,
+                       alone));
   if (!alone.empty())
-    MGPU_TRY(compileJobs(alone, texts, arch, compiler, limits, out, none));
+    MGPU_TRY(compileJobs(alone, recipes, compiler, limits, out, none));
   return out;
 }
 
@@ -149,25 +126,11 @@ buildGpuKernel(CudaText text, const planner::KernelConfig &config,
         ErrorKind::Unsupported,
         fmt::format("kernel {} has no space to choose from", text.name));
   MGPU_TRY_ASSIGN(auto compiler, NvrtcCompiler::open(cache));
-  CompileJob job{text.image.blob, text.name + ".cu", compileOptions(text),
-                 archOf(text, arch)};
-  auto macros = macrosOf(*text.space, config);
-  std::ranges::move(awaitMacros(text, arch), std::back_inserter(macros));
-  for (auto &[name, value] : macros)
-    job.options.push_back(fmt::format("-D{}={}", name, value));
-  MGPU_TRY_ASSIGN(CompiledKernel compiled, compiler.compile(job));
-  text.image.block = config.block();
-  text.image.covers = text.space->covered(config);
-  if (text.space->sharedIsDynamic)
-    text.image.dynamicSharedBytes = uint32_t(text.space->sharedBytesOf(config));
-  const uint32_t place = libraryPlace(*text.space, config);
-  if (place == 0 || !text.image.product)
-    text.image.product.reset();
-  else
-    text.image.product->choice = place - 1;
-  MGPU_TRY(checkEntry(text, compiled, readCubin(compiled.cubin)));
-  text.image.clusterX = config[planner::KernelParameter::ClusterX];
-  return encodeImage(cubinImage(text, compiled.cubin, arch));
+  const KernelRecipe recipe = recipeOf(text, config, arch);
+  MGPU_TRY_ASSIGN(CompiledKernel compiled, compiler.compile(recipe.job()));
+  MGPU_TRY_ASSIGN(const KernelImage image,
+                  recipe.imageOf(compiled, readCubin(compiled.cubin)));
+  return encodeImage(image);
 }
 
 } // namespace mgpu::kernels

@@ -5,7 +5,7 @@
 // CUDA C++ of a program's kernels to cubins and kernel objects.
 
 #include "device/api/BlobCache.h"
-#include "kernels/compile/CubinElf.h"
+#include "kernels/abi/CubinElf.h"
 #include "kernels/compile/CudaText.h"
 #include "kernels/compile/NvrtcCompiler.h"
 
@@ -20,17 +20,15 @@ struct CompiledText {
   const EntryUsage *usage = nullptr; ///< in `program`
 };
 
-/// Checks that the program, whose cubin is `cubin`, has the kernel's entry with
-/// its parameters. Invalid for what a user wrote, Internal for what was
-/// emitted.
-Result<void> checkEntry(const CudaText &text, const CompiledKernel &program,
-                        const Cubin &cubin);
+/// Whether small kernels share a program, which is compiled sooner.
+enum class Programs { Shared, OneEach };
 
-/// Compiles each text, and gives why it does not compile. Absent without NVRTC.
-/// Warnings go to stderr. `cache` may be null.
+/// Compiles each text in its default configuration, and gives why it does not
+/// compile. Absent without NVRTC. Warnings go to stderr. `cache` may be null.
 Result<std::vector<Result<CompiledText>>>
 compileTexts(const std::vector<CudaText> &texts, const std::string &arch,
-             device::BlobCache *cache, const CompileLimits &limits);
+             device::BlobCache *cache, const CompileLimits &limits,
+             Programs programs = Programs::Shared);
 
 /// Builds a kernel in one way for an architecture, as Driver::loadKernel of the
 /// CUDA target takes it. With `awaits` it waits for the kernel that it follows.

@@ -11,12 +11,19 @@ namespace mgpu::kernels {
 using P = planner::KernelParameter;
 
 std::vector<std::pair<std::string, std::string>>
-macrosOf(const planner::KernelSpace &space,
-         const planner::KernelConfig &config) {
+tunableMacros(const planner::KernelSpace &space,
+              const planner::KernelConfig &config) {
   std::vector<std::pair<std::string, std::string>> macros;
   for (size_t k = 0; k < space.tunables().size(); ++k)
     macros.push_back(
         {space.tunables()[k].name, std::to_string(config.tunables[k])});
+  return macros;
+}
+
+std::vector<std::pair<std::string, std::string>>
+macrosOf(const planner::KernelSpace &space,
+         const planner::KernelConfig &config) {
+  auto macros = tunableMacros(space, config);
   for (auto [name, parameter] : {std::pair("MGPU_BLOCK_X", P::BlockX),
                                  {"MGPU_BLOCK_Y", P::BlockY},
                                  {"MGPU_BLOCK_Z", P::BlockZ},
@@ -88,12 +95,12 @@ void addLibraryChoices(planner::KernelSpace &space) {
   space.addTunable({libraryName, places});
 }
 
-uint32_t libraryPlace(const planner::KernelSpace &space,
-                      const planner::KernelConfig &config) {
+std::optional<uint32_t> libraryPlace(const planner::KernelSpace &space,
+                                     const planner::KernelConfig &config) {
   for (size_t k = 0; k < space.tunables().size(); ++k)
     if (space.tunables()[k].name == libraryName)
       return config.tunables[k];
-  return 0;
+  return std::nullopt;
 }
 
 } // namespace mgpu::kernels

@@ -19,6 +19,11 @@ std::vector<std::pair<std::string, std::string>>
 macrosOf(const planner::KernelSpace &space,
          const planner::KernelConfig &config);
 
+/// Those of the tunables alone.
+std::vector<std::pair<std::string, std::string>>
+tunableMacros(const planner::KernelSpace &space,
+              const planner::KernelConfig &config);
+
 /// `space` on a device: its rules, and the device's limits of blocks, shared
 /// memory and blocks per multiprocessor, as far as they are known before ptxas
 /// has chosen registers (then occupancyOf says the rest). They bind the
@@ -31,9 +36,9 @@ planner::KernelSpace onDevice(planner::KernelSpace space,
 /// 0 the kernel's own text, and which is 0 where any other axis has not its
 /// default.
 void addLibraryChoices(planner::KernelSpace &space);
-/// The value of that tunable; 0 where there is none.
-uint32_t libraryPlace(const planner::KernelSpace &space,
-                      const planner::KernelConfig &config);
+/// The value of that tunable; nothing where there is none.
+std::optional<uint32_t> libraryPlace(const planner::KernelSpace &space,
+                                     const planner::KernelConfig &config);
 
 } // namespace mgpu::kernels
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "kernels/compile/CudaObjects.h"
 
+#include "kernels/compile/KernelRecipe.h"
+
 #include <algorithm>
 
 namespace mgpu::kernels {
@@ -11,21 +13,12 @@ bool hasProducts(const std::vector<CudaText> &texts) {
   });
 }
 
-KernelImage cubinImage(const CudaText &text, std::span<const std::byte> cubin,
-                       const std::string &arch) {
-  KernelImage image = text.image;
-  image.arch = arch;
-  image.awaits = awaitsOn(text, arch);
-  image.setBytes(cubin);
-  return image;
-}
-
 CudaObjects cudaObjects(const std::vector<CudaText> &texts,
                         const std::vector<std::vector<std::byte>> &cubins,
                         const std::string &arch, bool hasLibrary) {
   CudaObjects out;
   for (size_t k = 0; k < texts.size(); ++k) {
-    KernelImage image = cubinImage(texts[k], cubins[k], arch);
+    KernelImage image = recipeOf(texts[k], arch).imageOf(cubins[k]);
     if (image.product && hasLibrary)
       image.workspaceBytes = productWorkspaceBytes;
     out.objects.push_back(encodeImage(image));

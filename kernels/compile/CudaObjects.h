@@ -7,7 +7,6 @@
 #include "kernels/compile/CudaText.h"
 
 #include <cstddef>
-#include <span>
 #include <vector>
 
 namespace mgpu::kernels {
@@ -23,10 +22,6 @@ struct CudaObjects {
 
 /// Whether cuBLASLt computes any of them where it is there.
 bool hasProducts(const std::vector<CudaText> &texts);
-
-/// A text's image with its cubin for GPUs of `arch` in the text's place.
-KernelImage cubinImage(const CudaText &text, std::span<const std::byte> cubin,
-                       const std::string &arch);
 
 /// `cubins`, for GPUs of `arch`, are those of the texts, in their order.
 /// `hasLibrary`: cuBLASLt is there.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "kernels/compile/CudaText.h"
 
-#include "kernels/compile/CubinElf.h"
+#include "kernels/abi/CubinElf.h"
 #include "kernels/space/SpaceText.h"
 #include "support/JsonFields.h"
 
@@ -100,22 +100,23 @@ std::vector<std::string> compileOptions(const CudaText &kernel) {
   return options;
 }
 
-Result<void> checkParameters(const CudaText &kernel, const Cubin &cubin) {
+Result<void> checkParameters(const std::string &name, const KernelImage &image,
+                             const Cubin &cubin) {
   constexpr uint32_t launchBytes = 48; // an MgpuLaunch
-  std::vector<uint32_t> given = kernel.image.parameterBytes, taken;
-  if (kernel.image.takesPart)
+  std::vector<uint32_t> given = image.parameterBytes, taken;
+  if (image.takesPart)
     given.push_back(launchBytes);
-  auto entry = cubin.entries.find(kernel.image.entry);
+  auto entry = cubin.entries.find(image.entry);
   if (entry == cubin.entries.end())
     return {};
-  const uint64_t threads = kernel.image.block.volume(),
+  const uint64_t threads = image.block.volume(),
                  most = entry->second.maxThreads;
   if (most != 0 && threads > most)
     return fail(ErrorKind::Invalid,
                 fmt::format("kernel {}: its entry '{}' is compiled for blocks "
                             "of at most {} threads (__launch_bounds__), but "
                             "the launch has {}",
-                            kernel.name, kernel.image.entry, most, threads));
+                            name, image.entry, most, threads));
   for (const CubinParameter &parameter : entry->second.parameters)
     taken.push_back(parameter.bytes);
   if (taken == given || taken.empty())
@@ -125,7 +126,7 @@ Result<void> checkParameters(const CudaText &kernel, const Cubin &cubin) {
                           "[{}] bytes, but the launch gives {} of [{}]: a "
                           "memref is a pointer, index a long long, another "
                           "number has its own width",
-                          kernel.name, kernel.image.entry, taken.size(),
+                          name, image.entry, taken.size(),
                           fmt::join(taken, ", "), given.size(),
                           fmt::join(given, ", ")));
 }

@@ -68,8 +68,9 @@ std::vector<std::string> compileOptions(const CudaText &kernel);
 
 /// Whether the entry in a cubin takes the parameters that the launch gives.
 /// Invalid, with what it does take, where not; a cubin whose form is not known
-/// passes.
-Result<void> checkParameters(const CudaText &kernel, const Cubin &cubin);
+/// passes. `name` is the kernel's.
+Result<void> checkParameters(const std::string &name, const KernelImage &image,
+                             const Cubin &cubin);
 
 } // namespace mgpu::kernels
 

@@ -67,21 +67,27 @@ template <int Divisor, int N, int Bytes> struct pieces {
 }
 )"},
     {"streamParts", "loadParts",
-     R"(// loadParts() of what nobody reads again: the first cache keeps other things.
+     R"(// loadParts() of what nobody reads again: the first cache keeps other things. What
+// the kernel before may still write is no constant (.nc).
+#if MGPU_PDL
+#define MGPU_STREAM "ld.global.L1::no_allocate"
+#else
+#define MGPU_STREAM "ld.global.nc.L1::no_allocate"
+#endif
 template <int Divisor, class T, int N> __device__ __forceinline__ void streamParts(T (&to)[N], const T *from) {
 #ifdef __CUDA_ARCH__
   struct __align__(sizeof(T) * N) wide { T parts[N]; };
   constexpr bool isOne = pieces<Divisor, N, sizeof(T)>::size == N;
   if (isOne && sizeof(wide) == 16) {
     unsigned words[4];
-    asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
+    asm volatile(MGPU_STREAM ".v4.u32 {%0, %1, %2, %3}, [%4];"
                  : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3]) : "l"(from));
     memcpy(to, words, sizeof words);
     return;
   }
   if (isOne && sizeof(wide) == 8) {
     unsigned words[2];
-    asm volatile("ld.global.nc.L1::no_allocate.v2.u32 {%0, %1}, [%2];" : "=r"(words[0]), "=r"(words[1]) : "l"(from));
+    asm volatile(MGPU_STREAM ".v2.u32 {%0, %1}, [%2];" : "=r"(words[0]), "=r"(words[1]) : "l"(from));
     memcpy(to, words, sizeof words);
     return;
   }

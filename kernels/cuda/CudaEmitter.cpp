@@ -185,6 +185,7 @@ Result<CudaKernel> KernelWriter::run() {
   kernel.image.sourceBlock = options.block;
   shape = cuda::launchShapeOf(module, options.block);
   kernel.cluster = shape.cluster;
+  kernel.image.cluster = shape.cluster.value_or(Dim3());
   kernel.reshapable = shape.reshapable;
   kernel.reason = shape.reason;
   entryOp = module.lookupSymbol<func::FuncOp>("entry");

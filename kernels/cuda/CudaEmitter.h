@@ -35,7 +35,8 @@ struct CudaEmitOptions {
 
 struct CudaParameter {
   std::string name, type; ///< as in the text: "x0", "const float *"
-  /// No store of a launch changes what is read through it: __restrict__.
+  /// No store of a launch changes what is read through it: __restrict__, but
+  /// not where the launch may begin before the one that writes it has ended.
   bool isUnwritten = false;
 };
 

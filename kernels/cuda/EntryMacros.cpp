@@ -5,6 +5,8 @@
 #include "kernels/cuda/EntryText.h"
 #include "kernels/cuda/TextTemplate.h"
 
+#include "llvm/ADT/STLExtras.h"
+
 namespace mgpu::kernels::cuda {
 
 namespace {
@@ -18,6 +20,17 @@ constexpr const char *blockCheck =
 constexpr const char *clusterCheck =
     R"(#if MGPU_ITEMS != 1 || MGPU_CLUSTER_X != 1
 #error "$NAME$ has clusters of its own"
+#endif
+)";
+
+/// A launch that lives beside the kernel it follows reads what that kernel
+/// still writes: CUDA's memory model allows neither __restrict__ nor
+/// ld.global.nc then (CUDA C++ Programming Guide, "Programmatic Dependent
+/// Launch").
+constexpr const char *unwrittenMacro = R"(#if MGPU_PDL
+#define MGPU_UNWRITTEN // the kernel before may still write it
+#else
+#define MGPU_UNWRITTEN __restrict__
 #endif
 )";
 
@@ -69,6 +82,9 @@ std::string EntryText::macros() const {
       {"WRONG_Y", mayLieBeside ? "(MGPU_BLOCK_X != 32 && MGPU_BLOCK_Y != 1)"
                                : "MGPU_BLOCK_Y != " + std::to_string(block.y)},
       {"Z", std::to_string(block.z)}};
+  if (llvm::any_of(kernel.parameters,
+                   [](const auto &each) { return each.isUnwritten; }))
+    text += unwrittenMacro;
   if (!kernel.reshapable)
     text += fill(blockCheck, words);
   if (vectorForm && !kernel.reshapable)

@@ -21,7 +21,7 @@ constexpr const char *threadType =
 };
 )";
 
-constexpr const char *entryText = R"($AWAITER$extern "C" __global__ void
+constexpr const char *entryText = R"($AWAITER$$FORM$extern "C" __global__ void
 $CLUSTERS$#endif
 __launch_bounds__(MGPU_BLOCK_X * MGPU_BLOCK_Y * MGPU_BLOCK_Z, MGPU_MIN_BLOCKS)
 $NAME$($PARAMETERS$const MgpuLaunch launch) {
@@ -66,6 +66,12 @@ constexpr const char *globalText =
 
 } // namespace
 
+/// "2, 1, 1"
+static std::string sizes(Dim3 d) {
+  return std::to_string(d.x) + ", " + std::to_string(d.y) + ", " +
+         std::to_string(d.z);
+}
+
 std::string dims(Dim3 d) {
   return std::to_string(d.x) + " x " + std::to_string(d.y) + " x " +
          std::to_string(d.z);
@@ -103,16 +109,15 @@ std::string EntryText::header() const {
 std::string EntryText::entry(const std::string &body) const {
   std::string parameters;
   for (const CudaParameter &each : kernel.parameters)
-    parameters += each.type + (each.isUnwritten ? "__restrict__ " : "") +
+    parameters += each.type + (each.isUnwritten ? "MGPU_UNWRITTEN " : "") +
                   each.name + ", ";
   const std::string ahead = fetchCalls();
   std::string clusters = anyClusters;
   if (const std::optional<Dim3> &own = kernel.cluster)
-    clusters = fill(ownClusters, {{"SIZES", std::to_string(own->x) + ", " +
-                                                std::to_string(own->y) + ", " +
-                                                std::to_string(own->z)}});
+    clusters = fill(ownClusters, {{"SIZES", sizes(*own)}});
   return fill(entryText, {{"AWAITER", std::string(awaitFunction) +
                                           (ahead.empty() ? "" : fetchFunction)},
+                          {"FORM", launchForm()},
                           {"CLUSTERS", clusters},
                           {"NAME", kernel.name},
                           {"PARAMETERS", parameters},
@@ -120,6 +125,22 @@ std::string EntryText::entry(const std::string &body) const {
                           {"AWAIT", awaitCall},
                           {"BLOCKS", kernel.reshapable ? anyBlocks(body)
                                                        : fixedBlocks(body)}});
+}
+
+std::string EntryText::launchForm() const {
+  LaunchFormWords words{"MGPU_BLOCK_X * MGPU_ITEMS * MGPU_VECTOR",
+                        "MGPU_BLOCK_Y", "MGPU_BLOCK_Z", "MGPU_CLUSTER_X, 1, 1"};
+  if (!kernel.reshapable) {
+    words.coversX = std::to_string(options.block.x) + " * MGPU_ITEMS";
+    words.coversY = std::to_string(options.block.y);
+    words.coversZ = std::to_string(options.block.z);
+    if (mayLieBeside)
+      words.coversX += " * MGPU_BLOCK_Y";
+  }
+  if (const std::optional<Dim3> &own = kernel.cluster)
+    words.cluster = sizes(*own);
+  words.sharedBytes = std::to_string(kernel.image.dynamicSharedBytes);
+  return launchFormText(kernel.name, words);
 }
 
 /// What is fetched before the wait, or "".

@@ -60,6 +60,7 @@ private:
   std::string stageCopies() const;
   std::string stageCopy(const StageTile &tile) const;
   std::string fetchCalls() const;
+  std::string launchForm() const;
   std::string fixedBlocks(const std::string &body) const;
   std::string anyBlocks(const std::string &body) const;
   std::string leaveWithoutAxis() const; // EntryIds.cpp, as the next two

@@ -161,6 +161,9 @@ LogicalResult ProductText::prepare() {
   words["LAUNCH"] = launchType;
   words["MACROS"] = commonMacros;
   words["PARTS"] = partText;
+  words["FORM"] = launchFormText(kernel.name, {"MGPU_BLOCK_X * MGPU_TILE_X",
+                                               "MGPU_BLOCK_Y * MGPU_TILE_Y",
+                                               "MGPU_BLOCK_Z"});
   add({{"END_ROW", "launch.endY * $Y$u < $M$u ? (int)launch.endY * $Y$ : $M$"},
        {"END_COLUMN",
         "launch.endX * $X$u < $N$u ? (int)launch.endX * $X$ : $N$"}});
@@ -219,6 +222,7 @@ CudaKernel ProductText::write(const char *head, const char *body) {
   macro("MGPU_TILE_Y", defaults[P::TileY]);
   for (size_t k = 0; k < space.tunables().size(); ++k)
     macro(space.tunables()[k].name, defaults.tunables[k]);
+  macro("MGPU_BLOCK_Z", 1);
   macro("MGPU_MIN_BLOCKS", 1);
   macro("MGPU_PDL", 0);
   text += fill(body, words);

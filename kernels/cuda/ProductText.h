@@ -43,6 +43,7 @@ public:
   ///   END_ROW, END_COLUMN  where the rows and columns of the launch end
   ///   BATCH, BATCH_LINE    the product's number among several; its line, or ""
   ///   MACROS, PARTS  for the comment: macros that all have, and what a part is
+  ///   FORM           the constant that says how the entry is launched
   ///   PARAMETERS     all, each with a comma behind it
   ///   OTHERS, PASSED those that are not A or B, and their names alone
   ///   FIRST          what the sum begins with

@@ -144,7 +144,7 @@ $EACH_PAIR$        MGPU_STORE_SUMS(row, column, sums[i][j][e], sums[i][j][e + 1]
       }
 }
 
-$AWAITER$extern "C" __global__ void
+$AWAITER$$FORM$extern "C" __global__ void
 __launch_bounds__(MGPU_BLOCK_X * MGPU_BLOCK_Y, MGPU_MIN_BLOCKS)
 $NAME$($PARAMETERS$const MgpuLaunch launch) {
 $AWAIT$  static __shared__ __align__(128) $TYPE$ tileA[MGPU_STAGES * stageA];

@@ -83,7 +83,7 @@ $WGMMA$
 $SUMS$
 extern __shared__ __align__(128) unsigned char mgpu_dynamic_shared[];
 
-$AWAITER$extern "C" __global__ void
+$AWAITER$$FORM$extern "C" __global__ void
 __launch_bounds__(MGPU_BLOCK_X * MGPU_BLOCK_Y, MGPU_MIN_BLOCKS)
 $NAME$($PARAMETERS$const MgpuLaunch launch) {
 $AWAIT$  // A stage is loaded, and then free again, in turn.
@@ -219,11 +219,16 @@ Result<CudaKernel> emitWgmmaMatmul(ModuleOp module,
     text.kernel.image.tensorMaps.push_back(mapOf(factor));
   const PanelsOfB &panels =
       product.isTurned() ? panelsByColumns : panelsBySteps;
-  text.add({{"EACH_PAIR", eachWgmmaPair},
-            {"BPLACE", panels.place},
-            {"BSTEP", panels.step},
-            {"MULTIPLY", cuda::productName(type, product.isTurned())},
-            {"WGMMA", cuda::wgmmaHelpers(type, product.isTurned())}});
+  text.add(
+      {{"EACH_PAIR", eachWgmmaPair},
+       {"BPLACE", panels.place},
+       {"BSTEP", panels.step},
+       {"FORM", cuda::launchFormText(text.kernel.name,
+                                     {"blockColumns", "MGPU_TILES * tileRows",
+                                      "MGPU_BLOCK_Z", "1, 1, 1",
+                                      "1024 + MGPU_STAGES * stageBytes"})},
+       {"MULTIPLY", cuda::productName(type, product.isTurned())},
+       {"WGMMA", cuda::wgmmaHelpers(type, product.isTurned())}});
   return text.write(wgmmaHead, wgmmaBody);
 }
 

@@ -20,8 +20,8 @@ Dim3 KernelSpace::covered(const KernelConfig &config) const {
 
 Dim3 KernelSpace::launchGrid(const KernelConfig &config,
                              Dim3 sourceGrid) const {
-  const LaunchBlocks blocks =
-      launchBlocks(sourceGrid, block, covered(config), config[P::ClusterX]);
+  const LaunchBlocks blocks = launchBlocks(sourceGrid, block, covered(config),
+                                           {config[P::ClusterX], 1, 1});
   return {uint32_t(blocks.x), uint32_t(blocks.y), uint32_t(blocks.z)};
 }
 

@@ -169,7 +169,7 @@ launchWorkOf(const planner::KernelSpec &spec, const planner::KernelCall &call,
   if (!product)
     counter.emplace(entry, spec, call);
   for (size_t k = 0; k < configs.size(); ++k) {
-    if (libraryPlace(space, configs[k]) > 0)
+    if (libraryPlace(space, configs[k]).value_or(0) > 0)
       continue;
     works[k] = product
                    ? planner::workOfTiles(product->sizes(),

@@ -3,6 +3,7 @@
 
 #include "kernels/compile/CudaConfig.h"
 #include "kernels/compile/CudaFileText.h"
+#include "kernels/compile/KernelRecipe.h"
 #include "kernels/compile/TextCache.h"
 #include "kernels/cuda/CudaEmitter.h"
 #include "kernels/cuda/LibraryMatmul.h"
@@ -31,8 +32,7 @@ static kernels::CudaText textOf(kernels::CudaKernel kernel,
   kernels::CudaText text;
   text.name = kernel.name;
   text.image = std::move(kernel.image);
-  text.image.block = space.defaults.block();
-  text.image.covers = space.covered(space.defaults);
+  kernels::setLaunch(text.image, space, space.defaults);
   text.reason = kernel.reason;
   text.reshapable = kernel.reshapable;
   text.space = std::move(space);

@@ -44,7 +44,7 @@ Result<size_t> CudaPrograms::add(const planner::Dag &dag,
     object.sourceBlock = spec.block;
     object.block = config.block();
     object.covers = space.covered(config);
-    object.clusterX = config[planner::KernelParameter::ClusterX];
+    object.cluster.x = config[planner::KernelParameter::ClusterX];
     object.takesPart = kernel.image.takesPart;
     object.awaits = twins.onAwait && kernel.image.takesPart;
     object.tensorMaps = kernel.image.tensorMaps;

@@ -11,7 +11,7 @@
 #include "tests/unit/db/TempFolder.h"
 #include "tests/unit/kernels/CudaTwin.h"
 
-#include "kernels/compile/CubinElf.h"
+#include "kernels/abi/CubinElf.h"
 #include "kernels/compile/NvrtcCompiler.h"
 #include "pipeline/compiler/MlirCompiler.h"
 #include "support/FileIO.h"

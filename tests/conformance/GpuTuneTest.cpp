@@ -157,7 +157,7 @@ private:
         object.sourceBlock = spec.block;
         object.block = config.block();
         object.covers = space->covered(config);
-        object.clusterX = config[planner::KernelParameter::ClusterX];
+        object.cluster.x = config[planner::KernelParameter::ClusterX];
         object.takesPart = kernel->image.takesPart;
         object.dynamicSharedBytes = kernel->image.dynamicSharedBytes;
         object.setBytes(fake::fakeCubin({entry}));

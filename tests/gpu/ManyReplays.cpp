@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// One program replayed many times on a GPU:
+// One program replayed many times on a GPU, or with the first word "spans"
+// what replays take there (Spans.h):
 //   gpu-replays FILE COUNT SECONDS ENTRY RULE [NAME=VALUE ...] -- TARGET...
 // FILE is a bundle, or with the compiler half a program. After 1, 10, 100, ...
 // and COUNT replays all results are compared, as RULE says:
@@ -17,15 +18,13 @@
 // are not all (`complete`). Exit code 1 after a difference or growth, 3 without
 // a GPU.
 #include "device/cuda/api/CudaApi.h"
-#include "pipeline/Load.h"
-#include "pipeline/Run.h"
 #include "support/Clock.h"
 #include "tests/gpu/Growth.h"
+#include "tests/gpu/Side.h"
+#include "tests/gpu/Spans.h"
 #ifdef MGPU_TUNE_COMPILES
 #include "pipeline/compiler/MlirCompiler.h"
 #endif
-
-#include "capture/replay/Replayer.h"
 
 #include <algorithm>
 #include <array>
@@ -41,6 +40,8 @@
 namespace {
 
 using namespace mgpu;
+using gpu::Seen;
+using gpu::Side;
 using nlohmann::json;
 
 /// In a half of ten thousand replays less than the least block that malloc has,
@@ -76,78 +77,6 @@ Result<int64_t> freeBytes(int gpu) {
     return fail(ErrorKind::Absent, "the GPU does not say what is free");
   return int64_t(free);
 }
-
-struct Seen {
-  std::string name;
-  ElementType type;
-  std::vector<std::byte> bytes;
-};
-
-/// The program on one target, with its arguments bound and loaded.
-class Side {
-public:
-  static Result<std::unique_ptr<Side>> open(const pipeline::LoadOptions &given,
-                                            const std::string &target) {
-    auto side = std::make_unique<Side>();
-    pipeline::LoadOptions options = given;
-    options.target = target;
-    options.usesRecord = false;
-    pipeline::PrepareOptions prepare;
-    prepare.useTuned = false;
-    MGPU_TRY_ASSIGN(side->program, pipeline::loadProgram(options));
-    // Random numbers for every array without a value, the same on all targets.
-    int seed = 0;
-    auto &values = side->program.from.arguments;
-    for (const planner::ProgramArgument &argument : side->program.arguments)
-      if (argument.buffer && !values.contains(argument.name))
-        values[argument.name] = fmt::format("random:{}", seed++);
-    const uint32_t devices = side->program.dag.numDevices;
-    const bool isGpu = pipeline::isCudaTarget(target);
-    if (isGpu) {
-      MGPU_TRY_ASSIGN(side->driver, pipeline::openTarget(target, devices));
-    }
-    MGPU_TRY_ASSIGN(
-        side->prepared,
-        pipeline::prepare(side->program, prepare,
-                          isGpu ? side->driver->architecture() : ""));
-    if (!isGpu) {
-      pipeline::OpenOptions how;
-      how.threads = side->prepared.threads;
-      MGPU_TRY_ASSIGN(side->driver, pipeline::openTarget(target, devices, how));
-    }
-    MGPU_TRY_ASSIGN(
-        capture::Replayer replayer,
-        capture::Replayer::create(side->program.dag, side->prepared.plan,
-                                  side->prepared.kernels, *side->driver));
-    side->replayer.emplace(std::move(replayer));
-    MGPU_TRY_ASSIGN(auto arrays, pipeline::loadArguments(side->program));
-    for (const auto &[argument, array] : arrays)
-      std::copy(array.bytes.begin(), array.bytes.end(),
-                side->replayer->hostBuffer(*argument->buffer).begin());
-    MGPU_TRY(side->replayer->load());
-    return side;
-  }
-
-  /// Every array a user sees.
-  Result<std::vector<Seen>> results() {
-    MGPU_TRY(replayer->fetch());
-    std::vector<Seen> all;
-    for (const auto *list : {&program.arguments, &program.results})
-      for (const planner::ProgramArgument &argument : *list)
-        if (argument.buffer) {
-          auto bytes = replayer->hostBuffer(*argument.buffer);
-          all.push_back({argument.name,
-                         program.dag.buffer(*argument.buffer).elementType,
-                         {bytes.begin(), bytes.end()}});
-        }
-    return all;
-  }
-
-  pipeline::LoadedProgram program;
-  std::unique_ptr<device::Driver> driver;
-  pipeline::Prepared prepared;
-  std::optional<capture::Replayer> replayer;
-};
 
 /// How a program's results are compared.
 struct Rule {
@@ -328,6 +257,8 @@ Result<json> compare(const pipeline::LoadOptions &options, const Rule &rule,
 
 int main(int argc, char **argv) {
   const std::vector<std::string> words(argv + 1, argv + argc);
+  if (!words.empty() && words[0] == "spans")
+    return gpu::measureSpans(std::span(words).subspan(1));
   const auto dashes = std::find(words.begin(), words.end(), "--");
   const auto rule = words.size() < 5 ? std::nullopt : parseRule(words[4]);
   if (words.size() < 7 || dashes == words.end() || !rule) {

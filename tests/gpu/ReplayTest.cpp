@@ -3,7 +3,7 @@
 // Kernels and replays on a GPU: launch shapes, many replays, events, faults.
 
 #include "device/cuda/CudaDriver.h"
-#include "kernels/abi/KernelImage.h"
+#include "kernels/abi/LaunchForm.h"
 #include "tests/gpu/GpuTarget.h"
 
 #include <gtest/gtest.h>
@@ -36,7 +36,9 @@ Result<KernelHandle> load(Driver &driver, const std::string &entry) {
   KernelImage object;
   object.entry = entry;
   object.arch = driver.architecture();
-  MGPU_TRY_ASSIGN(auto cubin, gpu::compile(countSource, "count", object.arch));
+  MGPU_TRY_ASSIGN(auto cubin,
+                  gpu::compile(countSource + kernels::launchFormText(object),
+                               "count", object.arch));
   object.setBytes(cubin);
   return driver.loadKernel(entry, encodeImage(object));
 }

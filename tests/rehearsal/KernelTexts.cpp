@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tests/rehearsal/KernelTexts.h"
 
-#include "kernels/compile/CubinElf.h"
+#include "kernels/abi/CubinElf.h"
 #include "support/FileIO.h"
 #include "support/Sha256.h"
 #include "tests/unit/cuda/CubinLength.h"

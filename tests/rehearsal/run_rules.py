@@ -15,11 +15,14 @@ import struct
 import sys
 import tarfile
 import tempfile
+import time
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "gpu"))
 import examples  # noqa: E402
+import large  # noqa: E402
+import read_results  # noqa: E402
 import run  # noqa: E402
 
 
@@ -57,14 +60,47 @@ class Steps(unittest.TestCase):
 
     def test_all_limits_fit(self):
         self.assertLessEqual(sum(run.LIMITS.values()), run.BUDGET)
-        self.assertLess(run.BUDGET, 8 * 60)
+        self.assertLessEqual(run.BUDGET, 410)
         self.assertTrue(all(seconds >= run.LEAST for seconds in run.LIMITS.values()))
         last = [name for name in run.LIMITS if "check" in name]
         self.assertEqual(list(run.LIMITS)[-4:], last, "sanitizers are last")
 
     def test_a_step_has_what_others_left(self):
-        before = sum(run.LIMITS[name] for name in ("doctor", "examples", "profile"))
+        before = sum(run.LIMITS[name] for name in ("doctor", "examples", "profile")) * self.run.scale
         self.assertAlmostEqual(self.run.left("profile"), before, delta=5)
+
+    def test_named_steps_share_the_time(self):
+        some = run.Run(self.folder, self.folder, self.folder, ["large", "gpu-ranks", "first replay"], 100)
+        self.assertTrue(all(some.wants(name) for name in ("doctor", "large", "gpu-ranks 2 one", "first replay")))
+        self.assertFalse(some.wants("replays") or some.wants("examples"))
+        self.assertAlmostEqual(some.left("gpu-ranks 2 die"), 100, delta=5)
+        self.assertGreater(some.left("large"), run.LIMITS["large"] / 2)
+        self.assertIsNone(some.step("examples", ["false"]))
+        self.assertEqual(some.result["steps"], [])
+
+    def test_the_last_step_is_written_where_all_are_slow(self):
+        """Programs that never end, and little time: what there is of time is kept to, and each step has a line."""
+        doctor = {"gpus": [{"name": "Slow GPU", "arch": "sm_90"}], "nvrtc": {"version": "13"}, "nccl": {}, "cublaslt": {}}
+        for name in ("gpu-test", "gpu-ranks", "gpu-replays", "bench-cuda"):
+            script(self.folder, name, "exec sleep 100")
+        script(self.folder, "mgpu-tune", f"[ $1 = doctor ] && echo '{json.dumps(doctor)}' && exit\nexec sleep 100")
+        slow = run.Run(self.folder, self.folder, f"{self.folder}/out", budget=6)
+        began = time.monotonic()
+        kept, run.LEAST = run.LEAST, 0.2
+        try:
+            with contextlib.redirect_stdout(io.StringIO()):
+                slow.all()
+        finally:
+            run.LEAST = kept
+        self.assertLess(time.monotonic() - began, 6 + run.GRACE + 10)
+        path = next(each for each in os.listdir(f"{self.folder}/out") if each.endswith(".json"))
+        with open(f"{self.folder}/out/{path}", encoding="utf-8") as file:
+            result = json.load(file)
+        self.assertEqual([step["step"] for step in result["steps"]], list(run.LIMITS))
+        statuses = [step["status"] for step in result["steps"]]
+        self.assertEqual((statuses[0], statuses[1]), ("passed", "timed_out"))
+        self.assertIn(statuses[-1], ("not_run", "skipped"))
+        self.assertFalse(result["complete"])
 
     def test_what_ends_badly_failed(self):
         self.assertEqual(self.step("true")["status"], "passed")
@@ -185,6 +221,34 @@ class Machines(unittest.TestCase):
 
 
 class Results(unittest.TestCase):
+    def test_a_second_run_takes_the_place_of_what_it_repeats(self):
+        steps = lambda **status: [{"step": name, "status": each} for name, each in status.items()]
+        first = {"steps": steps(large="failed", decode="passed"), "complete": True, "seconds": 300, "date": "1",
+                 "large": [{"case": "sum", "ok": True}, {"case": "sort", "ok": False}], "targets": []}
+        again = {"steps": steps(large="passed", tune="not_run"), "complete": True, "seconds": 20, "passed": True,
+                 "large": [{"case": "sort", "ok": True, "us": 3}], "targets": []}
+        both = read_results.merged(first, again)
+        self.assertEqual(both["large"], [{"case": "sum", "ok": True}, {"case": "sort", "ok": True, "us": 3}])
+        self.assertEqual({step["step"]: step["status"] for step in both["steps"]}, {"large": "passed", "decode": "passed"})
+        self.assertEqual((both["passed"], both["seconds"]), (True, 320))
+
+    def test_tables_of_what_went_wrong(self):
+        result = {"doctor": {"gpus": [{"name": "A GPU"}]}, "date": "1", "seconds": 1, "complete": False, "steps": [
+            {"step": "gpu-test", "status": "failed", "failed": ["A.B"], "log": "why", "disagreements": {"R.S": "no"}}],
+            "large": [{"case": "sum", "ok": False, "error": "exit | code"}, {"case": "sort", "ok": True, "us": 2.0, "bytes": 4}]}
+        with contextlib.redirect_stdout(io.StringIO()) as said:
+            read_results.report(result)
+        for each in ("`gpu-test`: failed; A.B", "`R.S`: no", "| sum | exit / code | - |", "| sort | right | 2 |"):
+            self.assertIn(each, said.getvalue())
+
+    def test_sums_of_products_are_exact(self):
+        """No sum of whole numbers reaches 2^24, in whatever order it is added up."""
+        for name, case in large.CASES.items():
+            arrays, _ = case.make(*case.sizes)
+            if name.startswith(("product", "decode")):
+                depth = case.sizes[1 if name.startswith("decode") else 2]
+                self.assertLess(arrays[0].ints * arrays[1].ints * depth, 1 << 24, name)
+
     def test_one_device_is_a_device(self):
         with tempfile.TemporaryDirectory() as folder:
             for said, number in (("1 device", 1), ("4 devices", 4)):

@@ -3,9 +3,7 @@
 
 #include "bench/measure/Summary.h"
 #include "capture/replay/Bundle.h"
-#include "kernels/abi/KernelImage.h"
-#include "kernels/compile/CudaConfig.h"
-#include "kernels/compile/NvrtcCompiler.h"
+#include "kernels/compile/KernelRecipe.h"
 #include "support/Clock.h"
 
 #include <algorithm>
@@ -86,27 +84,12 @@ public:
     return {};
   }
 
-  kernels::CompileJob jobOf(const planner::KernelConfig &config,
-                            const std::string &arch) const {
-    kernels::CompileJob job{text.image.blob, text.name + ".cu",
-                            kernels::compileOptions(text),
-                            kernels::archOf(text, arch)};
-    for (auto &[macro, value] : kernels::macrosOf(*text.space, config))
-      job.options.push_back(fmt::format("-D{}={}", macro, value));
-    return job;
-  }
-
   Result<std::unique_ptr<device::GraphExec>>
-  build(device::Driver &driver, const planner::KernelConfig &config,
+  build(device::Driver &driver, const kernels::KernelRecipe &recipe,
         const kernels::CompiledKernel &compiled) const {
-    KernelImage object;
-    object.entry = text.image.entry;
-    object.arch = driver.architecture();
-    object.sourceBlock = text.image.sourceBlock;
-    object.block = config.block();
-    object.covers = text.space->covered(config);
-    object.dynamicSharedBytes = text.image.dynamicSharedBytes;
-    object.setBytes(compiled.cubin);
+    MGPU_TRY_ASSIGN(
+        const KernelImage object,
+        recipe.imageOf(compiled, kernels::readCubin(compiled.cubin)));
     MGPU_TRY_ASSIGN(device::KernelHandle handle,
                     driver.loadKernel(name, encodeImage(object)));
     auto graph = driver.createGraph();
@@ -120,6 +103,10 @@ public:
     return graph->instantiate();
   }
 
+  kernels::KernelRecipe recipeOf(const planner::KernelConfig &config,
+                                 const std::string &arch) const {
+    return kernels::recipeOf(text, config, arch);
+  }
   const planner::KernelSpace &space() const { return *text.space; }
   std::string name;
   uint64_t bytes; ///< that a launch reads and writes
@@ -203,9 +190,12 @@ Result<json> measureKernel(const planner::Dag &dag,
                   node.bytesRead + node.bytesWritten);
   MGPU_TRY(subject.prepare(driver));
   const std::vector<planner::KernelConfig> shapes = shapesOf(subject.space());
+  std::vector<kernels::KernelRecipe> recipes;
   std::vector<kernels::CompileJob> jobs;
-  for (const planner::KernelConfig &config : shapes)
-    jobs.push_back(subject.jobOf(config, driver.architecture()));
+  for (const planner::KernelConfig &config : shapes) {
+    recipes.push_back(subject.recipeOf(config, driver.architecture()));
+    jobs.push_back(recipes.back().job());
+  }
   auto compiled = compiler.compileAll(jobs);
   std::vector<std::unique_ptr<device::GraphExec>> execs;
   json all = json::array();
@@ -218,7 +208,7 @@ Result<json> measureKernel(const planner::Dag &dag,
       continue;
     }
     MGPU_TRY_ASSIGN(kernels::CompiledKernel kernel, std::move(compiled[k]));
-    MGPU_TRY_ASSIGN(execs[k], subject.build(driver, shapes[k], kernel));
+    MGPU_TRY_ASSIGN(execs[k], subject.build(driver, recipes[k], kernel));
     MGPU_TRY_ASSIGN(Summary share,
                     shareOf(subject, *execs[k], copies, 5, rate, copied));
     json one = toJson(shapes[k]);

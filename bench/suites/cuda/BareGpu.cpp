@@ -259,6 +259,14 @@ Result<double> BareGpu::copyUs(CUdeviceptr to, CUdeviceptr from, uint64_t bytes,
   return us / count;
 }
 
+Result<double>
+BareGpu::spanOf(const std::function<Result<void>(CUstream)> &issue) {
+  MGPU_TRY(check(api->cuEventRecord(borders[0], stream), "cuEventRecord"));
+  MGPU_TRY(issue(stream));
+  MGPU_TRY(check(api->cuEventRecord(borders[1], stream), "cuEventRecord"));
+  return betweenBorders();
+}
+
 Result<uint64_t> BareGpu::freeBytes() {
   size_t free = 0, total = 0;
   MGPU_TRY(check(api->cuMemGetInfo(&free, &total), "cuMemGetInfo"));

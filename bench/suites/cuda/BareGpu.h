@@ -7,6 +7,7 @@
 
 #include "device/cuda/api/CudaApi.h"
 
+#include <functional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -64,6 +65,9 @@ public:
   /// after the other.
   Result<double> copyUs(CUdeviceptr to, CUdeviceptr from, uint64_t bytes,
                         uint32_t count);
+
+  /// The microseconds by events of what `issue` puts on the stream.
+  Result<double> spanOf(const std::function<Result<void>(CUstream)> &issue);
 
   Result<uint64_t> freeBytes();
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "bench/suites/cuda/StepProgram.h"
 
-#include "kernels/abi/KernelImage.h"
+#include "kernels/abi/LaunchForm.h"
 #include "planner/dag/DagBuilder.h"
 #include "planner/schedule/list/PlanBuilder.h"
 
@@ -16,8 +16,15 @@ using namespace planner;
 static constexpr uint32_t layerWidth = 8;
 static constexpr int64_t wordBytes = 4;
 
+/// How the step is launched, but for its code.
+static KernelImage stepImage() {
+  KernelImage image;
+  image.entry = "step";
+  return image;
+}
+
 std::string stepSource() {
-  return R"cuda(
+  return kernels::launchFormText(stepImage()) + R"cuda(
 struct Launch { unsigned grid[3], first[3], base[3], end[3]; };
 extern "C" __global__ void step(unsigned *out, const unsigned *a,
                                 const unsigned *b, Launch launch) {

@@ -226,17 +226,19 @@ CudaGraph::addLaunch(const KernelNodeParams &params, const LoadedKernel &kernel,
       params.mayBeginEarly && state->awaits(kernel) && after.size() == 1 &&
       std::holds_alternative<KernelLaunch>(spec->nodes[after[0]].work);
   const Dim3 &block = kernel.launch.block;
-  const uint32_t cluster = kernel.launch.clusterX;
-  const uint64_t mostX = maxGridX / cluster * cluster; // whole clusters alone
+  const Dim3 &cluster = kernel.launch.cluster; // a chunk has whole ones alone
+  const uint64_t mostX = maxGridX / cluster.x * cluster.x,
+                 mostY = maxGridYZ / cluster.y * cluster.y,
+                 mostZ = maxGridYZ / cluster.z * cluster.z;
   // Where a dimension is 0 there is nothing to launch, and no loop runs.
-  for (uint64_t z = 0; z < blocks.z; z += maxGridYZ)
-    for (uint64_t y = 0; y < blocks.y; y += maxGridYZ)
+  for (uint64_t z = 0; z < blocks.z; z += mostZ)
+    for (uint64_t y = 0; y < blocks.y; y += mostY)
       for (uint64_t x = 0; x < blocks.x; x += mostX) {
         KernelLaunch launch;
         launch.kernel = kernel.kernel;
         launch.grid = {uint32_t(std::min(blocks.x - x, mostX)),
-                       uint32_t(std::min(blocks.y - y, maxGridYZ)),
-                       uint32_t(std::min(blocks.z - z, maxGridYZ))};
+                       uint32_t(std::min(blocks.y - y, mostY)),
+                       uint32_t(std::min(blocks.z - z, mostZ))};
         launch.block = {block.x, block.y, block.z};
         launch.sharedBytes = kernel.launch.dynamicSharedBytes;
         for (const KernelArgument &argument : arguments)

@@ -27,7 +27,7 @@ GraphInstance::~GraphInstance() {
   for (const auto *each : {&events, &borders})
     for (CUevent event : *each)
       api.cuEventDestroy(event);
-  for (CUstream each : {stream, captureStream})
+  for (CUstream each : {stream, captureStreams[0], captureStreams[1]})
     if (each)
       api.cuStreamDestroy(each);
 }
@@ -126,7 +126,7 @@ GraphInstance::addSpec(const NodeSpec &node,
   // Thread-local: NCCL issues non-blocking calls in a thread of its own, which
   // may then allocate.
   if (const auto *call = std::get_if<NcclCall>(&node.work))
-    return addCapture({"NCCL", CU_STREAM_CAPTURE_MODE_THREAD_LOCAL,
+    return addCapture({"NCCL", CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, true,
                        [&](CUstream stream) {
                          return state->communicators->issue(*call, stream,
                                                             name);
@@ -134,7 +134,7 @@ GraphInstance::addSpec(const NodeSpec &node,
                       dependencies, name);
   // Relaxed: cuBLASLt and cuSPARSE may load code, which the other modes forbid.
   if (const auto *call = std::get_if<ProductCall>(&node.work))
-    return addCapture({"cuBLASLt", CU_STREAM_CAPTURE_MODE_RELAXED,
+    return addCapture({"cuBLASLt", CU_STREAM_CAPTURE_MODE_RELAXED, false,
                        [&](CUstream stream) -> Result<void> {
                          MGPU_TRY_ASSIGN(Products * products,
                                          state->products());
@@ -142,7 +142,7 @@ GraphInstance::addSpec(const NodeSpec &node,
                        }},
                       dependencies, name);
   if (const auto *call = std::get_if<SparseCall>(&node.work))
-    return addCapture({"cuSPARSE", CU_STREAM_CAPTURE_MODE_RELAXED,
+    return addCapture({"cuSPARSE", CU_STREAM_CAPTURE_MODE_RELAXED, false,
                        [&](CUstream stream) -> Result<void> {
                          MGPU_TRY_ASSIGN(SparseProducts * products,
                                          state->sparseProducts());

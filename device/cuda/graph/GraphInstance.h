@@ -60,11 +60,14 @@ private:
   struct Capture {
     const char *library; ///< for error texts
     CUstreamCaptureMode mode;
+    bool isUrgent; ///< its kernels go before others, as a collective's do
     std::function<Result<void>(CUstream)> issue;
   };
   Result<CUgraphNode> addCapture(const Capture &call,
                                  const std::vector<CUgraphNode> &dependencies,
                                  const std::string &name);
+  Result<CUstream> captureStreamOf(const Capture &call,
+                                   const std::string &what);
   Result<void> collectCaptured(const char *library,
                                const std::vector<CUgraphNode> &frontier,
                                const std::vector<CUgraphNode> &dependencies,
@@ -84,7 +87,9 @@ private:
   std::shared_ptr<CudaState> state;
   CUgraph graph = nullptr;
   CUgraphExec exec = nullptr;
-  CUstream stream = nullptr, captureStream = nullptr;
+  CUstream stream = nullptr;
+  /// By whether what is captured on it is urgent.
+  std::array<CUstream, 2> captureStreams{};
   /// The start of the run, then two for each range.
   std::vector<CUevent> events;
   std::vector<CUevent> borders;    ///< for runSpan()

@@ -69,18 +69,26 @@ Result<void> GraphInstance::collectCaptured(
   return {};
 }
 
+/// A kernel node gets its priority from the stream it is captured on.
+Result<CUstream> GraphInstance::captureStreamOf(const Capture &call,
+                                                const std::string &what) {
+  CUstream &own = captureStreams[call.isUrgent];
+  if (!own)
+    MGPU_TRY(state->check(
+        state->api->cuStreamCreateWithPriority(
+            &own, CU_STREAM_NON_BLOCKING,
+            call.isUrgent ? state->highestPriority : state->lowestPriority),
+        "cuStreamCreateWithPriority", what));
+  return own;
+}
+
 Result<CUgraphNode>
 GraphInstance::addCapture(const Capture &call,
                           const std::vector<CUgraphNode> &dependencies,
                           const std::string &name) {
   const CudaApi &api = *state->api;
   const std::string what = fmt::format("for '{}' {}", name, state->where());
-  // A kernel node gets its priority from the stream it is captured on.
-  if (!captureStream)
-    MGPU_TRY(state->check(
-        api.cuStreamCreateWithPriority(&captureStream, CU_STREAM_NON_BLOCKING,
-                                       state->highestPriority),
-        "cuStreamCreateWithPriority", what));
+  MGPU_TRY_ASSIGN(CUstream captureStream, captureStreamOf(call, what));
   MGPU_TRY(
       state->check(api.cuStreamBeginCaptureToGraph(
                        captureStream, graph,

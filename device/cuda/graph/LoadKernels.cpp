@@ -4,6 +4,7 @@
 // for the whole GPU.
 #include "device/cuda/graph/CudaState.h"
 
+#include "kernels/abi/LaunchForm.h"
 #include "support/Sha256.h"
 
 #include <fmt/format.h>
@@ -79,6 +80,8 @@ Result<KernelHandle> CudaState::loadKernel(std::string_view name,
   MGPU_TRY(checkAlive());
   LoadedKernel loaded;
   MGPU_TRY_ASSIGN(loaded.launch, decodeImage(name, object));
+  MGPU_TRY(kernels::checkLaunchForm(name, loaded.launch,
+                                    kernels::readCubin(loaded.launch.bytes())));
   Current current(*this);
   MGPU_TRY(current.entered);
   MGPU_TRY_ASSIGN(CUlibrary library, loadLibrary(name, loaded.launch.bytes()));

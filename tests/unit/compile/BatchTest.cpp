@@ -2,7 +2,7 @@
 #include "kernels/compile/Batch.h"
 
 #include "Nvrtc.h"
-#include "kernels/compile/CubinElf.h"
+#include "kernels/abi/CubinElf.h"
 
 namespace mgpu::kernels {
 namespace {
@@ -40,6 +40,21 @@ TEST(Batch, GivesEachKernelUnderItsName) {
     EXPECT_TRUE(kernel->find(item.entryName)) << item.entryName;
     EXPECT_TRUE(cubin.entries.count(item.entryName)) << item.entryName;
   }
+}
+
+/// Two ways of a kernel each say their own form.
+TEST(Batch, RenamesTheConstantBesideAnEntry) {
+  MGPU_OPEN_NVRTC(compiler);
+  const std::string source =
+      "extern \"C\" __constant__ const unsigned mgpu_form_k[] = {1, BLOCK};\n"
+      "extern \"C\" __global__ void k(float *x) { x[threadIdx.x] = BLOCK; }\n";
+  std::vector<BatchItem> items{{source, "k", "k_a", {{"BLOCK", "32"}}},
+                               {source, "k", "k_b", {{"BLOCK", "64"}}}};
+  auto kernel = compiler->compile({batchSource(items), "batch", {}, "sm_90"});
+  ASSERT_TRUE(kernel) << kernel.error().message;
+  Cubin cubin = readCubin(kernel->cubin);
+  EXPECT_EQ(cubin.entries["k_a"].launchForm, (std::vector<uint32_t>{1, 32}));
+  EXPECT_EQ(cubin.entries["k_b"].launchForm, (std::vector<uint32_t>{1, 64}));
 }
 
 } // namespace

@@ -2,7 +2,7 @@
 #include "kernels/compile/NvrtcCompiler.h"
 
 #include "Nvrtc.h"
-#include "kernels/compile/CubinElf.h"
+#include "kernels/abi/CubinElf.h"
 #include "kernels/compile/PtxasLog.h"
 
 #include <thread>

@@ -17,7 +17,7 @@ KernelImage example() {
   kernel.sourceBlock = {100, 3, 1};
   kernel.block = {256, 1, 1};
   kernel.covers = {512, 1, 1};
-  kernel.clusterX = 2;
+  kernel.cluster = {2, 1, 1};
   kernel.takesPart = false;
   kernel.dynamicSharedBytes = 96;
   kernel.awaits = true;
@@ -154,7 +154,9 @@ TEST(KernelImage, BlocksOfALaunch) {
   EXPECT_EQ(blocks.x, 4u); // 1100 threads, 512 to a block, two to a cluster
   EXPECT_EQ(blocks.y, 21u);
   EXPECT_EQ(blocks.z, 2u);
-  kernel.clusterX = 1;
+  kernel.cluster = {1, 7, 2};
+  EXPECT_EQ(kernel.blocksOf({11, 8, 2}).y, 28u);
+  kernel.cluster = {};
   EXPECT_EQ(kernel.blocksOf({11, 7, 2}).x, 3u);
   kernel.covers = {200, 3, 1}; // two blocks of the source
   blocks = kernel.blocksOf({11, 7, 2});

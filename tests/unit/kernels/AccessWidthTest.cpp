@@ -123,7 +123,7 @@ TEST(AccessWidth, OnlyBuffersThatNoStoreChangesAreRestrict) {
                      {"k", "", {64}, {1}, 16, {isUnwritten, true}});
     ASSERT_TRUE(kernel) << kernel.error().message;
     EXPECT_NE(kernel->image.blob.find(isUnwritten
-                                          ? "const float *__restrict__ arg"
+                                          ? "const float *MGPU_UNWRITTEN arg"
                                           : "const float *arg"),
               std::string::npos)
         << kernel->image.blob;

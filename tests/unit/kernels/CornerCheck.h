@@ -6,7 +6,7 @@
 // corners of each kernel at random, others for each architecture; with
 // MGPU_CORNERS=all in the environment (make check-all) it takes them all.
 
-#include "kernels/compile/CubinElf.h"
+#include "kernels/abi/CubinElf.h"
 #include "kernels/compile/NvrtcCompiler.h"
 #include "tests/unit/kernels/CudaTwin.h"
 

@@ -7,7 +7,7 @@
 #include "KernelRunner.h"
 #include "ProductCases.h"
 
-#include "kernels/compile/CubinElf.h"
+#include "kernels/abi/CubinElf.h"
 #include "kernels/compile/CudaConfig.h"
 #include "kernels/compile/PtxasLog.h"
 #include "tests/unit/Sweep.h"

@@ -88,6 +88,25 @@ TEST(ElementwiseCode, RoundsBf16ByOneInstruction) {
   EXPECT_LE(code.instructions.size(), 24u * 8) << code.text();
 }
 
+/// A launch that begins beside the kernel it follows reads nothing before that
+/// has ended, and takes nothing for a constant: the other may still write it.
+/// Alone, the same kernel takes all that it reads for constants.
+TEST(ElementwiseCode, NothingThatMayStillBeWrittenIsAConstant) {
+  MGPU_OPEN_NVRTC(compiler);
+  for (const char *element : {"f32", "bf16"})
+    for (const char *config : {"", "vector=1", "items=8"}) {
+      const std::string program = chain(element, "16384x4096");
+      auto alone = machineCodeOf(program, config);
+      auto early = machineCodeOf(program, config, /*awaits=*/true);
+      ASSERT_TRUE(alone && early) << element << " " << config;
+      const MachineCode &code = early->front();
+      EXPECT_EQ(code.constants(), 0u) << code.text();
+      EXPECT_EQ(code.before("ACQBULK").count("LDG"), 0u) << code.text();
+      EXPECT_EQ(alone->front().constants(), alone->front().count("LDG"))
+          << alone->front().text();
+    }
+}
+
 /// Through shared memory: a thread loads one element of each of 4 rows, whose
 /// neighbours the warp's other lanes load, and stores 4 that follow each other.
 TEST(ElementwiseCode, ATranspositionLoadsAndStoresWholeLines) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "MachineCode.h"
 
+#include "kernels/abi/CubinElf.h"
 #include "kernels/compile/CompileTexts.h"
-#include "kernels/compile/CubinElf.h"
 #include "pipeline/compiler/KernelBuild.h"
 #include "planner/dag/LaunchFacts.h"
 #include "tests/unit/import/ImportText.h"
@@ -38,8 +38,10 @@ static std::string nameOf(uint64_t low, uint64_t high) {
   std::string name = known->second;
   if (!isAccess(name))
     return name;
-  const bool passes = name == "LDG" && (high >> 22 & 1); // L1::no_allocate
-  return name + "." + widths[high >> 9 & 7] + (passes ? ".NA" : "");
+  const bool passes = name == "LDG" && (high >> 22 & 1);     // L1::no_allocate
+  const bool isConstant = name == "LDG" && (high >> 15 & 1); // ld.global.nc
+  return name + "." + widths[high >> 9 & 7] + (passes ? ".NA" : "") +
+         (isConstant ? ".NC" : "");
 }
 
 static bool isOf(std::string_view instruction, std::string_view name) {
@@ -50,6 +52,12 @@ static bool isOf(std::string_view instruction, std::string_view name) {
 size_t MachineCode::count(std::string_view name) const {
   return size_t(std::count_if(instructions.begin(), instructions.end(),
                               [&](auto &each) { return isOf(each, name); }));
+}
+
+size_t MachineCode::constants() const {
+  return size_t(
+      std::count_if(instructions.begin(), instructions.end(),
+                    [](auto &each) { return each.ends_with(".NC"); }));
 }
 
 size_t MachineCode::bits(std::string_view name) const {

@@ -6,7 +6,8 @@
 // read from the cubin. The form of a cubin is not documented. The opcodes below
 // are the low nine bits of an instruction, the width of an access the bits 9 to
 // 11 of its upper half, as sm_80 to sm_90 have them. An LDG that leaves nothing
-// in the first cache ends in ".NA".
+// in the first cache has ".NA" behind its width, and one that takes what it
+// reads for a constant (ld.global.nc) ends in ".NC".
 
 #include "support/Result.h"
 
@@ -29,6 +30,8 @@ struct MachineCode {
 
   /// Instructions of this name, or of all widths of it: "LDG" counts LDG.32.
   size_t count(std::string_view name) const;
+  /// Loads that take what they read for a constant.
+  size_t constants() const;
   /// Bits of all accesses of this name: 64 for two LDG.32.
   size_t bits(std::string_view name) const;
   /// The position of the first one; the number of instructions where there is

@@ -102,6 +102,7 @@ TEST(RowsCode, SteadyOperandsAreFetchedBeforeTheWait) {
     EXPECT_EQ(code.before("ACQBULK").count("LDG"), 0u) << code.text();
     EXPECT_EQ(code.count("UBLKPF"), isSteady ? 1u : 0u) << code.text();
     EXPECT_EQ(code.before("ACQBULK").count("UBLKPF"), isSteady ? 1u : 0u);
+    EXPECT_EQ(code.constants(), 0u) << code.text(); // the vector is new
   }
 }
 

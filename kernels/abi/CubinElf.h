@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef MGPU_KERNELS_COMPILE_CUBINELF_H
-#define MGPU_KERNELS_COMPILE_CUBINELF_H
+#ifndef MGPU_KERNELS_ABI_CUBINELF_H
+#define MGPU_KERNELS_ABI_CUBINELF_H
 
 // Reads a cubin's ELF, whose NVIDIA sections are undocumented: a second
 // opinion on what the log says, and what an entry takes.
@@ -25,6 +25,9 @@ struct CubinEntry {
   uint32_t maxThreads = 0;
   uint32_t sharedBytes = 0; ///< size of the section, the reserved 1024 included
   std::vector<CubinParameter> parameters; ///< in order
+  /// The words of the constant that says how it is launched (LaunchForm.h);
+  /// none where there is no such constant.
+  std::vector<uint32_t> launchForm;
 };
 
 struct Cubin {
@@ -37,4 +40,4 @@ Cubin readCubin(std::span<const std::byte> bytes);
 
 } // namespace mgpu::kernels
 
-#endif // MGPU_KERNELS_COMPILE_CUBINELF_H
+#endif // MGPU_KERNELS_ABI_CUBINELF_H

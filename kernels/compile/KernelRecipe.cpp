@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "kernels/compile/KernelRecipe.h"
+
+#include "kernels/compile/CudaConfig.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <iterator>
+
+namespace mgpu::kernels {
+
+BatchItem KernelRecipe::item() const {
+  return {image.blob, image.entry, image.entry, macros};
+}
+
+CompileJob KernelRecipe::job() const {
+  CompileJob job{image.blob, name + ".cu", options, compileArch};
+  for (const auto &[macro, value] : macros)
+    job.options.push_back(fmt::format("-D{}={}", macro, value));
+  return job;
+}
+
+Result<KernelImage> KernelRecipe::imageOf(const CompiledKernel &compiled,
+                                          const Cubin &cubin) const {
+  if (!compiled.find(image.entry) && image.takesPart)
+    return fail(ErrorKind::Internal,
+                fmt::format("NVRTC reports nothing of kernel {}", name));
+  if (!compiled.find(image.entry))
+    return fail(ErrorKind::Invalid,
+                fmt::format("kernel {}: there is no entry '{}' once compiled: "
+                            "declare it extern \"C\" __global__",
+                            name, image.entry));
+  MGPU_TRY(checkParameters(name, image, cubin));
+  if (auto form = checkLaunchForm(name, image, cubin); !form)
+    return fail(ErrorKind::Internal, std::move(form.error().message));
+  return imageOf(compiled.cubin);
+}
+
+KernelImage KernelRecipe::imageOf(std::span<const std::byte> cubin) const {
+  KernelImage out = image;
+  out.setBytes(cubin);
+  return out;
+}
+
+void setLaunch(KernelImage &image, const planner::KernelSpace &space,
+               const planner::KernelConfig &config) {
+  image.block = config.block();
+  image.covers = space.covered(config);
+  if (const uint32_t blocks = config[planner::KernelParameter::ClusterX];
+      blocks > 1)
+    image.cluster = {blocks, 1, 1};
+  if (space.sharedIsDynamic)
+    image.dynamicSharedBytes = uint32_t(space.sharedBytesOf(config));
+  if (const std::optional<uint32_t> place = libraryPlace(space, config);
+      place == 0u)
+    image.product.reset();
+  else if (place && image.product)
+    image.product->choice = *place - 1;
+}
+
+static KernelRecipe bareRecipe(const CudaText &text, const std::string &arch) {
+  KernelRecipe recipe{text.name, text.image, awaitMacros(text, arch),
+                      compileOptions(text), archOf(text, arch)};
+  recipe.image.arch = arch;
+  recipe.image.awaits = awaitsOn(text, arch);
+  return recipe;
+}
+
+KernelRecipe recipeOf(const CudaText &text, const planner::KernelConfig &config,
+                      const std::string &arch) {
+  KernelRecipe recipe = bareRecipe(text, arch);
+  setLaunch(recipe.image, *text.space, config);
+  // A file of a user's has tunables alone, and keeps its launch.
+  std::ranges::move(text.image.takesPart ? macrosOf(*text.space, config)
+                                         : tunableMacros(*text.space, config),
+                    std::back_inserter(recipe.macros));
+  return recipe;
+}
+
+KernelRecipe recipeOf(const CudaText &text, const std::string &arch) {
+  return text.space && text.image.takesPart
+             ? recipeOf(text, text.space->defaults, arch)
+             : bareRecipe(text, arch);
+}
+
+} // namespace mgpu::kernels

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_KERNELS_COMPILE_KERNELRECIPE_H
+#define MGPU_KERNELS_COMPILE_KERNELRECIPE_H
+
+// One kernel in one configuration for GPUs of one architecture: what NVRTC is
+// given, and how the result is launched. Both are made here, together, and
+// nowhere else: code that is compiled with one form and launched with another
+// computes a part of its work, and says nothing.
+
+#include "kernels/abi/LaunchForm.h"
+#include "kernels/compile/Batch.h"
+#include "kernels/compile/CudaText.h"
+#include "kernels/compile/NvrtcCompiler.h"
+
+namespace mgpu::kernels {
+
+struct KernelRecipe {
+  std::string name;  ///< the kernel's
+  KernelImage image; ///< as it is launched; its blob is the CUDA C++
+  std::vector<std::pair<std::string, std::string>> macros;
+  std::vector<std::string> options; ///< beside the macros
+  std::string compileArch;          ///< "sm_90a" for a GPU of image.arch sm_90
+
+  /// As one program among others, or alone.
+  BatchItem item() const;
+  CompileJob job() const;
+
+  /// The image with its code in the text's place. Errors, about an entry that
+  /// the code has not, other parameters, or another launch form: Invalid for
+  /// what a user wrote, Internal for what was emitted.
+  Result<KernelImage> imageOf(const CompiledKernel &compiled,
+                              const Cubin &cubin) const;
+  /// The same for code that came compiled, of which only what can be read is
+  /// checked.
+  KernelImage imageOf(std::span<const std::byte> cubin) const;
+};
+
+/// `text`, which has a space, in `config`.
+KernelRecipe recipeOf(const CudaText &text, const planner::KernelConfig &config,
+                      const std::string &arch);
+/// `text` in the default of its space, or as its author wrote it.
+KernelRecipe recipeOf(const CudaText &text, const std::string &arch);
+
+/// Makes `image` launch what `space` says of `config`: its block, what that
+/// covers, its cluster, its dynamic shared memory, and which algorithm of a
+/// library computes a product, if any does.
+void setLaunch(KernelImage &image, const planner::KernelSpace &space,
+               const planner::KernelConfig &config);
+
+} // namespace mgpu::kernels
+
+#endif // MGPU_KERNELS_COMPILE_KERNELRECIPE_H
