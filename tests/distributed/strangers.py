@@ -4,10 +4,11 @@
 
 Usage: strangers.py crowd MGPU_TUNE BUNDLE      many that connect before rank 1 does, and say nothing, or what is wrong
        strangers.py host MGPU_TUNE BUNDLE       a rank 0 that is none, or that has the secret and sends what no rank would
+       strangers.py changed MGPU_TUNE BUNDLE    a network that changes what rank 0 says, after the handshake
        strangers.py bind MGPU_TUNE BUNDLE       at which addresses ranks listen, and what is refused
        strangers.py lines MGPU_TUNE BUNDLE      the lines of docs/distributed.md, by hand and by doubles of torchrun and srun
 
-The handshake is written here a second time, from device/tcp/Handshake.h. MGPU_SWEEPS=all: ten times as many hostile hosts.
+The handshake is written here a second time, from device/tcp/Handshake.h. MGPU_SWEEPS=all: ten times as many hostile hosts and changes.
 """
 
 import hashlib
@@ -54,9 +55,9 @@ def receive(connection, size):
 class Job:
     """Rank 0 of two waits, until finish() starts rank 1."""
 
-    def __init__(self, tune, bundle, folder, secret, address="127.0.0.1", **more):
+    def __init__(self, tune, bundle, folder, secret, address="127.0.0.1", deadline=DEADLINE, **more):
         self.port, self.address, self.folder = free_port(), address, tempfile.mkdtemp(dir=folder)
-        self.line = replay_line(tune, bundle, self.folder, "--distributed=tcp", "--deadline", str(DEADLINE))
+        self.line = replay_line(tune, bundle, self.folder, "--distributed=tcp", "--deadline", str(deadline))
         self.variables = {**os.environ, "WORLD_SIZE": "2", "MASTER_PORT": str(self.port), "MASTER_ADDR": address, **more}
         if secret:
             self.variables["MGPU_SECRET_FILE"] = secret
@@ -247,6 +248,7 @@ def answers(rng, secret):
             ("a huge table", then(struct.pack("<Q", 2**63)), "no rank of mgpu"), ("no table", then(b""), "rank 0 does not answer"),
             ("a random table", then(struct.pack("<Q", len(junk)) + junk), ""), ("words for a terminal", then(table(evil)), "\\x1b]0;owned\\x07"),
             ("random frames", after_meeting(junk), ""), ("a frame of another kind", after_meeting(frame.pack(7, 0, 1)), "what no rank would"),
+            ("frames of no bytes", after_meeting(100 * frame.pack(0, 0, 0)), ""),
             ("a frame that is too long", after_meeting(frame.pack(0, 0, 2**63)), "sends 9223372036854775808 bytes"),
             ("a huge step", after_meeting(frame.pack(0, 0, 8) + struct.pack("<Q", 2**62)), "more than a rank has to say"),
             ("a notice for a terminal", after_meeting(frame.pack(1, 0, len(evil)) + evil), "\\x1b]0;owned\\x07"),
@@ -294,6 +296,61 @@ def host(tune, bundle):
         if left := [name for name in os.listdir(folder) if name != "secret"]:
             fail(f"written, though the run failed: {left}")
     print(f"{count} hostile ranks 0: exit code 3, one line")
+
+
+def change(words, rng):
+    """A few bytes are others, gone, or there twice."""
+    words, at = bytearray(words), rng.randrange(len(words))
+    size = rng.choice((1, 1, 4, 8, 64))
+    words[at:at + size] = [rng.randbytes(size), bytes(size), b"\xff" * size, b"", 2 * words[at:at + size]][rng.randrange(5)]
+    return bytes(words)
+
+
+def changing(port, rng):
+    """A port that leads to this one, by way of a network that changes one of the messages from there once the handshake is over."""
+    listening = socket.create_server(("127.0.0.1", 0))
+
+    def pass_on(source, sink, changes):
+        passed, chosen = 0, rng.randrange(12)
+        try:
+            while words := source.recv(1 << 16):
+                if changes and passed >= 65:  # the host's answer, and its welcome
+                    words = change(words, rng) if chosen == 0 else words
+                    chosen -= 1
+                passed += len(words)
+                sink.sendall(words)
+            sink.shutdown(socket.SHUT_WR)
+        except OSError:
+            pass
+
+    def serve():
+        guest, _ = listening.accept()
+        try:
+            host = socket.create_connection(("127.0.0.1", port))
+        except OSError:
+            guest.close()
+            return
+        threading.Thread(target=pass_on, args=(guest, host, False), daemon=True).start()
+        pass_on(host, guest, True)
+
+    threading.Thread(target=serve, daemon=True).start()
+    return listening.getsockname()[1]
+
+
+def changed(tune, bundle):
+    """Such a network may change what is computed. It is no fault of mgpu's (exit code 4), nor does any rank crash."""
+    rng = random.Random(3)
+    codes = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for _ in range(300 if ALL else 30):
+            job = Job(tune, bundle, folder, None, deadline=2)
+            for code, out, err in finish([job.first, job.start(1, MASTER_PORT=str(changing(job.port, rng)))]):
+                if code not in (0, 3) or re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f]", err):
+                    fail(f"exit code {code}: {err}{out}")
+                codes[code] = codes.get(code, 0) + 1
+    if not codes.get(3):
+        fail("nothing was changed")
+    print(f"ranks whose messages were changed, by exit code: {codes}")
 
 
 def listening_of(pid):
@@ -505,7 +562,7 @@ def main():
         tune, bundle, secret, port, which = sys.argv[2:]
         return on_machine(which, tune, bundle, secret, port)
     os.environ.pop("MGPU_SECRET_FILE", None)
-    return {"crowd": crowd, "host": host, "bind": bind, "lines": lines}[sys.argv[1]](*sys.argv[2:])
+    return {"crowd": crowd, "host": host, "changed": changed, "bind": bind, "lines": lines}[sys.argv[1]](*sys.argv[2:])
 
 
 if __name__ == "__main__":
