@@ -12,6 +12,7 @@
 #include "pipeline/Version.h"
 #include "planner/dag/ContentHash.h"
 #include "planner/plan/Workspace.h"
+#include "support/Escape.h"
 #include "support/FileIO.h"
 #include "support/Plural.h"
 #include "support/Sha256.h"
@@ -22,6 +23,9 @@
 namespace mgpu::pipeline {
 
 namespace {
+
+/// More than anything measures at once.
+constexpr uint64_t mostSubjects = 1 << 16;
 
 std::string hashOf(const Prepared &prepared, const planner::Dag &dag) {
   Sha256 hash;
@@ -124,7 +128,10 @@ Result<void> sharePrepared(planner::Dag &dag, Prepared &prepared,
   const Bytes mine = others.rank() == 0 ? toBytes(prepared, dag) : Bytes();
   MGPU_TRY_ASSIGN(const std::vector<Bytes> all, others.exchange(mine));
   if (others.rank() != 0) {
-    MGPU_TRY_ASSIGN(prepared, fromBytes(all[0], dag, what));
+    auto read = fromBytes(all[0], dag, what);
+    if (!read) // it quotes what came, and is no fault of this rank's files
+      return fail(ErrorKind::Absent, escaped(read.error().message));
+    prepared = std::move(*read);
   }
   return device::agree({{"plan", hashOf(prepared, dag)}}, others);
 }
@@ -136,7 +143,11 @@ Result<void> shareSubjects(planner::Dag &dag,
   Bytes mine;
   append(mine, uint64_t(subjects.size()));
   MGPU_TRY_ASSIGN(const std::vector<Bytes> counts, others.exchange(mine));
-  subjects.resize(size_t(ByteReader(counts[0]).take<uint64_t>()));
+  const auto count = ByteReader(counts[0]).take<uint64_t>();
+  if (count > mostSubjects)
+    return fail(ErrorKind::Absent,
+                fmt::format("rank 0 wants to measure {} plans", count));
+  subjects.resize(size_t(count));
   planner::Dag changed = dag;
   for (bench::ProfileSubject &subject : subjects) {
     changed = dag;

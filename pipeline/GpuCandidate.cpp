@@ -3,8 +3,10 @@
 
 #include "bench/profile/Profile.h"
 #include "capture/ranks/RemoteRunner.h"
+#include "support/Escape.h"
 #include "tuner/candidate/CandidateRun.h"
 
+#include <algorithm>
 #include <bit>
 
 namespace mgpu::pipeline {
@@ -87,9 +89,9 @@ Result<Outcome<void>> GpuCandidate::agree(const Outcome<void> &mine) {
   MGPU_TRY_ASSIGN(const std::vector<Bytes> all, others.exchange(bytes));
   for (const Bytes &each : all) {
     ByteReader reader(each);
-    const auto kind = reader.take<FaultKind>();
-    if (std::string what = reader.text(); !what.empty())
-      return Outcome<void>(fault(kind, std::move(what)));
+    const auto kind = std::min(reader.take<FaultKind>(), FaultKind::Refused);
+    if (const std::string what = reader.text(); !what.empty())
+      return Outcome<void>(fault(kind, escaped(what)));
   }
   return Outcome<void>();
 }

@@ -2,6 +2,7 @@
 #include "pipeline/TuneTogether.h"
 
 #include "device/host/HostDriver.h"
+#include "support/Escape.h"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -33,7 +34,8 @@ static Result<Outcome<void>> hear(const std::string &mine,
   for (uint32_t rank = 0; rank < all.size(); ++rank)
     if (const std::string text = ByteReader(all[rank]).text(); !text.empty())
       return Outcome<void>(
-          fault(FaultKind::Refused, fmt::format("on rank {}: {}", rank, text)));
+          fault(FaultKind::Refused,
+                fmt::format("on rank {}: {}", rank, escaped(text))));
   return Outcome<void>();
 }
 
@@ -76,7 +78,8 @@ Result<Outcome<Bytes>>
 RankCandidates::answer(uint64_t id, std::span<const std::byte> request) {
   auto at = all.find(id);
   if (at == all.end())
-    return fail(ErrorKind::Internal, "a candidate that is asked is not open");
+    return fail(ErrorKind::Absent,
+                "rank 0 asks for a candidate that is not open");
   if (at->second.onGpus)
     return at->second.onGpus->answer(request);
   auto answer = at->second.run->answer(request);
@@ -214,20 +217,20 @@ Result<void> followTuning(const planner::Dag &dag,
     const auto id = words.take<uint64_t>();
     switch (step) {
     case Step::Idle:
-      break;
-    case Step::Open: {
+      continue;
+    case Step::Open:
       MGPU_TRY(candidates.open(id, nullptr));
-      break;
-    }
+      continue;
     case Step::Ask:
       MGPU_TRY(candidates.answer(id, words.rest()));
-      break;
+      continue;
     case Step::Drop:
       candidates.drop(id);
-      break;
+      continue;
     case Step::End:
       return {};
     }
+    return fail(ErrorKind::Absent, "rank 0 asks for what no rank does");
   }
 }
 

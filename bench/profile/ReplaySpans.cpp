@@ -74,7 +74,8 @@ std::vector<double> medianTimes(size_t numNodes,
   std::vector<std::vector<double>> times(numNodes);
   for (const Spans &spans : replays)
     for (const capture::NodeSpan &span : spans)
-      times[span.node.value].push_back(span.endUs - span.startUs);
+      if (span.node.value < numNodes) // another process may have said it
+        times[span.node.value].push_back(span.endUs - span.startUs);
   std::vector<double> out;
   for (std::vector<double> &ofNode : times)
     out.push_back(ofNode.empty() ? 0.0 : median(std::move(ofNode)));

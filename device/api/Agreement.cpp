@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "device/api/Agreement.h"
 
+#include "support/Escape.h"
+
 #include <fmt/format.h>
 
 namespace mgpu::device {
@@ -15,10 +17,10 @@ Result<void> agree(const Facts &facts, Rendezvous &others) {
     for (const auto &fact : facts) {
       const std::string a = first.text(), b = here.text();
       if (a != b)
-        return fail(ErrorKind::Invalid,
+        return fail(ErrorKind::Absent,
                     fmt::format("rank {} has another {} than rank 0: '{}', and "
                                 "not '{}'; give all ranks the same",
-                                rank, fact.first, b, a));
+                                rank, fact.first, escaped(b), escaped(a)));
     }
   }
   return {};

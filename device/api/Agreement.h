@@ -9,7 +9,7 @@ namespace mgpu::device {
 /// What all ranks must have alike, by what it is called in errors.
 using Facts = std::vector<std::pair<std::string, std::string>>;
 
-/// All ranks call it with facts of the same names in the same order. Invalid,
+/// All ranks call it with facts of the same names in the same order. Absent,
 /// with the same words on all ranks, where one has another fact than rank 0.
 /// Errors: as Rendezvous::exchange().
 Result<void> agree(const Facts &facts, Rendezvous &others);

@@ -51,7 +51,7 @@ public:
   /// agree.
   virtual void start(std::span<const Outgoing> sends,
                      std::span<const Incoming> recvs) = 0;
-  /// Goes on; true once all that was started is done. Internal where a message
+  /// Goes on; true once all that was started is done. Absent where a message
   /// has another length than what it is received into.
   virtual Result<bool> advance() = 0;
   /// Gives up what was started: nothing is received into its bytes from here

@@ -2,6 +2,7 @@
 #include "device/api/MessageRendezvous.h"
 
 #include "support/Clock.h"
+#include "support/Escape.h"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -11,6 +12,11 @@
 namespace mgpu::device {
 
 using std::chrono::microseconds;
+
+/// What exchange() takes of one rank: kernels, at the most.
+static constexpr uint64_t mostExchanged = uint64_t(1) << 32;
+/// How much is printed of why another rank failed.
+static constexpr size_t longestWords = 1 << 16;
 
 MessageRendezvous::MessageRendezvous(std::unique_ptr<Channel> channel,
                                      std::chrono::milliseconds deadline,
@@ -74,6 +80,12 @@ MessageRendezvous::exchange(std::span<const std::byte> mine) {
           {other, std::as_writable_bytes(std::span(&sizes[other], 1))});
     }
   MGPU_TRY(transfer(sends, recvs, "a step of all ranks"));
+  for (uint32_t other = 0; other < count(); ++other)
+    if (other != rank() && sizes[other] > mostExchanged)
+      return fail(ErrorKind::Absent,
+                  fmt::format("rank {} announces {} bytes, more than a rank "
+                              "has to say",
+                              other, sizes[other]));
   std::vector<Bytes> all(count());
   all[rank()].assign(mine.begin(), mine.end());
   for (Outgoing &send : sends)
@@ -121,9 +133,9 @@ Result<void> MessageRendezvous::run(const std::string &what, uint64_t bytes) {
   for (uint32_t turn = 0;; ++turn) {
     auto isDone = channel->advance();
     if (!isDone)
-      return lose(isDone.error().kind,
+      return lose(ErrorKind::Absent,
                   fmt::format("{}: {}", what, isDone.error().message),
-                  ErrorCause::Own);
+                  ErrorCause::Own, Silent::Unnamed);
     if (*isDone)
       return {};
     if (turn % 16 == 15) {
@@ -144,7 +156,7 @@ Result<void> MessageRendezvous::listen() {
     if (notice->kind == Notice::Kind::Abort)
       return lose(ErrorKind::Absent,
                   fmt::format("given up, because rank {} failed: {}", from,
-                              notice->text),
+                              escaped(notice->text, longestWords)),
                   ErrorCause::OtherRank);
     if (notice->kind == Notice::Kind::Ended)
       return loseTo(from);
@@ -192,7 +204,8 @@ void MessageRendezvous::awaitWords(std::vector<bool> &said,
 }
 
 tl::unexpected<Error> MessageRendezvous::lose(ErrorKind kind, std::string text,
-                                              ErrorCause cause) {
+                                              ErrorCause cause,
+                                              Silent silence) {
   // What another rank said first is told on as it is: the words of the first.
   const size_t words = text.find(": ");
   const bool isTold = cause == ErrorCause::OtherRank;
@@ -204,7 +217,7 @@ tl::unexpected<Error> MessageRendezvous::lose(ErrorKind kind, std::string text,
   for (uint32_t other = 0; other < count(); ++other)
     if (!heard[other])
       silent += fmt::format("{}rank {}", silent.empty() ? "" : ", ", other);
-  if (kind != ErrorKind::Internal && !silent.empty())
+  if (silence == Silent::Named && !silent.empty())
     text += fmt::format("; nothing was heard of {}", silent);
   for (uint32_t other = 0; other < count(); ++other)
     if (gone[other] && text.find(fmt::format("rank {} ", other)) == text.npos)
@@ -228,7 +241,10 @@ Error MessageRendezvous::giveUp(Error error) {
   std::lock_guard<std::mutex> lock(mutex);
   if (lost || isOver)
     return error;
-  return lose(error.kind, std::move(error.message), error.cause).value();
+  return lose(error.kind, std::move(error.message), error.cause,
+              error.kind == ErrorKind::Internal ? Silent::Unnamed
+                                                : Silent::Named)
+      .value();
 }
 
 void MessageRendezvous::leave() {

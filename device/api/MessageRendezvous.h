@@ -47,8 +47,8 @@ public:
 
   /// Sends and receives all of them at once; returns when all are done. `what`
   /// is for errors: what the ranks wait for each other in. From any thread.
-  /// Errors: Absent where a rank is late, gone or has failed, Internal where
-  /// the lengths of the two ends differ.
+  /// Errors: Absent where a rank is late, gone or has failed, or the lengths of
+  /// the two ends differ.
   Result<void> transfer(std::span<const Outgoing> sends,
                         std::span<const Incoming> recvs,
                         const std::string &what);
@@ -64,8 +64,11 @@ private:
   std::string lateness(const std::string &what) const;
   /// Looks at what the others told; an error where one has failed.
   Result<void> listen();
-  tl::unexpected<Error> lose(ErrorKind kind, std::string text,
-                             ErrorCause cause);
+  enum class Silent : uint8_t { Named, Unnamed };
+  /// `silence`: whether the error names the ranks of which nothing is heard,
+  /// which may be why there is one.
+  tl::unexpected<Error> lose(ErrorKind kind, std::string text, ErrorCause cause,
+                             Silent silence = Silent::Named);
   void note(const Notice &notice);
   tl::unexpected<Error> loseTo(uint32_t rank);
   void tellAll(const Notice &notice);

@@ -82,7 +82,7 @@ public:
     }
     std::erase_if(pending, [](const Pending &each) { return !each.request; });
     if (!fault.empty())
-      return fail(ErrorKind::Internal, fault);
+      return fail(ErrorKind::Absent, fault);
     return pending.empty();
   }
 

@@ -80,7 +80,7 @@ public:
       isDone = isDone && peer.out.empty() && peer.wanted.empty();
     }
     if (!fault.empty())
-      return fail(ErrorKind::Internal, fault);
+      return fail(ErrorKind::Absent, fault);
     return isDone;
   }
 
@@ -193,20 +193,21 @@ private:
   void receive(uint32_t k) {
     Peer &peer = peers[k];
     while (peer.socket.isOpen() && fault.empty()) {
-      if (peer.hasHeader() && !checkHeader(k))
-        return;
-      const std::span<std::byte> into = target(peer);
-      if (!into.empty()) {
-        const ssize_t done =
-            ::recv(peer.socket.get(), into.data(), into.size(), MSG_DONTWAIT);
-        if (isBlocked(k, done))
+      if (peer.hasHeader()) { // also one of no bytes is looked at first
+        if (!checkHeader(k))
           return;
-        if (done > 0)
-          (peer.hasHeader() ? peer.bodyBytes : peer.headerBytes) +=
-              size_t(done);
+        if (peer.bodyBytes == peer.header.bytes) {
+          finish(k);
+          continue;
+        }
       }
-      if (peer.hasHeader() && peer.bodyBytes == peer.header.bytes)
-        finish(k);
+      const std::span<std::byte> into = target(peer);
+      const ssize_t done =
+          ::recv(peer.socket.get(), into.data(), into.size(), MSG_DONTWAIT);
+      if (isBlocked(k, done))
+        return;
+      if (done > 0)
+        (peer.hasHeader() ? peer.bodyBytes : peer.headerBytes) += size_t(done);
     }
   }
 

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "device/tcp/Reception.h"
+#include "device/tcp/Secret.h"
 #include "device/tcp/TcpChannel.h"
 
-#include "support/Bytes.h"
+#include "support/Escape.h"
 
+#include <algorithm>
 #include <fmt/format.h>
+#include <unistd.h>
 
 namespace mgpu::device {
 
@@ -11,19 +15,16 @@ namespace {
 
 using Until = TcpSocket::Deadline;
 
-constexpr uint64_t magic = 0x31767275706d676d;
-
-/// What a rank says first on each connection.
-struct Hello {
-  uint64_t mark = magic;
-  uint32_t rank = 0, count = 0;
-  uint32_t port = 0; ///< where it listens
-  uint32_t rest = 0;
-};
-
 /// How much longer than the deadline a rank waits for words about others, who
 /// wait until the deadline themselves.
 constexpr std::chrono::seconds grace{2};
+
+/// How long a host may take to answer before a guest tries again.
+constexpr std::chrono::seconds patience{5};
+
+std::string textOf(const Bytes &bytes) {
+  return {reinterpret_cast<const char *>(bytes.data()), bytes.size()};
+}
 
 Result<void> sendText(TcpSocket &to, std::span<const std::byte> bytes,
                       Until until) {
@@ -36,30 +37,31 @@ Result<Bytes> receiveText(TcpSocket &from, Until until) {
   uint64_t size = 0;
   MGPU_TRY(from.receiveAll(std::as_writable_bytes(std::span(&size, 1)), until));
   if (size > 1 << 24)
-    return fail(ErrorKind::Invalid, "what listens there is no rank of mgpu");
+    return fail(ErrorKind::Absent, "what listens there is no rank of mgpu");
   Bytes out(size);
   MGPU_TRY(from.receiveAll(out, until));
   return out;
 }
 
-struct Guest {
-  TcpSocket socket;
-  Hello hello;
-  std::string address;
-};
-
-/// The next that says it is a rank; others are sent away.
-Result<Guest> nextGuest(const TcpSocket &listening, Until until) {
-  while (true) {
-    MGPU_TRY_ASSIGN(auto connection, acceptOne(listening, until));
-    Guest out{std::move(connection.first), {}, std::move(connection.second)};
-    const auto soon =
-        std::chrono::steady_clock::now() + std::chrono::seconds(5);
-    if (out.socket.receiveAll(std::as_writable_bytes(std::span(&out.hello, 1)),
-                              std::min(soon, until)) &&
-        out.hello.mark == magic)
-      return out;
-  }
+/// The addresses of `name` that a job may use: without a secret only those
+/// that no other machine reaches.
+Result<std::vector<TcpAddress>> addressesOf(const std::string &name,
+                                            uint16_t port,
+                                            std::span<const std::byte> secret) {
+  MGPU_TRY_ASSIGN(std::vector<TcpAddress> all, lookUp(name, port));
+  if (!secret.empty() || all.empty())
+    return all;
+  const std::string first = all.front().host();
+  std::erase_if(all, [](const TcpAddress &each) { return !each.isLoopback(); });
+  if (!all.empty())
+    return all;
+  return fail(ErrorKind::Invalid,
+              fmt::format("ranks that meet at '{}' ({}) can be reached by "
+                          "strangers, so they need a secret: run `mgpu-tune "
+                          "secret ranks.secret` and start each rank with "
+                          "MGPU_SECRET_FILE=ranks.secret, or meet at "
+                          "MASTER_ADDR=127.0.0.1",
+                          name, first));
 }
 
 /// What is wrong with a guest of rank 0; "" is nothing.
@@ -73,7 +75,8 @@ std::string faultOf(const Hello &hello, const TcpPlace &place,
   if (hello.rank == 0 || hello.rank >= place.count)
     return fmt::format("a rank says it is rank {} of {}", hello.rank,
                        place.count);
-  if (guests[hello.rank].socket.isOpen())
+  const TcpSocket &before = guests[hello.rank].socket;
+  if (before.isOpen() && !before.hasEnded())
     return fmt::format("two ranks say they are rank {}", hello.rank);
   return "";
 }
@@ -87,39 +90,74 @@ std::string verdict(std::vector<TcpSocket> &sockets, Until until) {
     if (!text && silent.empty())
       silent = fmt::format("rank {} was lost while the ranks met", k);
     else if (text && fault.empty())
-      fault.assign(reinterpret_cast<const char *>(text->data()), text->size());
+      fault = textOf(*text);
   }
   if (!silent.empty())
     fault = silent;
   for (uint32_t k = 1; k < sockets.size(); ++k)
     (void)sendText(sockets[k], std::as_bytes(std::span(fault)), until + grace);
-  return fault;
+  return escaped(fault);
 }
 
-/// Rank 0: an error text, empty, then where each rank listens.
-Result<std::vector<TcpSocket>> host(const TcpPlace &place, Until until) {
-  MGPU_TRY_ASSIGN(const TcpSocket listening, listenOn(place.port));
-  std::vector<Guest> guests(place.count);
-  std::string fault;
-  for (uint32_t left = place.count - 1; left > 0 && fault.empty(); --left) {
-    auto guest = nextGuest(listening, until);
-    if (!guest) {
-      uint32_t missing = 1;
-      while (guests[missing].socket.isOpen())
-        ++missing;
-      fault = fmt::format("rank {} did not come to {} port {} in time", missing,
-                          place.address, place.port);
-      break;
-    }
-    fault = faultOf(guest->hello, place, guests);
+/// Rank 0: that the first of the ranks that are missing is late, and what else
+/// may help to find out why.
+std::string latenessOf(const std::vector<Guest> &guests, const TcpPlace &place,
+                       const Reception &reception) {
+  uint32_t missing = 1;
+  while (guests[missing].socket.isOpen())
+    ++missing;
+  std::string text = fmt::format("rank {} did not come to {} port {} in time",
+                                 missing, place.address, place.port);
+  if (const std::string host = reception.address().host();
+      host != place.address)
+    text += fmt::format("; rank 0 listens at {} alone", host);
+  if (reception.numStrangers() > 0)
+    text += fmt::format("; {} connections did not prove this job's secret, "
+                        "which is the same for all ranks",
+                        reception.numStrangers());
+  return text;
+}
+
+/// Rank 0: fills `guests`, by rank. Gives what is wrong, or "".
+std::string receiveGuests(Reception &reception, const TcpPlace &place,
+                          std::vector<Guest> &guests, Until until) {
+  auto isMissing = [](const Guest &guest) { return !guest.socket.isOpen(); };
+  while (std::any_of(guests.begin() + 1, guests.end(), isMissing)) {
+    auto guest = reception.next(until);
+    if (!guest)
+      return latenessOf(guests, place, reception);
+    const std::string fault = faultOf(guest->hello, place, guests);
     // One that is wrong has to be told, too.
-    uint32_t at = guest->hello.rank;
+    guests[fault.empty() ? guest->hello.rank : 0] = std::move(*guest);
     if (!fault.empty())
-      at = 0;
-    guests[at] = std::move(*guest);
+      return fault;
   }
+  return "";
+}
+
+/// Rank 0 listens at the first address that is this machine's.
+Result<TcpSocket> listenAt(const std::vector<TcpAddress> &addresses) {
+  Result<TcpSocket> out = fail(ErrorKind::Absent, "rank 0 has no address");
+  for (const TcpAddress &each : addresses)
+    if (out = listenOn(each); out)
+      break;
+  return out;
+}
+
+/// Rank 0: an error text, empty, the number of the meeting, then where each
+/// rank listens.
+Result<std::vector<TcpSocket>> host(const TcpPlace &place, Until until) {
+  MGPU_TRY_ASSIGN(const std::vector<TcpAddress> addresses,
+                  addressesOf(place.address, place.port, place.secret));
+  MGPU_TRY_ASSIGN(TcpSocket listening, listenAt(addresses));
+  Nonce meeting;
+  MGPU_TRY(fillRandomly(meeting));
+  Reception reception(std::move(listening), {0, {}, place.secret});
+  std::vector<Guest> guests(place.count);
+  std::string fault = receiveGuests(reception, place, guests, until);
   Bytes table;
   append(table, fault);
+  append(table, meeting);
   for (const Guest &guest : guests) {
     append(table, guest.address);
     append(table, uint16_t(guest.hello.port));
@@ -138,39 +176,87 @@ Result<std::vector<TcpSocket>> host(const TcpPlace &place, Until until) {
   return sockets;
 }
 
-Result<TcpSocket> greet(uint32_t other, const std::string &address,
-                        uint16_t port, const Hello &hello, Until until) {
-  auto made = connectTo(address, port, until);
-  if (!made)
-    return failIn(fmt::format("rank {} is not met: ", other), made.error());
-  MGPU_TRY(made->sendAll(std::as_bytes(std::span(&hello, 1)), until));
-  return made;
-}
+/// A rank that meets others as a guest.
+struct Visit {
+  Hello hello;
+  std::span<const std::byte> secret;
+  TcpSocket listening; ///< at this end of the connection to rank 0
+  Until until;
+  std::string refusal{}; ///< the last, which says more than a lost connection
+
+  Result<TcpSocket> greetAt(const TcpAddress &address) {
+    MGPU_TRY_ASSIGN(TcpSocket out, connectTo(address));
+    if (hello.to == 0) {
+      MGPU_TRY_ASSIGN(listening, listenOn(localOf(out).withPort(0)));
+      hello.port = localOf(listening).port();
+    }
+    const Until soon = std::chrono::steady_clock::now() + patience;
+    auto met = enter(out, hello, secret, std::min(soon, until));
+    if (met)
+      return out;
+    Error last =
+        failIn(fmt::format("{} port {}: ", address.host(), address.port()),
+               met.error())
+            .value();
+    // What the deadline cut short says less than what was heard before.
+    if (refusal.empty() || std::chrono::steady_clock::now() < until)
+      refusal = last.message;
+    return fail(std::move(last));
+  }
+
+  /// Tries again and again, as the other end may not listen yet, and a
+  /// stranger may listen there before.
+  Result<TcpSocket> greet(uint32_t other, const std::string &name,
+                          uint16_t port) {
+    MGPU_TRY_ASSIGN(const std::vector<TcpAddress> addresses,
+                    addressesOf(name, port, secret));
+    hello.to = other;
+    refusal.clear();
+    while (true) {
+      std::string last;
+      for (const TcpAddress &each : addresses) {
+        auto made = greetAt(each);
+        if (made)
+          return made;
+        last = made.error().message;
+      }
+      if (std::chrono::steady_clock::now() >= until)
+        return fail(ErrorKind::Absent,
+                    fmt::format("rank {} is not met in time: {}", other,
+                                refusal.empty() ? last : refusal));
+      usleep(20'000);
+    }
+  }
+};
 
 /// Connects to the ranks below, and waits for those above. `table` is that of
-/// host().
-Result<void> meetAll(const Hello &hello, const TcpSocket &listening,
-                     ByteReader table, std::vector<TcpSocket> &sockets,
-                     Until until) {
+/// host(), past the error.
+Result<void> meetAll(Visit &visit, ByteReader table,
+                     std::vector<TcpSocket> &sockets) {
+  Hello &hello = visit.hello;
+  table.take(hello.meeting);
   for (uint32_t other = 0; other < hello.rank; ++other) {
     const std::string address = table.text();
     const auto port = table.take<uint16_t>();
     if (other > 0) {
-      MGPU_TRY_ASSIGN(sockets[other],
-                      greet(other, address, port, hello, until));
+      MGPU_TRY_ASSIGN(sockets[other], visit.greet(other, address, port));
     }
   }
-  for (uint32_t left = hello.count - 1 - hello.rank; left > 0; --left) {
-    auto guest = nextGuest(listening, until);
-    uint32_t missing = hello.rank + 1;
-    while (sockets[missing].isOpen())
+  Reception reception(std::move(visit.listening),
+                      {hello.rank, hello.meeting,
+                       Bytes(visit.secret.begin(), visit.secret.end())});
+  for (uint32_t missing = hello.rank + 1; missing < hello.count;) {
+    if (sockets[missing].isOpen()) {
       ++missing;
+      continue;
+    }
+    auto guest = reception.next(visit.until);
     if (!guest)
       return fail(ErrorKind::Absent,
                   fmt::format("rank {} did not come to rank {} in time",
                               missing, hello.rank));
     if (guest->hello.rank <= hello.rank || guest->hello.rank >= hello.count)
-      return fail(ErrorKind::Invalid,
+      return fail(ErrorKind::Absent,
                   fmt::format("rank {} came to rank {}", guest->hello.rank,
                               hello.rank));
     sockets[guest->hello.rank] = std::move(guest->socket);
@@ -180,14 +266,11 @@ Result<void> meetAll(const Hello &hello, const TcpSocket &listening,
 
 /// Every rank but the first.
 Result<std::vector<TcpSocket>> visit(const TcpPlace &place, Until until) {
-  MGPU_TRY_ASSIGN(const TcpSocket listening, listenOn(0));
-  Hello hello;
-  hello.rank = place.rank;
-  hello.count = place.count;
-  hello.port = portOf(listening);
+  Visit visit{{}, place.secret, {}, until};
+  visit.hello.rank = place.rank;
+  visit.hello.count = place.count;
   std::vector<TcpSocket> sockets(place.count);
-  MGPU_TRY_ASSIGN(sockets[0],
-                  greet(0, place.address, place.port, hello, until));
+  MGPU_TRY_ASSIGN(sockets[0], visit.greet(0, place.address, place.port));
   auto hear = [&](Until most) {
     auto text = receiveText(sockets[0], most);
     return text ? std::move(text)
@@ -197,15 +280,13 @@ Result<std::vector<TcpSocket>> visit(const TcpPlace &place, Until until) {
   MGPU_TRY_ASSIGN(const Bytes table, hear(until + grace));
   ByteReader reader(table);
   if (std::string fault = reader.text(); !fault.empty())
-    return fail(ErrorKind::Absent, fault);
-  const Result<void> met = meetAll(hello, listening, reader, sockets, until);
+    return fail(ErrorKind::Absent, escaped(fault));
+  const Result<void> met = meetAll(visit, reader, sockets);
   const std::string mine = met ? "" : met.error().message;
   MGPU_TRY(sendText(sockets[0], std::as_bytes(std::span(mine)), until + grace));
   MGPU_TRY_ASSIGN(const Bytes fault, hear(until + 3 * grace));
   if (!fault.empty())
-    return fail(ErrorKind::Absent,
-                std::string(reinterpret_cast<const char *>(fault.data()),
-                            fault.size()));
+    return fail(ErrorKind::Absent, escaped(textOf(fault)));
   return sockets;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Where ranks meet that torchrun or srun has started.
+#include "device/tcp/Secret.h"
 #include "device/tcp/TcpChannel.h"
 
 #include <charconv>
@@ -46,6 +47,26 @@ std::string firstNode(std::string_view list) {
          std::string(numbers.substr(0, numbers.find_first_of("-,]")));
 }
 
+/// Whether such a list is of more nodes than one: "gpu-a[3]" is not.
+bool hasSeveral(std::string_view list) {
+  bool isInside = false;
+  for (char c : list) {
+    isInside = c == '[' || (isInside && c != ']');
+    if (c == ',' || (isInside && c == '-'))
+      return true;
+  }
+  return false;
+}
+
+/// Where rank 0 is, by this variable; null: nothing says it. Nobody has to be
+/// reached from outside where all ranks are on one node.
+std::string addressIn(const char *name) {
+  const std::string_view value = name ? std::getenv(name) : "127.0.0.1";
+  if (!name || std::string_view(name) == "MASTER_ADDR")
+    return std::string(value);
+  return hasSeveral(value) ? firstNode(value) : "127.0.0.1";
+}
+
 /// Slurm names no port, so it is of the job and of the step.
 Result<uint16_t> portOfStep() {
   constexpr uint32_t first = 15000, count = 15000, most = uint32_t(-1);
@@ -80,13 +101,14 @@ Result<std::optional<TcpPlace>> tcpPlaceOfEnvironment() {
       {"MASTER_ADDR",
        {"MASTER_ADDR", "SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST"}},
       {"MASTER_PORT", {"MGPU_PORT", "MASTER_PORT", "SLURM_JOB_ID"}}};
+  constexpr size_t addressFact = 2;
   const char *found[4];
   std::string missing;
   size_t numFound = 0;
   for (size_t k = 0; k < 4; ++k) {
     found[k] = firstSet(facts[k].asked);
     numFound += found[k] ? 1 : 0;
-    if (!found[k] && missing.empty())
+    if (!found[k] && missing.empty() && k != addressFact)
       missing = facts[k].name;
   }
   if (numFound == 0)
@@ -94,15 +116,16 @@ Result<std::optional<TcpPlace>> tcpPlaceOfEnvironment() {
   if (!missing.empty())
     return fail(ErrorKind::Usage,
                 fmt::format("{} is not set: ranks that meet without MPI need "
-                            "MASTER_ADDR, MASTER_PORT, RANK and WORLD_SIZE, or "
-                            "Slurm's variables",
+                            "MASTER_PORT, RANK and WORLD_SIZE, and MASTER_ADDR "
+                            "where rank 0 is not on this machine, or Slurm's "
+                            "variables",
                             missing));
   TcpPlace place;
   MGPU_TRY_ASSIGN(place.rank, numberOf(found[0], 1 << 16));
   MGPU_TRY_ASSIGN(place.count, numberOf(found[1], 1 << 16));
-  const std::string_view where = found[2], port = found[3];
-  place.address = where == "MASTER_ADDR" ? std::getenv(found[2])
-                                         : firstNode(std::getenv(found[2]));
+  place.address = addressIn(found[addressFact]);
+  MGPU_TRY_ASSIGN(place.secret, secretOfEnvironment());
+  const std::string_view port = found[3];
   if (port == "MGPU_PORT") {
     MGPU_TRY_ASSIGN(place.port, numberOf(found[3], 65535));
   } else {

@@ -6,12 +6,10 @@
 #include <cstring>
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <memory>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 namespace mgpu::device {
@@ -44,20 +42,12 @@ void makeQuick(int descriptor) {
   (void)setsockopt(descriptor, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
 }
 
-using Addresses = std::unique_ptr<addrinfo, void (*)(addrinfo *)>;
+const sockaddr_in &asFour(const TcpAddress &address) {
+  return reinterpret_cast<const sockaddr_in &>(address.bytes);
+}
 
-Result<Addresses> lookUp(const char *address, uint16_t port, int flags) {
-  addrinfo hints{};
-  hints.ai_family = AF_UNSPEC;
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = flags | AI_NUMERICSERV;
-  addrinfo *found = nullptr;
-  const int code =
-      getaddrinfo(address, std::to_string(port).c_str(), &hints, &found);
-  if (code != 0)
-    return fail(ErrorKind::Absent, fmt::format("the address '{}': {}", address,
-                                               gai_strerror(code)));
-  return Addresses(found, freeaddrinfo);
+const sockaddr_in6 &asSix(const TcpAddress &address) {
+  return reinterpret_cast<const sockaddr_in6 &>(address.bytes);
 }
 
 } // namespace
@@ -100,84 +90,124 @@ Result<void> TcpSocket::receiveAll(std::span<std::byte> bytes, Deadline until) {
   return {};
 }
 
-Result<TcpSocket> listenOn(uint16_t port) {
-  // One socket takes both families; where the system has no IPv6, the other.
-  for (int family : {AF_INET6, AF_INET}) {
-    TcpSocket out(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    if (!out.isOpen())
-      continue;
-    const int on = 1, off = 0;
-    (void)setsockopt(out.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    if (family == AF_INET6)
-      (void)setsockopt(out.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
-    sockaddr_in6 six{};
-    six.sin6_family = AF_INET6;
-    six.sin6_port = htons(port);
-    sockaddr_in four{};
-    four.sin_family = AF_INET;
-    four.sin_port = htons(port);
-    const bool isSix = family == AF_INET6;
-    const auto *address = isSix ? reinterpret_cast<const sockaddr *>(&six)
-                                : reinterpret_cast<const sockaddr *>(&four);
-    if (::bind(out.get(), address, isSix ? sizeof six : sizeof four) == 0 &&
-        ::listen(out.get(), 1024) == 0)
-      return out;
-    if (errno == EADDRINUSE)
-      break;
+bool TcpSocket::hasEnded() const {
+  std::byte one{};
+  const ssize_t done =
+      ::recv(descriptor, &one, 1, MSG_PEEK | MSG_DONTWAIT | MSG_NOSIGNAL);
+  return done == 0 || (done < 0 && errno != EAGAIN && errno != EWOULDBLOCK &&
+                       errno != EINTR);
+}
+
+bool TcpAddress::isLoopback() const {
+  if (bytes.ss_family == AF_INET)
+    return ntohl(asFour(*this).sin_addr.s_addr) >> 24 == 127;
+  const in6_addr &six = asSix(*this).sin6_addr;
+  return IN6_IS_ADDR_LOOPBACK(&six) ||
+         (IN6_IS_ADDR_V4MAPPED(&six) && six.s6_addr[12] == 127);
+}
+
+std::string TcpAddress::host() const {
+  char name[NI_MAXHOST] = "";
+  (void)getnameinfo(reinterpret_cast<const sockaddr *>(&bytes), size, name,
+                    sizeof name, nullptr, 0, NI_NUMERICHOST);
+  return name;
+}
+
+uint16_t TcpAddress::port() const {
+  return ntohs(bytes.ss_family == AF_INET6 ? asSix(*this).sin6_port
+                                           : asFour(*this).sin_port);
+}
+
+TcpAddress TcpAddress::withPort(uint16_t port) const {
+  TcpAddress out = *this;
+  if (bytes.ss_family == AF_INET6)
+    reinterpret_cast<sockaddr_in6 &>(out.bytes).sin6_port = htons(port);
+  else
+    reinterpret_cast<sockaddr_in &>(out.bytes).sin_port = htons(port);
+  return out;
+}
+
+TcpAddress loopbackAt(uint16_t port) {
+  TcpAddress out;
+  auto &four = reinterpret_cast<sockaddr_in &>(out.bytes);
+  four.sin_family = AF_INET;
+  four.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  out.size = sizeof four;
+  return out.withPort(port);
+}
+
+Result<std::vector<TcpAddress>> lookUp(const std::string &name, uint16_t port) {
+  addrinfo hints{};
+  hints.ai_family = AF_UNSPEC;
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo *found = nullptr;
+  const int code = getaddrinfo(name.c_str(), nullptr, &hints, &found);
+  if (code != 0)
+    return fail(ErrorKind::Absent,
+                fmt::format("the address '{}': {}", name, gai_strerror(code)));
+  std::vector<TcpAddress> out;
+  for (const addrinfo *each = found; each; each = each->ai_next) {
+    TcpAddress address;
+    std::memcpy(&address.bytes, each->ai_addr, each->ai_addrlen);
+    address.size = each->ai_addrlen;
+    out.push_back(address.withPort(port));
   }
-  return systemError(fmt::format("port {} cannot be listened on", port), errno);
+  freeaddrinfo(found);
+  return out;
 }
 
-uint16_t portOf(const TcpSocket &listening) {
-  sockaddr_storage address{};
-  socklen_t bytes = sizeof address;
-  if (getsockname(listening.get(), reinterpret_cast<sockaddr *>(&address),
-                  &bytes) != 0)
-    return 0;
-  return address.ss_family == AF_INET6
-             ? ntohs(reinterpret_cast<sockaddr_in6 &>(address).sin6_port)
-             : ntohs(reinterpret_cast<sockaddr_in &>(address).sin_port);
+TcpAddress localOf(const TcpSocket &socket) {
+  TcpAddress out;
+  out.size = sizeof out.bytes;
+  if (getsockname(socket.get(), reinterpret_cast<sockaddr *>(&out.bytes),
+                  &out.size) != 0)
+    return loopbackAt(0);
+  return out;
 }
 
-Result<std::pair<TcpSocket, std::string>> acceptOne(const TcpSocket &listening,
-                                                    TcpSocket::Deadline until) {
-  while (isReady(listening.get(), POLLIN, until)) {
-    sockaddr_storage from{};
-    socklen_t bytes = sizeof from;
-    auto *address = reinterpret_cast<sockaddr *>(&from);
-    TcpSocket out(::accept4(listening.get(), address, &bytes, SOCK_CLOEXEC));
-    if (!out.isOpen())
-      continue;
-    makeQuick(out.get());
-    char name[NI_MAXHOST] = "";
-    (void)getnameinfo(address, bytes, name, sizeof name, nullptr, 0,
-                      NI_NUMERICHOST);
-    return std::pair(std::move(out), std::string(name));
-  }
-  return fail(ErrorKind::Absent, "no connection came in time");
-}
-
-Result<TcpSocket> connectTo(const std::string &address, uint16_t port,
-                            TcpSocket::Deadline until) {
-  int code = 0;
-  do {
-    MGPU_TRY_ASSIGN(const Addresses found, lookUp(address.c_str(), port, 0));
-    for (const addrinfo *each = found.get(); each; each = each->ai_next) {
-      TcpSocket out(
-          ::socket(each->ai_family, each->ai_socktype | SOCK_CLOEXEC, 0));
-      const timeval most{5, 0}; // of connect(), which else takes minutes
-      (void)setsockopt(out.get(), SOL_SOCKET, SO_SNDTIMEO, &most, sizeof most);
-      if (out.isOpen() &&
-          ::connect(out.get(), each->ai_addr, each->ai_addrlen) == 0) {
-        makeQuick(out.get());
-        return out;
-      }
-      code = errno;
-    }
-    usleep(20'000);
-  } while (std::chrono::steady_clock::now() < until);
+Result<TcpSocket> listenOn(const TcpAddress &at) {
+  TcpSocket out(::socket(at.bytes.ss_family,
+                         SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  const int on = 1;
+  (void)setsockopt(out.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  if (at.bytes.ss_family == AF_INET6)
+    (void)setsockopt(out.get(), IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
+  if (out.isOpen() &&
+      ::bind(out.get(), reinterpret_cast<const sockaddr *>(&at.bytes),
+             at.size) == 0 &&
+      ::listen(out.get(), 4096) == 0)
+    return out;
   return systemError(
-      fmt::format("no connection to {} port {} in time", address, port), code);
+      fmt::format("{} port {} cannot be listened on", at.host(), at.port()),
+      errno);
+}
+
+Result<TcpSocket> connectTo(const TcpAddress &to) {
+  TcpSocket out(::socket(to.bytes.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const timeval most{5, 0}; // of connect(), which else takes minutes
+  (void)setsockopt(out.get(), SOL_SOCKET, SO_SNDTIMEO, &most, sizeof most);
+  if (!out.isOpen() ||
+      ::connect(out.get(), reinterpret_cast<const sockaddr *>(&to.bytes),
+                to.size) != 0)
+    return systemError(
+        fmt::format("no connection to {} port {}", to.host(), to.port()),
+        errno);
+  makeQuick(out.get());
+  return out;
+}
+
+Result<std::pair<TcpSocket, TcpAddress>> acceptOne(const TcpSocket &listening) {
+  TcpAddress from;
+  from.size = sizeof from.bytes;
+  TcpSocket out(::accept4(listening.get(),
+                          reinterpret_cast<sockaddr *>(&from.bytes), &from.size,
+                          SOCK_CLOEXEC));
+  if (out.isOpen())
+    makeQuick(out.get());
+  else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS ||
+           errno == ENOMEM)
+    return systemError("a connection cannot be taken", errno);
+  return std::pair(std::move(out), from);
 }
 
 } // namespace mgpu::device

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "pipeline/c/MeetingOf.h"
 
+#include "device/tcp/Secret.h"
 #include "pipeline/c/Calls.h"
 
 namespace mgpu::capture {
@@ -30,6 +31,7 @@ Result<pipeline::Meeting> meetingOf(const char *call, const mgt_ranks *given) {
                             call, ranks.rank, ranks.count, ranks.port));
   out.place = device::TcpPlace{ranks.rank, ranks.count, ranks.address,
                                uint16_t(ranks.port)};
+  MGPU_TRY_ASSIGN(out.place->secret, device::secretOfEnvironment());
   return out;
 }
 

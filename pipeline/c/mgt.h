@@ -87,7 +87,9 @@ typedef struct mgt_ranks {
   const void *communicator;
   /* Of "tcp", where `count` is not 0: this rank, the number of ranks, and the
    * address and port at which rank 0 listens. Else RANK, WORLD_SIZE,
-   * MASTER_ADDR and MASTER_PORT say it. */
+   * MASTER_ADDR and MASTER_PORT say it. An address other than loopback is
+   * MGT_INVALID unless MGPU_SECRET_FILE names the secret of all ranks
+   * (docs/distributed.md). */
   uint32_t rank, count;
   const char *address;
   uint32_t port;

@@ -160,8 +160,8 @@ Result<HostData> onRemotes(const CudaPrograms &programs, size_t number,
                            uint64_t seed, const HostData &inputs,
                            uint64_t numReplays) {
   fake::FakeWorld::create();
-  MGPU_TRY_ASSIGN(auto listening, device::listenOn(0));
-  const uint16_t port = device::portOf(listening);
+  MGPU_TRY_ASSIGN(auto listening, device::listenOn(device::loopbackAt(0)));
+  const uint16_t port = device::localOf(listening).port();
   listening = {};
   const uint32_t count =
       seed % 2 ? dag.numDevices : dag.numDevices - dag.numDevices / 2;

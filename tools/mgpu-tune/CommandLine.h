@@ -37,6 +37,7 @@ void addCalibrateCommand(CommandLine &line);
 void addReportCommand(CommandLine &line);
 void addKernelsCommand(CommandLine &line);
 void addDbCommand(CommandLine &line);
+void addSecretCommand(CommandLine &line);
 void addDevicesCommand(CommandLine &line);
 void addDoctorCommand(CommandLine &line);
 /// Hidden: the option table as JSON, for what is generated from it.

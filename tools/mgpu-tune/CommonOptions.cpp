@@ -11,7 +11,8 @@ void addCommands(CommandLine &line) {
        {addCheckCommand, addRunCommand, addPlanCommand, addReplayCommand,
         addBundleCommand, addTuneCommand, addCompareCommand, addProfileCommand,
         addCalibrateCommand, addReportCommand, addKernelsCommand, addDbCommand,
-        addDevicesCommand, addDoctorCommand, addOptionsCommand})
+        addSecretCommand, addDevicesCommand, addDoctorCommand,
+        addOptionsCommand})
     add(line);
 }
 

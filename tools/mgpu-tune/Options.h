@@ -89,6 +89,11 @@ struct HardwareOptions {
   bool json = false;
 };
 
+struct SecretOptions {
+  std::string file;
+  bool json = false;
+};
+
 /// Each returns the exit code after it has printed its result to stdout, or
 /// the error to be printed.
 Result<int> runCheck(const CheckOptions &options);

@@ -48,9 +48,9 @@ TEST(Remote, SeveralProcessesGiveTheBitsOfOne) {
   auto expected = run(program, **alone);
   ASSERT_TRUE(expected) << expected.error().message;
   for (uint32_t count : {1u, 2u, 3u}) {
-    auto listening = device::listenOn(0);
+    auto listening = device::listenOn(device::loopbackAt(0));
     ASSERT_TRUE(listening);
-    const uint16_t port = device::portOf(*listening);
+    const uint16_t port = device::localOf(*listening).port();
     *listening = {};
     std::vector<std::thread> threads;
     for (uint32_t rank = 0; rank < count; ++rank)

@@ -155,9 +155,9 @@ struct RandomCase {
 TEST(RemoteCollective, GivesTheBitsOfOneProcess) {
   const uint64_t numCases = sweep(100, 5000);
   for (uint32_t count : {2u, 3u, 4u}) {
-    auto listening = listenOn(0);
+    auto listening = listenOn(loopbackAt(0));
     ASSERT_TRUE(listening);
-    const uint16_t port = portOf(*listening);
+    const uint16_t port = localOf(*listening).port();
     *listening = {};
     std::vector<std::thread> threads;
     for (uint32_t rank = 0; rank < count; ++rank)
