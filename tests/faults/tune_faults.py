@@ -267,7 +267,7 @@ def damaged(command, folder):
             if not message.startswith("mgpu-tune: error:") or broken not in message:
                 fail(f"damage is not named: {message}")
         # What only reads goes on without it, and says so.
-        said = command.run("run", command.program, "--db", broken).stderr
+        said = command.run("run", command.program, "--random", "--db", broken).stderr
         if number < 2 and not ("warning: not tuned: " in said and broken in said):
             fail(f"run does not warn of the damaged file: {said}")
         command.run("plan", command.program, "--db", broken)
@@ -293,7 +293,7 @@ def linking(command, folder):
     environment = os.environ | {"TMPDIR": place, "XDG_CACHE_HOME": os.path.join(folder, "cache"),
                                 "MGPU_DB": os.path.join(folder, "none.db")}
     for number in range(20 if ALL else 4):
-        running = subprocess.Popen([command.tune, "run", command.program], stdout=subprocess.DEVNULL,
+        running = subprocess.Popen([command.tune, "run", command.program, "--random"], stdout=subprocess.DEVNULL,
                                    stderr=subprocess.DEVNULL, env=environment | {"MGPU_LD_LLD": slow})
         end = time.monotonic() + 60
         while not os.listdir(place) and running.poll() is None and time.monotonic() < end:
@@ -308,7 +308,7 @@ def linking(command, folder):
         os.rename(os.path.join(folder, name), os.path.join(place, name))
     if not os.listdir(place):
         fail("no folder was left to be removed")
-    command.run("run", command.program, env=environment)
+    command.run("run", command.program, "--random", env=environment)
     if left := os.listdir(place):
         fail(f"{len(left)} folders are left, as {left[0]}")
     print("no folders are left")
