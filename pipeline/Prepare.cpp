@@ -21,6 +21,12 @@ bool mayUseRecord(const PrepareOptions &options) {
   return options.useTuned && !options.mustBeStored && options.planFile.empty();
 }
 
+/// Says what is wrong with the database, which the program runs without.
+static void warnOfDatabase(const LoadedProgram &program, const Error &error) {
+  if (!program.from.isQuiet)
+    fmt::print(stderr, "mgpu-tune: warning: not tuned: {}\n", error.message);
+}
+
 static Result<db::TuningStore> openToRead(const std::string &path) {
   db::StoreOptions storing;
   storing.database.access = db::Access::ReadOnly;
@@ -46,9 +52,14 @@ Result<planner::Plan> makePlan(const LoadedProgram &program,
   if (access(path.c_str(), R_OK) == 0)
     // A damaged file costs the times, and findTuned() has said so.
     if (auto store = openToRead(path)) {
-      MGPU_TRY_ASSIGN(times,
-                      tuner::readNodeTimes(choice.context.keys(dag, false),
-                                           choice.config, *store));
+      auto found = tuner::readNodeTimes(choice.context.keys(dag, false),
+                                        choice.config, *store);
+      if (!found && choice.needsDatabase)
+        return fail(found.error());
+      if (found)
+        times = std::move(*found);
+      else
+        warnOfDatabase(program, found.error());
     }
   tuner::MeasuredEstimator measured(std::move(times), roofline);
   if (measured.numMeasured() == 0)
@@ -112,14 +123,17 @@ Result<std::optional<TunedChoice>> findTuned(const LoadedProgram &program,
   if (!context)
     return fail(context.error());
   auto found = readDecision(program, *context, path);
-  if (!found && asked)
+  const bool isStrict = options.needsDatabase || program.bundle;
+  const bool isThere = access(path.c_str(), R_OK) == 0;
+  if (!found && asked && (isStrict || !isThere))
     return fail(found.error());
+  if (!found) {
+    warnOfDatabase(program, found.error());
+    return None();
+  }
   const bool says = !program.from.isQuiet;
-  if (!found && says)
-    fmt::print(stderr, "mgpu-tune: warning: not tuned: {}\n",
-               found.error().message);
-  TunedChoice choice{std::move(*context), {}, false};
-  if (found && *found) {
+  TunedChoice choice{std::move(*context), {}, false, isStrict};
+  if (*found) {
     choice.config = std::move((*found)->config);
     choice.isTuned = true;
     const bool isDefault =
@@ -137,9 +151,14 @@ Result<std::optional<TunedChoice>> findTuned(const LoadedProgram &program,
   } else {
     choice.config = tuner::defaultConfig(program.dag, choice.context.spaces,
                                          choice.context.limits);
-    MGPU_TRY_ASSIGN(auto threads,
-                    profiledThreads(program, choice.context, path));
-    choice.config.threads = std::min(threads.value_or(choice.config.threads),
+    auto threads = profiledThreads(program, choice.context, path);
+    if (!threads && isStrict)
+      return fail(threads.error());
+    if (!threads) {
+      warnOfDatabase(program, threads.error());
+      return None();
+    }
+    choice.config.threads = std::min(threads->value_or(choice.config.threads),
                                      choice.config.threads);
   }
   return None(std::move(choice));

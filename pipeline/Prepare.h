@@ -13,6 +13,9 @@ namespace mgpu::pipeline {
 struct PrepareOptions : PlanOptions {
   bool useTuned = true; ///< look into the database
   std::string cpu; ///< level of the host's kernels; empty: the best there is
+  /// A database that is damaged is an error, for what writes into it or hands
+  /// on what it says; else a warning, and the default is taken.
+  bool needsDatabase = false;
 };
 
 /// Whether loading may ask the database for forms of matrix products
@@ -24,6 +27,7 @@ struct TunedChoice {
   TuneContext context;
   tuner::ProgramConfig config;
   bool isTuned = false;
+  bool needsDatabase = false; ///< as in PrepareOptions; also of a bundle
 };
 /// Whether findTuned() of an .mlir program looks into a database. There the
 /// program is known by its kernels as compiled.
@@ -32,9 +36,9 @@ bool looksForTuned(const LoadOptions &from, const PrepareOptions &options,
 
 /// The tuned configuration where the database has exactly this program on this
 /// machine; said on stderr. None where there is no database to ask, or the user
-/// asked for a schedule. A database that cannot be read is an error if the user
-/// named it, else a warning. A GPU is looked up only with `usesCuda`, because
-/// it must be there to be known.
+/// asked for a schedule. A damaged database is a warning, and an error if the
+/// user named it and `needsDatabase`, or the program is a bundle. A GPU is
+/// looked up only with `usesCuda`, because it must be there to be known.
 Result<std::optional<TunedChoice>> findTuned(const LoadedProgram &program,
                                              const PrepareOptions &options,
                                              bool usesCuda = false);

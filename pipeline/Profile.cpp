@@ -41,6 +41,7 @@ Result<TunedChoice> chooseFor(const LoadedProgram &program,
                               const std::string &path) {
   // The file is made if it is not there, so that is not an error here.
   PrepareOptions looking;
+  looking.needsDatabase = true;
   looking.useTuned = request.useTuned && access(path.c_str(), F_OK) == 0;
   MGPU_TRY_ASSIGN(auto choice, findTuned(program, looking));
   if (choice)

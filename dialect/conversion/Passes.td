@@ -557,6 +557,24 @@ def FillSplats : Pass<"spmd-fill-splats", "::mlir::ModuleOp"> {
     "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
 }
 
+def SeparateReads : Pass<"spmd-separate-reads", "::mlir::ModuleOp"> {
+  let summary = "Let many operations read a buffer instead of a tensor";
+  let description = [{
+    Bufferization compares each use of a tensor with all others. Where a tensor
+    has many uses, has memory of its own, and all uses only read it, each of
+    them gets a tensor of its own over the tensor's buffer.
+  }];
+  let dependentDialects = ["::mlir::bufferization::BufferizationDialect"];
+}
+
+def MergeEqual : Pass<"spmd-merge-equal", "::mlir::ModuleOp"> {
+  let summary = "Eliminate common subexpressions in linear time";
+  let description = [{
+    Does what `cse` does. That pass compares each operation with all others that
+    differ from it in their regions alone; here these are told apart first.
+  }];
+}
+
 def PlaceArguments : Pass<"spmd-place-arguments", "::mlir::ModuleOp"> {
   let summary = "Copy arguments to devices, and results back";
   let description = [{

@@ -11,10 +11,14 @@
 namespace mgpu::conversion {
 
 /// What users write becomes one function of linalg, tensor, arith, math and
-/// scf, with operations of spmd. `cost` is that of createPartitionTensors().
+/// scf, with operations of spmd. `cost` is that of createPartitionTensors();
+/// `calls` is false where hasOtherFunctions() is.
 void addSpmdFrontEnds(mlir::OpPassManager &passes,
                       const SpmdPipelineOptions &options,
-                      const ExchangeCost &cost = nullptr);
+                      const ExchangeCost &cost = nullptr, bool calls = true);
+
+/// Whether there may be calls.
+bool hasOtherFunctions(mlir::ModuleOp module);
 
 /// Operations fuse, and arguments, results and loops get their tensors.
 void addSpmdPlacement(mlir::OpPassManager &passes,

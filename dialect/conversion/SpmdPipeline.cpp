@@ -43,16 +43,18 @@ static void addTosa(OpPassManager &passes) {
 }
 
 void addSpmdFrontEnds(OpPassManager &passes, const SpmdPipelineOptions &options,
-                      const ExchangeCost &cost) {
+                      const ExchangeCost &cost, bool calls) {
   const std::string &entry = options.entry;
   passes.addPass(createSelectEntry({entry}));
   passes.addPass(createConvertShardToSpmd());
   passes.addPass(createPrepareStablehlo({entry}));
   passes.addPass(createExpandStablehlo());
   passes.addPass(createConvertRunParallelToSdy());
-  passes.addPass(createInlineFunctions({entry}));
-  passes.addPass(createInlinerPass());
-  passes.addPass(createSymbolDCEPass());
+  if (calls) {
+    passes.addPass(createInlineFunctions({entry}));
+    passes.addPass(createInlinerPass());
+    passes.addPass(createSymbolDCEPass());
+  }
   passes.addPass(createExpandMpmd({entry}));
   passes.addPass(createAssignMeshes({entry, options.assign}));
   passes.addPass(createSimplifyFragments({entry}));
@@ -85,10 +87,14 @@ void addSpmdPlacement(OpPassManager &passes,
   passes.addPass(createConvertTensorToLinalgPass());
   passes.addPass(createFuseElementwise());
   passes.addPass(createPlainCanonicalizer());
-  passes.addPass(createCSEPass());
+  passes.addPass(createMergeEqual());
   passes.addPass(createFillSplats());
   passes.addPass(createPlaceArguments({options.entry, options.devices}));
   passes.addPass(createKeepLoopBuffers());
+}
+
+bool hasOtherFunctions(ModuleOp module) {
+  return !llvm::hasSingleElement(module.getOps<func::FuncOp>());
 }
 
 bool hasInsertions(ModuleOp module) {
@@ -106,13 +112,14 @@ void addSpmdBufferization(OpPassManager &passes,
       bufferization::LayoutMapOption::IdentityLayoutMap;
   options.allowReturnAllocsFromLoops = true;
   passes.addPass(createCheckBufferizable());
+  passes.addPass(createSeparateReads());
   if (insertions)
     passes.addPass(bufferization::createEmptyTensorEliminationPass());
   passes.addPass(bufferization::createEmptyTensorToAllocTensorPass());
   passes.addPass(bufferization::createOneShotBufferizePass(options));
   passes.addPass(createForallToParallelLoopPass());
   passes.addPass(createPlainCanonicalizer());
-  passes.addPass(createCSEPass());
+  passes.addPass(createMergeEqual());
   passes.addPass(createConvertSpmdToMgpu({pipeline.entry}));
   passes.addPass(createPlainCanonicalizer());
 }

@@ -6,6 +6,8 @@
 
 #include "llvm/ADT/DenseMap.h"
 
+#include <map>
+
 using namespace mlir;
 using namespace mgpu::ir;
 
@@ -54,7 +56,7 @@ LogicalResult CreateCommunicatorOp::verify() {
   if (getDevices().empty())
     return emitOpError("expected at least one device") << rule(*this, 1);
   llvm::SmallDenseMap<Value, size_t> handles;
-  llvm::SmallDenseMap<int64_t, size_t> indices;
+  std::map<int64_t, size_t> indices; // which any number may be a key of
   for (auto [position, device] : llvm::enumerate(getDevices())) {
     auto [handle, newHandle] = handles.try_emplace(device, position);
     if (!newHandle)

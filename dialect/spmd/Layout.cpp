@@ -5,6 +5,7 @@
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/SmallSet.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 #include <numeric>
@@ -131,7 +132,7 @@ LogicalResult LayoutAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     return emitError() << "'first' must be the number of a device, and the "
                           "last one of the mesh below "
                        << mostDevices << " [layout_c1]";
-  llvm::SmallDenseSet<int64_t> seen;
+  llvm::SmallSet<int64_t, 8> seen;
   for (DenseI64ArrayAttr axes : split)
     for (int64_t axis : axes.asArrayRef()) {
       if (axis < 0 || axis >= int64_t(mesh.size()))

@@ -5,6 +5,7 @@
 
 #include "mlir/IR/Builders.h"
 #include "mlir/Interfaces/ControlFlowInterfaces.h"
+#include "llvm/ADT/SmallSet.h"
 
 #include <fmt/format.h>
 
@@ -75,8 +76,8 @@ LogicalResult SpmdDialect::verifyRegionResultAttribute(
   if (attribute.getName() != aliasName)
     return checkAttribute(op, type, attribute);
   auto argument = dyn_cast<IntegerAttr>(attribute.getValue());
-  if (!argument || argument.getInt() < 0 ||
-      argument.getInt() >= function.getNumArguments())
+  if (!argument || !argument.getType().isSignlessInteger(64) ||
+      argument.getInt() < 0 || argument.getInt() >= function.getNumArguments())
     return op->emitError() << aliasName << " of result " << index
                            << " must be the number of an argument [layout_c8]";
   for (unsigned other = 0; other < index; ++other)
@@ -291,7 +292,7 @@ static LogicalResult checkGroups(Operation *op, ArrayAttr groups,
                                  unsigned number) {
   if (!groups)
     return success();
-  llvm::SmallDenseSet<int64_t> seen;
+  llvm::SmallSet<int64_t, 16> seen; // which any number may be in
   size_t size = 0;
   for (Attribute group : groups) {
     auto devices = dyn_cast<DenseI64ArrayAttr>(group);
@@ -417,7 +418,7 @@ LogicalResult BroadcastOp::verify() {
 }
 
 LogicalResult PermuteOp::verify() {
-  llvm::SmallDenseSet<int64_t> sources, targets;
+  llvm::SmallSet<int64_t, 16> sources, targets;
   for (Attribute each : getPairs()) {
     auto pair = dyn_cast<DenseI64ArrayAttr>(each);
     if (!pair || pair.size() != 2 || pair[0] < 0 || pair[1] < 0)

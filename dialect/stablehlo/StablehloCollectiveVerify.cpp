@@ -4,6 +4,8 @@
 // known here.
 #include "dialect/stablehlo/StablehloRules.h"
 
+#include "llvm/ADT/SmallSet.h"
+
 using namespace mlir;
 using namespace mgpu::stablehlo;
 
@@ -36,7 +38,7 @@ static LogicalResult checkGroups(Operation *op, Attribute groups,
            << "must have replica groups of rank 2, not " << ids.getType();
   if (rules.globalIds && ids.getNumElements() == 0)
     return op->emitOpError() << "must have groups for global device ids";
-  llvm::SmallDenseSet<int64_t> seen;
+  llvm::SmallSet<int64_t, 16> seen; // which any number may be in
   int64_t largest = -1;
   for (int64_t id : ids.getValues<int64_t>()) {
     if (id == -1 && !rules.sameSize)
@@ -167,7 +169,7 @@ LogicalResult CollectivePermuteOp::verify() {
   if (pairs.getType().getRank() != 2 || pairs.getType().getDimSize(1) != 2)
     return emitOpError() << "must have pairs of source and target, not "
                          << pairs.getType();
-  llvm::SmallDenseSet<int64_t> ends[2];
+  llvm::SmallSet<int64_t, 16> ends[2];
   for (auto [index, device] : llvm::enumerate(pairs.getValues<int64_t>())) {
     if (device < 0)
       return emitOpError() << "has device " << device << " in a pair";

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/stablehlo/StablehloRules.h"
 
+#include "llvm/ADT/SmallSet.h"
+
 namespace mgpu::stablehlo {
 
 using namespace mlir;
@@ -19,7 +21,7 @@ bool elementsAgree(Type left, Type right) {
 
 LogicalResult checkDims(Operation *op, StringRef name, ArrayRef<int64_t> dims,
                         int64_t rank) {
-  llvm::SmallDenseSet<int64_t> seen;
+  llvm::SmallSet<int64_t, 8> seen;
   for (int64_t dim : dims) {
     if (dim < 0 || dim >= rank)
       return op->emitOpError() << name << " names dimension " << dim

@@ -12,9 +12,13 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fcntl.h>
 #include <filesystem>
 #include <fstream>
+#include <mutex>
 #include <spawn.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -26,28 +30,76 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A private directory that goes away with its owner.
+constexpr llvm::StringLiteral folderName = "mgpu-link-";
+
+/// The lock by which the owner of a folder is known to live; -1 where another
+/// has it, or the folder is gone or not ours.
+int lockFolder(const std::string &path) {
+  const int folder =
+      ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  struct stat found = {};
+  if (folder >= 0 && ::fstat(folder, &found) == 0 &&
+      found.st_uid == ::geteuid() && ::flock(folder, LOCK_EX | LOCK_NB) == 0 &&
+      ::fstat(folder, &found) == 0 && found.st_nlink > 0)
+    return folder;
+  if (folder >= 0)
+    ::close(folder);
+  return -1;
+}
+
+/// Removes the folders of those who were killed.
+void removeAbandoned(const std::string &parent) {
+  std::error_code error;
+  for (fs::directory_iterator at(parent, error), end; !error && at != end;
+       at.increment(error)) {
+    const std::string name = at->path().filename().string();
+    if (!llvm::StringRef(name).starts_with(folderName))
+      continue;
+    const int lock = lockFolder(at->path().string());
+    if (lock < 0)
+      continue;
+    std::error_code ignored;
+    fs::remove_all(at->path(), ignored);
+    ::close(lock);
+  }
+}
+
+/// A private directory that goes away with its owner, or when the next process
+/// makes one.
 class TemporaryDirectory {
 public:
   TemporaryDirectory() {
-    const char *parent = std::getenv("TMPDIR");
-    std::string name =
-        std::string(parent && *parent ? parent : "/tmp") + "/mgpu-link-XXXXXX";
-    if (mkdtemp(name.data()))
+    const char *chosen = std::getenv("TMPDIR");
+    const std::string parent = chosen && *chosen ? chosen : "/tmp";
+    static std::once_flag isClean;
+    std::call_once(isClean, [&] { removeAbandoned(parent); });
+    do {
+      std::string name = parent + "/" + folderName.str() + "XXXXXX";
+      if (!mkdtemp(name.data())) {
+        reason = std::strerror(errno);
+        path.clear();
+        return;
+      }
       path = name;
-    else
-      reason = std::strerror(errno);
+      lock = lockFolder(name);
+      // Who cleans up may have taken one that was not locked yet.
+    } while (lock < 0 && access(path.c_str(), F_OK) != 0);
   }
   ~TemporaryDirectory() {
     std::error_code ignored;
     if (!path.empty())
       fs::remove_all(path, ignored);
+    if (lock >= 0)
+      ::close(lock);
   }
   TemporaryDirectory(const TemporaryDirectory &) = delete;
   TemporaryDirectory &operator=(const TemporaryDirectory &) = delete;
 
   std::string path;   ///< empty where it could not be made
   std::string reason; ///< why
+
+private:
+  int lock = -1; ///< held until the folder is gone
 };
 
 /// The linker says so, but its exit code is that of any of its errors.

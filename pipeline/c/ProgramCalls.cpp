@@ -57,6 +57,19 @@ const planner::Buffer &bufferOf(const mgt_program *program, size_t index) {
   return program->program().dag.buffer(*program->argument(index).buffer);
 }
 
+/// Usage where kernels could not access the argument's elements at `data`.
+Result<void> requireAligned(const mgt_program *program, size_t index,
+                            const void *data, const char *call) {
+  const planner::ProgramArgument &argument = program->argument(index);
+  const uint64_t bytes = sizeBytes(argument.elementType);
+  if (uintptr_t(data) % bytes == 0)
+    return {};
+  return fail(ErrorKind::Usage,
+              fmt::format("{}: the memory for '{}' must begin at a multiple of "
+                          "the {} bytes of its elements",
+                          call, argument.name, bytes));
+}
+
 /// Waits for what mgt_replay_on() queued.
 Result<void> settle(mgt_program *program) {
   if (!std::exchange(program->isQueued, false))
@@ -217,6 +230,7 @@ mgt_status mgt_bind(mgt_program *program, const char *name, void *data,
   return onProgram(program, call, [&]() -> Result<void> {
     MGPU_TRY_ASSIGN(const size_t index,
                     findSized(program, name, data, bytes, call));
+    MGPU_TRY(requireAligned(program, index, data, call));
     if (program->opened->others())
       return fail(ErrorKind::Unsupported,
                   "mgt_bind: a program of several processes has memory of its "

@@ -171,8 +171,9 @@ mgt_status mgt_memory(mgt_program *program, const char *name, void **data,
  * it stays the caller's, who keeps it until the program is closed or the
  * argument is bound again; of a program that was lost, for good. An argument on
  * a device takes memory of that device: a GPU's (cudaMalloc, a torch tensor),
- * or on the host target any. What the program writes shares no bytes with
- * another argument. On a GPU other memory is pinned (cudaHostAlloc,
+ * or on the host target any. It begins at a multiple of the bytes of an
+ * element, else MGT_USAGE. What the program writes shares no bytes with another
+ * argument. On a GPU other memory is pinned (cudaHostAlloc,
  * cudaHostRegister), on several for all of them (cudaHostRegisterPortable). It
  * counts as written. Nothing is copied by it; not for every replay, as graphs
  * are changed or built anew, on several GPUs always anew. A call that fails

@@ -169,10 +169,11 @@ MlirCompiler::importProgram(const ImportOptions &options,
   };
   auto parsed = planner::parseProgram(
       options.file, context, record,
-      {options.text.get(), options.entry, options.fuse, productsToFuse(options),
-       int64_t(options.devices), options.meshes, options.arguments,
-       options.roles, options.reportSharding, options.schedule, options.remat,
-       options.isQuiet, options.grid, options.splits, options.keepText,
+      {options.text.get(), options.entry, options.nodeLimit, options.fuse,
+       productsToFuse(options), int64_t(options.devices), options.meshes,
+       options.arguments, options.roles, options.reportSharding,
+       options.schedule, options.remat, options.isQuiet, options.grid,
+       options.splits, options.keepText,
        exchangeCost(options.times, options.oneDevice), options.oneDevice});
   if (!parsed && (numErrors == 0 || parsed.error().kind != ErrorKind::Invalid))
     return countErrors(std::move(parsed.error()));

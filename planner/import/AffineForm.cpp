@@ -79,10 +79,22 @@ AffineEvaluator::range(const AffineForm &form) const {
   return {low, high};
 }
 
-int64_t AffineEvaluator::valueAt(const AffineForm &form, Dim3 thread) const {
+bool AffineEvaluator::isOfIds(const AffineForm &form) const {
+  return llvm::all_of(form.terms, [&](const auto &term) {
+    const AffineForm *tie = tieOf(term.first);
+    if (!tie)
+      return term.first < 2 * firstBlockCounter;
+    AffineForm rest = *tie;
+    rest.terms.pop_back_n(2); // the quotient and the remainder
+    return isOfIds(rest);
+  });
+}
+
+int64_t AffineEvaluator::valueAt(const AffineForm &form,
+                                 llvm::ArrayRef<int64_t> ids) const {
   auto counterAt = [&](uint32_t counter) -> int64_t {
-    if (counter < firstBlockCounter)
-      return counter == 0 ? thread.x : counter == 1 ? thread.y : thread.z;
+    if (counter < ids.size())
+      return ids[counter];
     const AffineForm *tie = tieOf(counter);
     if (!tie)
       return 0;
@@ -90,7 +102,7 @@ int64_t AffineEvaluator::valueAt(const AffineForm &form, Dim3 thread) const {
     AffineForm rest = *tie;
     const uint32_t remainder = rest.terms.pop_back_val().first;
     const int64_t divisor = -rest.terms.pop_back_val().second;
-    const int64_t value = valueAt(rest, thread);
+    const int64_t value = valueAt(rest, ids);
     return counter == remainder ? value % divisor : value / divisor;
   };
   int64_t sum = form.constant;

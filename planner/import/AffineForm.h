@@ -47,8 +47,14 @@ public:
   const AffineForm *tieOf(uint32_t counter) const;
   /// Whether all counters of the form may have any value together.
   bool isFree(const AffineForm &form) const;
-  /// The value in one thread, where block ids and loop counters are 0.
-  int64_t valueAt(const AffineForm &form, Dim3 thread) const;
+  /// Whether it has no loop counters, but ids and what is divided of them.
+  bool isOfIds(const AffineForm &form) const;
+  /// The value in the thread whose ids these are, where loop counters are 0.
+  int64_t valueAt(const AffineForm &form, llvm::ArrayRef<int64_t> ids) const;
+  /// The same in a thread of the first block.
+  int64_t valueAt(const AffineForm &form, Dim3 thread) const {
+    return valueAt(form, {thread.x, thread.y, thread.z, 0, 0, 0});
+  }
   /// Adds factor * form to `sum`. False, and `sum` is then of no use, where a
   /// value could pass 2^58: the byte addresses made of it must fit int64_t.
   bool addScaled(AffineForm &sum, const AffineForm &form, int64_t factor) const;

@@ -58,6 +58,8 @@ struct ParseOptions {
   const std::string *text = nullptr;
   /// The function whose host code, with what it calls, is lowered.
   std::string entry = "main";
+  /// As in ImportOptions: most operations with all calls inlined.
+  uint64_t nodeLimit = 4'000'000;
   /// linalg operations and parallel loops share launches where they can.
   bool fuse = true;
   FuseProducts products = FuseProducts::Wide;

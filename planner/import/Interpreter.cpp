@@ -175,7 +175,10 @@ Result<void> Interpreter::visitWhile(Operation *op) {
   Values carried;
   for (Value init : loop.getInits())
     carried.push_back(host.valueOf(init));
-  while (true) {
+  MGPU_TRY(checkTrips(loop));
+  for (uint64_t left = mostTripsOf(loop);; --left) {
+    if (left == 0)
+      return refuseTrips(loop);
     MGPU_TRY_ASSIGN(auto before,
                     runRegion(loop.getBefore(), std::move(carried)));
     auto condition = loop.getConditionOp();

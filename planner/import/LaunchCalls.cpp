@@ -85,7 +85,8 @@ Result<void> Commands::addUses(ir::LaunchOp op, KernelSummary summary,
   for (const LaunchRace &race : summary.races) {
     MGPU_TRY_ASSIGN(auto view, host.memrefOf(op, race.root));
     launch.races.push_back({view.buffer, host.placeOf(race.first->getLoc()),
-                            host.placeOf(race.second->getLoc()), race.text});
+                            host.placeOf(race.second->getLoc()), race.text,
+                            race.isProven});
   }
   return {};
 }

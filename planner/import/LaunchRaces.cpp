@@ -2,6 +2,8 @@
 #include "planner/import/LaunchRaces.h"
 
 #include "planner/import/AccessSet.h"
+#include "planner/import/KernelParts.h"
+#include "planner/import/PossibleRaces.h"
 
 #include <fmt/format.h>
 #include <utility>
@@ -29,37 +31,6 @@ struct ThreadAccess {
   std::optional<unsigned> part;
 
   bool writes() const { return from.stored || from.isAtomic; }
-};
-
-/// The number of operations before `op` at which threads of a block wait for
-/// each other or exchange values; none where one of these is in a loop or
-/// branch.
-class Parts {
-public:
-  explicit Parts(Region &body) : body(body) {
-    body.walk([&](Operation *op) {
-      if (!isExchangeWithinBlocks(op))
-        return;
-      isKnown &= op->getParentRegion() == &body && body.hasOneBlock();
-      if (isKnown)
-        ends.push_back(op);
-    });
-  }
-
-  std::optional<unsigned> of(Operation *op) const {
-    if (ends.empty() && isKnown)
-      return 0;
-    Operation *top = body.findAncestorOpInRegion(*op);
-    if (!isKnown || !top)
-      return std::nullopt;
-    return unsigned(llvm::count_if(
-        ends, [&](Operation *end) { return end->isBeforeInBlock(top); }));
-  }
-
-private:
-  Region &body;
-  bool isKnown = true;
-  std::vector<Operation *> ends;
 };
 
 std::optional<ThreadAccess> accessOf(Operation *op, Region &body,
@@ -277,7 +248,10 @@ std::vector<LaunchRace> findLaunchRaces(Region &body, KernelViews &views,
                                         KnownMeetings &known) {
   if (mayOrderBlocks(body))
     return {};
-  return LaunchRaces(body, views, affine, known).find();
+  std::vector<LaunchRace> races =
+      LaunchRaces(body, views, affine, known).find();
+  llvm::append_range(races, findPossibleRaces(body, views, affine));
+  return races;
 }
 
 } // namespace mgpu::planner

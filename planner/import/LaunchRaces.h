@@ -3,10 +3,10 @@
 #define MGPU_PLANNER_IMPORT_LAUNCHRACES_H
 
 // Races within a launch: two of its threads touch one element, one of them
-// writes it, and nothing orders them. Found are those that surely happen, where
-// indices and conditions are affine in ids and counted loops. Whether two
+// writes it, and nothing orders them. Proven are those that surely happen,
+// where indices and conditions are affine in ids and counted loops. Whether two
 // threads meet is a question about integers, which MLIR's Presburger library
-// answers with the ids of two that do.
+// answers with the ids of two that do. Others are possible (PossibleRaces.h).
 
 #include "planner/import/AffineForm.h"
 #include "planner/import/IdsOf.h"
@@ -27,6 +27,7 @@ struct LaunchRace {
   mlir::Operation *first, *second; ///< may be one
   mlir::Value root;                ///< the captured memref
   std::string text; ///< "thread 0 of block 0 writes element 4, which ..."
+  bool isProven = true;
 };
 
 /// Two threads, by their ids, and the element at which they meet.

@@ -5,6 +5,7 @@
 #include "planner/import/ArgumentShardings.h"
 #include "planner/import/BuildDag.h"
 #include "planner/import/CheckText.h"
+#include "planner/import/InlinedSize.h"
 #include "planner/import/MeshNames.h"
 #include "planner/import/OldSpellings.h"
 #include "planner/import/Scalars.h"
@@ -144,7 +145,8 @@ static LogicalResult lowerTensors(ModuleOp module, const ParseOptions &parse) {
   conversion::SpmdPipelineOptions options;
   setOptions(options, module, parse);
   PassManager passes(module.getContext());
-  conversion::addSpmdFrontEnds(passes, options, parse.exchangeCost);
+  conversion::addSpmdFrontEnds(passes, options, parse.exchangeCost,
+                               conversion::hasOtherFunctions(module));
   if (failed(passes.run(module)))
     return failure();
   PassManager placing(module.getContext());
@@ -232,7 +234,10 @@ static Result<ParsedProgram> lower(OwningOpRef<ModuleOp> module,
     }
     return failure(); // on to handlers made before it
   });
-  LogicalResult result = expandFirst(*program.module);
+  LogicalResult result =
+      checkInlinedSize(*program.module, options.entry, options.nodeLimit);
+  if (succeeded(result))
+    result = expandFirst(*program.module);
   const bool isGpu = conversion::isGpuProgram(*program.module, options.entry);
   const bool isTensor =
       succeeded(result) && entry && conversion::isTensorProgram(entry);

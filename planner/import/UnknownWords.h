@@ -20,9 +20,10 @@ std::string aboutUnknown(llvm::StringRef message, llvm::StringRef text,
 /// Whether aboutUnknown() said that a dialect is not read.
 bool saysNotRead(llvm::StringRef words);
 
-/// Reports each attribute of the module, and of the arguments and results of
-/// its functions, whose name begins with "mgpu." and is not known: MLIR keeps
-/// such a word, and nothing would ever look at it.
+/// Reports each attribute of the module, of the arguments and results of its
+/// functions and of operations, whose name begins with "mgpu." and is not
+/// known: MLIR keeps such a word, and nothing would ever look at it. Drops
+/// those of operations that only passes may set.
 mlir::LogicalResult checkAttributeNames(mlir::ModuleOp module);
 
 } // namespace mgpu::planner

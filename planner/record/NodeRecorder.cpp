@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/record/NodeRecorder.h"
 
+#include "planner/record/Recorder.h"
+
 #include "planner/record/UnwrittenReads.h"
 
 #include <algorithm>
@@ -97,17 +99,17 @@ void NodeRecorder::report(const Conflict &conflict) {
   say(std::move(finding), conflict.earlier, isProven);
 }
 
-void NodeRecorder::reportWithin(BufferId buffer, Place first, Place second,
-                                const std::string &text) {
+void NodeRecorder::reportWithin(const LaunchRaceSpec &race) {
   Finding finding;
-  finding.place = second;
-  finding.text = "race within a launch on buffer '" + dag.buffer(buffer).name +
-                 "': " + text +
+  finding.place = race.second;
+  finding.text = std::string(race.isProven ? "race" : "possible race") +
+                 " within a launch on buffer '" + dag.buffer(race.buffer).name +
+                 "': " + race.text +
                  ", in no order; give each thread elements of its own, or use "
                  "memref.atomic_rmw";
-  if (first.value != second.value)
-    finding.notes.push_back({"the other access is here", first});
-  say(std::move(finding), first, /*isProven=*/true);
+  if (race.first.value != race.second.value)
+    finding.notes.push_back({"the other access is here", race.first});
+  say(std::move(finding), race.first, race.isProven);
 }
 
 /// Each pair of places once: a loop that is unrolled repeats it.

@@ -19,6 +19,8 @@
 
 namespace mgpu::planner {
 
+struct LaunchRaceSpec;
+
 /// A node and what the race check needs to know about it. A collective has one
 /// call per rank, everything else has exactly one.
 struct RecordedNode {
@@ -53,10 +55,8 @@ public:
   void learn(SourcePoint point, const VectorClock &clock);
   /// Judges the deferred nodes that are not `isOpen` any more.
   void judgeDeferred(const std::function<bool(const RecordedNode &)> &isOpen);
-  /// A race between two threads of one launch, at two places; `text` says which
-  /// threads. It is reported as those between nodes are.
-  void reportWithin(BufferId buffer, Place first, Place second,
-                    const std::string &text);
+  /// It is reported as races between nodes are.
+  void reportWithin(const LaunchRaceSpec &race);
   /// Says how many races went unreported, and fails where one was an error.
   Result<void> finish();
   uint32_t numRaces() const { return races; }

@@ -169,7 +169,7 @@ Result<void> Recorder::launch(LaunchSpec launch, CallSite site) {
   node.asks = launch.asks;
   node.durationUs = launch.durationUs;
   for (const LaunchRaceSpec &race : launch.races)
-    nodes.reportWithin(race.buffer, race.first, race.second, race.text);
+    nodes.reportWithin(race);
   for (LaunchUse &use : launch.uses)
     MGPU_TRY(addUse(entry, std::move(use), launch.device, site.place));
   node.work =

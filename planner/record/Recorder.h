@@ -70,11 +70,12 @@ struct LaunchUse {
   uint64_t mostBytes = UINT64_MAX;
 };
 
-/// Two threads of a launch surely touch one element, in no order.
+/// Two threads of a launch touch one element, in no order.
 struct LaunchRaceSpec {
   BufferId buffer;
-  Place first, second; ///< of the two accesses
-  std::string text;    ///< which threads, and which element
+  Place first, second;  ///< of the two accesses
+  std::string text;     ///< which threads, and which element
+  bool isProven = true; ///< else they may
 };
 
 struct LaunchSpec {

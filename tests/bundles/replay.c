@@ -120,6 +120,8 @@ static void bind(mgt_program *program, const char *path, const char *target) {
   void *memory;
   FAILS(mgt_bind(program, "a", own, 4), MGT_USAGE, "'a' has 64 bytes");
   FAILS(mgt_bind(program, "nothing", own, 64), MGT_USAGE, "no argument");
+  FAILS(mgt_bind(program, "a", (char *)own + 1, 64), MGT_USAGE,
+        "must begin at a multiple of the 4 bytes of its elements");
   if (target) {
     REQUIRE(mgt_open(path, target, &other) == MGT_OK);
     for (k = 0; pinned[k]; ++k) {

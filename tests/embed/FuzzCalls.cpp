@@ -285,7 +285,8 @@ private:
     for (uint32_t calls = 16; calls-- > 0;)
       switch (pick(11)) {
       case 6:
-        ignored(mgt_bind(program, name(), memory[pick(8)],
+        ignored(mgt_bind(program, name(),
+                         memory[pick(8)] + (chance(3) ? pick(16) : 0),
                          chance(4) ? pick(300) : 64));
         break;
       case 7:

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <charconv>
 #include <csignal>
 #include <fcntl.h>
 #include <filesystem>
@@ -39,19 +40,28 @@ std::vector<std::string> optionsIn(const std::string &text) {
   return options;
 }
 
-/// The folder of "file:///home/me/a%20b/c.mlir"; empty for others.
+/// The byte that "%41" at `at` stands for; none where these are no such digits.
+static std::optional<char> escapedAt(const std::string &uri, size_t at) {
+  unsigned char byte = 0;
+  const char *first = uri.data() + at + 1, *end = first + 2;
+  if (uri[at] != '%' || at + 2 >= uri.size() ||
+      std::from_chars(first, end, byte, 16).ptr != end)
+    return std::nullopt;
+  return char(byte);
+}
+
+/// The folder of "file:///home/me/a%20b/c.mlir"; empty for others. A percent
+/// sign that begins no escape is one of the name.
 static std::string folderOf(const std::string &uri) {
   const std::string scheme = "file://";
   if (uri.compare(0, scheme.size(), scheme) != 0)
     return "";
   std::string path;
-  for (size_t k = scheme.size(); k < uri.size(); ++k)
-    if (uri[k] == '%' && k + 2 < uri.size()) {
-      path += char(std::stoi(uri.substr(k + 1, 2), nullptr, 16));
-      k += 2;
-    } else {
-      path += uri[k];
-    }
+  for (size_t k = scheme.size(); k < uri.size(); ++k) {
+    const std::optional<char> escaped = escapedAt(uri, k);
+    path += escaped.value_or(uri[k]);
+    k += escaped ? 2 : 0;
+  }
   std::error_code error;
   const fs::path folder = fs::path(path).parent_path();
   return fs::is_directory(folder, error) ? folder.string() : "";

@@ -9,6 +9,11 @@ namespace mgpu::lsp {
 
 using nlohmann::json;
 
+// What walks a message calls itself for each level of it.
+constexpr int deepest = 200;
+// A text of that length was not meant, and would be waited for.
+constexpr size_t longest = size_t(1) << 30;
+
 bool Reader::fill() {
   char bytes[65536];
   ssize_t count;
@@ -48,6 +53,10 @@ std::optional<std::string> Reader::nextText() {
       at < header
           ? std::strtoull(pending.c_str() + at + name.size(), nullptr, 10)
           : 0;
+  if (length > longest) {
+    pending.erase(0, header + 4);
+    return std::string(); // which is no message
+  }
   if (pending.size() - header - 4 < length)
     return std::nullopt;
   std::string text = pending.substr(header + 4, length);
@@ -57,8 +66,13 @@ std::optional<std::string> Reader::nextText() {
 
 std::optional<json> Reader::next() {
   while (auto text = nextText()) {
-    json message = json::parse(*text, nullptr, /*allow_exceptions=*/false);
-    if (message.is_object())
+    bool isDeep = false;
+    auto look = [&](int depth, json::parse_event_t, json &) {
+      isDeep |= depth > deepest;
+      return !isDeep;
+    };
+    json message = json::parse(*text, look, /*allow_exceptions=*/false);
+    if (message.is_object() && !isDeep)
       return message;
   }
   return std::nullopt;

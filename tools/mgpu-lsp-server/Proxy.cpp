@@ -42,12 +42,13 @@ void Proxy::noteText(const std::string &method, const json &parameters) {
 }
 
 void Proxy::noteHover(const json &message) {
-  const json &parameters = message["params"];
+  const json &parameters = message.at("params");
   auto at = documents.find(uriIn(parameters));
   if (at == documents.end() || !message.contains("id"))
     return;
   auto place = [&](const char *what) {
-    return parameters["position"].value(what, size_t(0));
+    const json &number = parameters.at("position").at(what);
+    return number.is_number_unsigned() ? number.get<size_t>() : 0;
   };
   const std::string name =
       nameAt(at->second.text, place("line"), place("character"));
@@ -55,7 +56,34 @@ void Proxy::noteHover(const json &message) {
     hovers[message["id"]] = std::move(document);
 }
 
-void Proxy::fromEditor(json message) {
+/// Whether it is a request, a notification or an answer. MLIR's server ends at
+/// other messages.
+static bool isMessage(const json &message) {
+  const auto version = message.find("jsonrpc"), method = message.find("method");
+  if (version == message.end() || *version != "2.0")
+    return false;
+  return method == message.end() ? message.contains("id") : method->is_string();
+}
+
+/// What it makes of its own of a message whose fields are of other types than
+/// the protocol's throws; the message goes on to the server, which answers.
+void Proxy::fromEditor(const json &message) {
+  if (!isMessage(message)) {
+    const auto id = message.find("id");
+    return toEditor({{"jsonrpc", "2.0"},
+                     {"id", id == message.end() ? json() : *id},
+                     {"error",
+                      {{"code", -32600},
+                       {"message", "this is no message of JSON-RPC 2.0"}}}});
+  }
+  try {
+    note(message);
+  } catch (const std::exception &) {
+  }
+  writeMessage(toServer, message);
+}
+
+void Proxy::note(const json &message) {
   const std::string method = message.value("method", "");
   const json parameters = message.value("params", json::object());
   if (method == "initialize")
@@ -69,7 +97,6 @@ void Proxy::fromEditor(json message) {
     noteText(method, parameters);
   else if (method == "shutdown")
     endAllChecks();
-  writeMessage(toServer, message);
 }
 
 void Proxy::answerHover(json &message, const std::string &document) {
@@ -84,6 +111,14 @@ void Proxy::answerHover(json &message, const std::string &document) {
 }
 
 void Proxy::fromServer(json message) {
+  try {
+    passOn(message);
+  } catch (const std::exception &) { // an answer to an odd message
+    toEditor(message);
+  }
+}
+
+void Proxy::passOn(json &message) {
   const json id = message.value("id", json());
   if (message.value("method", "") == "textDocument/publishDiagnostics") {
     const std::string uri = message["params"].value("uri", "");
@@ -135,10 +170,12 @@ void Proxy::startCheck() {
 
 void Proxy::endCheck() {
   auto at = documents.find(checked);
-  if (at != documents.end() && at->second.version == checkedVersion) {
-    at->second.ofCheck = check->diagnostics();
-    publish(checked, at->second);
-  }
+  if (at != documents.end() && at->second.version == checkedVersion)
+    try {
+      at->second.ofCheck = check->diagnostics();
+      publish(checked, at->second);
+    } catch (const std::exception &) { // the check ended within its words
+    }
   check.reset();
 }
 
@@ -190,7 +227,7 @@ void Proxy::run() {
     if (ready[0].revents) {
       const bool isOpen = editor.fill();
       while (auto message = editor.next())
-        fromEditor(std::move(*message));
+        fromEditor(*message);
       if (!isOpen) {
         // The server ends when it has answered what was asked.
         ::close(toServer);

@@ -34,8 +34,10 @@ private:
     std::optional<Clock::time_point> due; ///< when it is to be checked
   };
 
-  void fromEditor(nlohmann::json message);
+  void fromEditor(const nlohmann::json &message);
+  void note(const nlohmann::json &message);
   void fromServer(nlohmann::json message);
+  void passOn(nlohmann::json &message);
   void noteText(const std::string &method, const nlohmann::json &parameters);
   void noteHover(const nlohmann::json &message);
   void answerHover(nlohmann::json &message, const std::string &document);

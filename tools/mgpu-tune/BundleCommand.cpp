@@ -33,9 +33,10 @@ Result<int> runBundle(const BundleCommandOptions &options) {
   MGPU_TRY(checkHasKernels(program, "cannot run"));
   if (!load.target.empty())
     MGPU_TRY(targetDevices(load.target, program.dag.numDevices));
-  MGPU_TRY_ASSIGN(
-      const MadeBundle made,
-      makeBundle(std::move(program), options.prepare, options.bundle));
+  PrepareOptions prepare = options.prepare;
+  prepare.needsDatabase = true;
+  MGPU_TRY_ASSIGN(const MadeBundle made,
+                  makeBundle(std::move(program), prepare, options.bundle));
   for (const std::string &note : made.notes)
     fmt::print(stderr, "mgpu-tune: note: {}\n", note);
   const capture::BundleContents &contents = made.contents;

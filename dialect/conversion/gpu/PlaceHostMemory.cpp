@@ -347,12 +347,15 @@ struct PlaceHostMemory : impl::PlaceHostMemoryBase<PlaceHostMemory> {
       int64_t count = devices > 0 ? int64_t(devices) : 1;
       function.walk([&](ir::GetDeviceOp device) {
         if (auto index = ir::getConstantDeviceIndex(device))
-          count = std::max(count, *index + 1);
+          count = std::max(count, std::min<int64_t>(*index, UINT32_MAX) + 1);
       });
+      auto config = ir::DeviceConfigAttr::getChecked(
+          [&] { return ir::emitUnsupported(function); }, &getContext(),
+          uint32_t(std::min<int64_t>(count, UINT32_MAX)), DenseI32ArrayAttr());
+      if (!config)
+        return signalPassFailure();
       auto b = OpBuilder::atBlockBegin(module.getBody());
-      ir::DeviceConfigOp::create(
-          b, module.getLoc(), "mgpu_devices",
-          ir::DeviceConfigAttr::get(&getContext(), uint32_t(count), {}));
+      ir::DeviceConfigOp::create(b, module.getLoc(), "mgpu_devices", config);
     }
     if (failed(Placement(function).run()))
       signalPassFailure();

@@ -16,6 +16,11 @@ using LaunchGroup = llvm::SmallVector<mlir::Operation *>;
 /// without it is a group of its own.
 inline constexpr llvm::StringLiteral launchGroupAttr = "mgpu.launch_group";
 
+/// How many computations share a launch at most. What is asked of each of them
+/// and all others of its launch takes its time, and a longer kernel needs more
+/// registers than there are.
+inline constexpr size_t mostInLaunch = 64;
+
 /// All computations in host code from function `entry` on, in program order.
 llvm::SmallVector<mlir::Operation *> computationsOf(mlir::ModuleOp module,
                                                     llvm::StringRef entry);

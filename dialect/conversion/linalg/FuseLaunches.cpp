@@ -56,11 +56,11 @@ void cutAtFragment(LaunchGroup &group, std::string &why) {
 
 /// The operations from `first` on that share a launch; `why` gets why the next
 /// one is not among them. Empty where `first` has no form as a launch.
-LaunchGroup groupFrom(Operation *first, FuseProducts products,
+LaunchGroup groupFrom(Operation *first, FuseProducts products, RowRuns &rows,
                       std::string &why) {
   LaunchGroup group;
   if (!isa<scf::ParallelOp>(first)) {
-    RowRun run = findRowRun(first, /*fuse=*/true);
+    RowRun run = rows.from(first);
     why = std::move(run.why);
     for (const RowOp &each : run.ops)
       group.push_back(each.op);
@@ -92,7 +92,8 @@ LaunchGroup groupFrom(Operation *first, FuseProducts products,
 
 /// Leaves fills at the end of `group` to the launch of what they begin: there
 /// they cost nothing, and their buffers are needed no earlier.
-void leaveFills(LaunchGroup &group, FuseProducts products, std::string &why) {
+void leaveFills(LaunchGroup &group, FuseProducts products, RowRuns &rows,
+                std::string &why) {
   auto isFill = [](Operation *op) { return isa<linalg::FillOp>(op); };
   auto end = group.end();
   while (end != group.begin() && isFill(*std::prev(end)))
@@ -104,7 +105,7 @@ void leaveFills(LaunchGroup &group, FuseProducts products, std::string &why) {
   // All of them, or the last one alone.
   for (auto first : {end, std::prev(group.end())}) {
     std::string whyNext;
-    if (llvm::all_of(groupFrom(*first, products, whyNext), isFill))
+    if (llvm::all_of(groupFrom(*first, products, rows, whyNext), isFill))
       continue;
     why.clear();
     group.erase(first, group.end());
@@ -119,13 +120,14 @@ struct FuseLaunches : impl::FuseLaunchesBase<FuseLaunches> {
     Builder b(&getContext());
     llvm::SmallPtrSet<Operation *, 8> done;
     int64_t numGroups = 0;
+    RowRuns rows;
     for (Operation *op : computationsOf(getOperation(), entry)) {
       if (done.contains(op))
         continue;
       std::string why;
-      LaunchGroup group = groupFrom(op, products, why);
+      LaunchGroup group = groupFrom(op, products, rows, why);
       cutAtFragment(group, why);
-      leaveFills(group, products, why);
+      leaveFills(group, products, rows, why);
       if (group.empty())
         continue;
       done.insert(group.begin(), group.end());

@@ -141,6 +141,10 @@ LaunchGroup fusibleFrom(Operation *first, FuseProducts products,
             ir::describeLocation(op->getLoc()) + " is between them";
       break;
     }
+    if (run.operations.size() == mostInLaunch) {
+      why = "its launch has as many operations as one may have";
+      break;
+    }
     form = pointFormOf(op);
     why = form ? ""
                : "it has no thread for each point that only loads and "

@@ -35,16 +35,32 @@ bool mayFollow(const RowForm &first, const RowForm &next) {
   return true;
 }
 
-/// The operations from `first` on that share rows like those of `model`, which
-/// threads share in that way.
-RowRun runOf(Operation *first, const RowForm &model, RowSharing sharing,
-             bool fuse) {
+/// The form in which `op` shares rows like those of `model`, which threads
+/// share in that way; none if it does not.
+std::optional<RowForm> formLike(const RowForm &model, RowSharing sharing,
+                                Operation *op) {
+  const bool sharesElements =
+      mayShareElements(sharing, model.rows, model.length);
+  for (RowKind kind : {RowKind::Reduce, RowKind::Softmax, RowKind::Scalars,
+                       RowKind::Elements}) {
+    auto form = rowFormOf(op, kind, model.along);
+    if (form && form->rows == model.rows &&
+        (kind == RowKind::Scalars || form->length == model.length) &&
+        (!isReduction(*form) || form->isInner == model.isInner) &&
+        (kind != RowKind::Elements || sharesElements))
+      return form;
+  }
+  return std::nullopt;
+}
+
+/// The operations from `first` to `last`, or to the end of their block, that
+/// share rows like those of `model`, which threads share in that way.
+RowRun runOf(Operation *first, Operation *last, const RowForm &model,
+             RowSharing sharing) {
   RowRun run{{}, sharing, ""};
   size_t whole = 0; // up to the last one that is of use here
   bool reduces = false;
   Value device;
-  const bool sharesElements =
-      mayShareElements(sharing, model.rows, model.length);
   for (Operation *op = first; op; op = op->getNextNode()) {
     if (!isa<linalg::LinalgOp, linalg::SoftmaxOp>(op)) {
       if (mayBeBetween(op))
@@ -53,19 +69,12 @@ RowRun runOf(Operation *first, const RowForm &model, RowSharing sharing,
                 ir::describeLocation(op->getLoc()) + " is between them";
       break;
     }
+    run.why = "its launch has as many operations as one may have";
+    if (run.ops.size() == mostInLaunch)
+      break;
     run.why = "it does not work on the same rows, or too few threads would "
               "share their elements";
-    std::optional<RowForm> form;
-    for (RowKind kind : {RowKind::Reduce, RowKind::Softmax, RowKind::Scalars,
-                         RowKind::Elements}) {
-      form = rowFormOf(op, kind, model.along);
-      if (form && form->rows == model.rows &&
-          (kind == RowKind::Scalars || form->length == model.length) &&
-          (!isReduction(*form) || form->isInner == model.isInner) &&
-          (kind != RowKind::Elements || sharesElements))
-        break;
-      form.reset();
-    }
+    auto form = formLike(model, sharing, op);
     if (!form)
       break;
     run.why = "what one writes the other touches elsewhere in the row, or the "
@@ -81,7 +90,7 @@ RowRun runOf(Operation *first, const RowForm &model, RowSharing sharing,
     run.ops.push_back({op, std::move(*form)});
     if (reduces)
       whole = run.ops.size();
-    if (!fuse || !device)
+    if (op == last || !device)
       break;
   }
   if (whole < run.ops.size())
@@ -100,50 +109,75 @@ bool mayBeOn(Operation *op, Value device) {
 
 } // namespace
 
-RowRun findRowRun(Operation *first, bool fuse) {
-  RowRun best{{}, RowSharing::Block, ""};
-  auto consider = [&](const std::optional<RowForm> &form) {
-    auto sharing = form ? sharingOf(*form) : std::nullopt;
-    if (!sharing)
-      return;
-    RowRun run = runOf(first, *form, *sharing, fuse);
-    if (run.ops.size() > best.ops.size())
-      best = std::move(run);
-  };
-  consider(reductionForm(first));
-  if (!best.ops.empty() || !fuse)
-    return best;
-  // It may be of elements, or of what each row has one of, and a reduction
-  // follow.
-  auto elements = rowFormOf(first, RowKind::Elements);
-  auto scalars = rowFormOf(first, RowKind::Scalars);
-  if (!elements && !scalars)
-    return best;
-  const Value device = visibleDevice(elements ? *elements : *scalars);
-  for (Operation *op = first->getNextNode(); op && device;
-       op = op->getNextNode()) {
-    bool isOne = isa<linalg::LinalgOp, linalg::SoftmaxOp>(op);
+/// The run from `first` to `last` at most whose rows are those of `reduction`.
+static RowRun runLike(Operation *first, Operation *last,
+                      const std::optional<RowForm> &reduction) {
+  auto sharing = reduction ? sharingOf(*reduction) : std::nullopt;
+  return sharing ? runOf(first, last, *reduction, *sharing)
+                 : RowRun{{}, RowSharing::Block, ""};
+}
+
+/// The device of what may come before a reduction in its run; null for others.
+static Value deviceBeforeReduction(Operation *first) {
+  // It may be of elements, or of what each row has one of.
+  auto form = rowFormOf(first, RowKind::Elements);
+  if (!form)
+    form = rowFormOf(first, RowKind::Scalars);
+  return form ? visibleDevice(*form) : Value();
+}
+
+/// The first reduction of rows behind `first`, if all that is between them may
+/// be between operations of a launch on that device.
+Operation *RowRuns::reductionAfter(Operation *first, Value device) {
+  SmallVector<Operation *> passed{first};
+  Operation *found = nullptr;
+  for (Operation *op = first->getNextNode(); op; op = op->getNextNode()) {
+    const bool isOne = isa<linalg::LinalgOp, linalg::SoftmaxOp>(op);
     if (isOne ? !mayBeOn(op, device) : !mayBeBetween(op))
       break;
-    if (auto form = reductionForm(op)) {
-      consider(form);
+    if (!isOne)
+      continue;
+    if (reductionForm(op)) {
+      found = op;
       break;
     }
+    if (auto known = reductions.find({op, device}); known != reductions.end()) {
+      found = known->second;
+      break;
+    }
+    passed.push_back(op);
   }
-  return best;
+  for (Operation *op : passed)
+    reductions[{op, device}] = found;
+  return found;
+}
+
+RowRun RowRuns::from(Operation *first) {
+  RowRun run = runLike(first, nullptr, reductionForm(first));
+  Value device = run.ops.empty() ? deviceBeforeReduction(first) : Value();
+  if (!device)
+    return run;
+  auto known = reductions.find({first, device});
+  Operation *next =
+      known != reductions.end() ? known->second : reductionAfter(first, device);
+  return next ? runLike(first, nullptr, reductionForm(next)) : run;
 }
 
 std::optional<RowRun> rowRunOf(const LaunchGroup &group) {
-  RowRun run = findRowRun(group.front(), group.size() > 1);
-  if (run.ops.size() < group.size())
+  Operation *first = group.front(), *last = group.back();
+  RowRun run = runLike(first, last, reductionForm(first));
+  if (run.ops.empty() && deviceBeforeReduction(first))
+    for (Operation *op : ArrayRef(group).drop_front())
+      if (auto form = reductionForm(op)) {
+        run = runLike(first, last, form);
+        break;
+      }
+  if (run.ops.size() != group.size())
     return std::nullopt;
-  run.ops.resize(group.size());
-  bool isWhole = true, reduces = false;
-  for (auto [op, each] : llvm::zip_equal(group, run.ops)) {
-    isWhole &= op == each.op;
-    reduces |= isReduction(each.form);
-  }
-  return isWhole && reduces ? std::optional(std::move(run)) : std::nullopt;
+  for (auto [op, each] : llvm::zip_equal(group, run.ops))
+    if (op != each.op)
+      return std::nullopt;
+  return run;
 }
 
 } // namespace mgpu::conversion

@@ -20,9 +20,14 @@ namespace {
 // How many devices
 //===----------------------------------------------------------------------===//
 
+// More than a program may have, and no overflow of their product.
+constexpr int64_t tooMany = spmd::mostDevices + 1;
+
 int64_t numberOf(ModuleOp module, StringRef name) {
   auto number = module->getAttrOfType<IntegerAttr>(name);
-  return number ? std::max<int64_t>(number.getInt(), 1) : 1;
+  return number ? std::clamp<int64_t>(
+                      number.getValue().getLimitedValue(tooMany), 1, tooMany)
+                : 1;
 }
 
 int64_t devicesOf(Operation *op) {
@@ -183,6 +188,16 @@ void takeFromOneDevice(func::FuncOp function, DeviceCode &code) {
 struct ConvertSdyToSpmd : impl::ConvertSdyToSpmdBase<ConvertSdyToSpmd> {
   using ConvertSdyToSpmdBase::ConvertSdyToSpmdBase;
 
+  /// Layouts are of fewer devices than meshes of the text may have.
+  LogicalResult checkMeshes() {
+    for (auto mesh : getOperation().getOps<sdy::MeshOp>())
+      if (mesh.getMesh().numDevices() > spmd::mostDevices)
+        return ir::emitUnsupported(mesh)
+               << "is for more than " << spmd::mostDevices
+               << " devices, which this version does not take";
+    return success();
+  }
+
   LogicalResult convertOne(func::FuncOp function) {
     LogicalResult result = isPartitioned(function)
                                ? convert(getOperation(), function)
@@ -201,6 +216,8 @@ struct ConvertSdyToSpmd : impl::ConvertSdyToSpmdBase<ConvertSdyToSpmd> {
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
+    if (failed(checkMeshes()))
+      return signalPassFailure();
     for (func::FuncOp function : programsOf(module, entry))
       if (failed(convertOne(function)))
         return signalPassFailure();
@@ -216,6 +233,10 @@ struct ConvertSdyToSpmd : impl::ConvertSdyToSpmdBase<ConvertSdyToSpmd> {
 
   LogicalResult convert(ModuleOp module, func::FuncOp function) {
     ProcessGrid grid = gridOf(module, function);
+    if (grid.devices() > spmd::mostDevices)
+      return ir::emitUnsupported(function)
+             << "is for more than " << spmd::mostDevices
+             << " devices, which this version does not take";
     DeviceCode code(function, grid.devices());
     if (grid.devices() > 1 && module.getOps<ir::DeviceConfigOp>().empty()) {
       OpBuilder b = OpBuilder::atBlockBegin(module.getBody());

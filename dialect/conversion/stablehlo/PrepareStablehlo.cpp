@@ -123,7 +123,7 @@ LogicalResult takeAttributes(func::FuncOp entry) {
     auto alias =
         entry.getArgAttrOfType<IntegerAttr>(index, "tf.aliasing_output");
     if (alias) {
-      int64_t result = alias.getInt();
+      const int64_t result = alias.getValue().trySExtValue().value_or(-1);
       if (result < 0 || result >= entry.getNumResults() ||
           entry.getResultTypes()[result] != entry.getArgumentTypes()[index])
         return entry.emitError()

@@ -37,8 +37,8 @@
 // GATHERED: error: 'mgpu.all_gather' op sends a part of buffer 'b' that overlaps the part it receives into; send the rank's own slice of the result, or another buffer
 // GATHERED: exit=1
 // INPLACE: exit=0
-// ENDLESS: error: {{.*}} op host code runs for 4000000 steps without a command to a device; does this loop end?
-// ENDLESS: exit=1
+// ENDLESS: error: the while loop at {{.*}} goes on after 1000000 trips, whose operations are more than the 4000000 that a program may have; if it ends, raise --node-limit
+// ENDLESS: exit=5
 // REVERSE-NOT: {{race|warning|error}}
 // REVERSE: exit=0
 

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_PLANNER_IMPORT_POSSIBLERACES_H
+#define MGPU_PLANNER_IMPORT_POSSIBLERACES_H
+
+// Races within a launch where an index or a condition is not affine. What
+// follows from the ids alone (an exclusive or of them) is worked out thread by
+// thread; what memory says is not known.
+
+#include "planner/import/LaunchRaces.h"
+
+namespace mgpu::planner {
+
+/// Two accesses of one buffer, at least one of which is not affine: two threads
+/// make them at one element, where the indices follow from the ids; else the
+/// indices are two different expressions. Conditions that are not known count
+/// as met. Looked at are the first few thousand threads.
+std::vector<LaunchRace> findPossibleRaces(mlir::Region &body,
+                                          KernelViews &views,
+                                          AffineEvaluator &affine);
+
+} // namespace mgpu::planner
+
+#endif // MGPU_PLANNER_IMPORT_POSSIBLERACES_H
