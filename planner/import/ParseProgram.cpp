@@ -200,15 +200,29 @@ static LogicalResult expandFirst(ModuleOp module) {
                  succeeded(conversion::inlineAsyncRegions(module)));
 }
 
+/// The entry function: the one of that name, or the one public function of a
+/// program that has no @main, where no other was asked for.
+static std::string entryOf(ModuleOp module, const std::string &asked) {
+  if (asked != "main" || module.lookupSymbol<func::FuncOp>(asked))
+    return asked;
+  SmallVector<func::FuncOp> entries;
+  for (auto function : module.getOps<func::FuncOp>())
+    if (function.isPublic() && !function.isExternal())
+      entries.push_back(function);
+  return entries.size() == 1 ? entries.front().getName().str() : asked;
+}
+
 /// Runs the passes of dialect/conversion.
 static Result<ParsedProgram> lower(OwningOpRef<ModuleOp> module,
-                                   const ParseOptions &options) {
+                                   const ParseOptions &given) {
   if (!module)
     return fail(ErrorKind::Invalid, "it does not parse");
+  ParseOptions options = given;
+  options.entry = entryOf(*module, given.entry);
   auto entry = module->lookupSymbol<func::FuncOp>(options.entry);
   MGPU_TRY(checkMeshNames(*module, entry, options.meshes));
   MGPU_TRY(checkSchedule(entry, options.schedule, options.remat));
-  ParsedProgram program{std::move(module), {}};
+  ParsedProgram program{std::move(module), options.entry, {}};
   MGPU_TRY(applyShardings(program, entry, options));
   program.meshes = meshesOf(entry);
   MLIRContext &context = *program.module->getContext();
@@ -341,13 +355,11 @@ Result<ParsedProgram> parseProgram(const std::string &path,
     return failure(); // on to showLines
   });
   bool isUnsupported = false;
-  StringRef text;
   ScopedDiagnosticHandler reword(&context, [&](Diagnostic &diagnostic) {
-    std::string words =
-        aboutUnknown(diagnostic.str(), text, diagnostic.getLocation());
+    isUnsupported |= saysNotRead(diagnostic.str());
+    std::string words = aboutUnknown(diagnostic.str(), &context);
     if (words.empty())
       return failure(); // on to those before it
-    isUnsupported |= saysNotRead(words);
     emitError(diagnostic.getLocation()) << words;
     return success();
   });
@@ -357,7 +369,7 @@ Result<ParsedProgram> parseProgram(const std::string &path,
                    : openProgram(path, &error);
   if (!file)
     return fail(ErrorKind::Invalid, error);
-  text = file->getBuffer();
+  StringRef text = file->getBuffer();
   MGPU_TRY(checkProgramText({text.data(), text.size()}, path));
   const Respelled respelled = respell(text);
   if (!respelled.text.empty())
@@ -366,7 +378,11 @@ Result<ParsedProgram> parseProgram(const std::string &path,
   for (unsigned line : respelled.lines)
     emitRemark(FileLineColLoc::get(&context, path, line, 1))
         << "this spelling of 2019 is read as the one shown";
+  context.allowUnregisteredDialects();
   OwningOpRef<ModuleOp> module = parseNamed(sources, path, context);
+  context.allowUnregisteredDialects(false);
+  if (module && failed(dropForeign(*module)))
+    module = nullptr;
   if (!module && isUnsupported)
     return fail(
         ErrorKind::Unsupported,

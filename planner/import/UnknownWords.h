@@ -12,13 +12,18 @@
 
 namespace mgpu::planner {
 
-/// A message of the parser about an operation, a type or an attribute that it
-/// does not know, said anew; empty for other messages. `text` is the program.
-std::string aboutUnknown(llvm::StringRef message, llvm::StringRef text,
-                         mlir::Location location);
+/// A message of the parser about an operation that it does not know, said anew;
+/// empty for other messages.
+std::string aboutUnknown(llvm::StringRef message, mlir::MLIRContext *context);
 
-/// Whether aboutUnknown() said that a dialect is not read.
+/// Whether a message says that a dialect is not read.
 bool saysNotRead(llvm::StringRef words);
+
+/// Takes out of a program, which was parsed with unregistered dialects allowed,
+/// what says nothing to mgpu: attributes of dialects that are not read, and
+/// each ml_program.global that nobody names (a seed, in most exports). An
+/// operation or a type of such a dialect is an error, as saysNotRead() tells.
+mlir::LogicalResult dropForeign(mlir::ModuleOp module);
 
 /// Reports each attribute of the module, and of the arguments and results of
 /// its functions, whose name begins with "mgpu." and is not known: MLIR keeps
