@@ -127,10 +127,11 @@ Result<void> Import::bindArgument(func::FuncOp function, unsigned index,
   auto elementType = elementTypeOf(shaped ? shaped.getElementType() : type);
   if (!elementType)
     return refuse(argument, ErrorKind::Unsupported,
-                  fmt::format("argument '{}' of @{} has type {}, which is not "
-                              "read: arguments are numbers, and memrefs and "
-                              "tensors of them (docs/limits.md)",
-                              bound.name, options.entry, textOf(type)));
+                  fmt::format("argument '{}' of @{} has {} {}, which is not "
+                              "read: give it numbers (docs/limits.md)",
+                              bound.name, options.entry,
+                              shaped ? "elements of type" : "type",
+                              textOf(shaped ? shaped.getElementType() : type)));
   bound.elementType = *elementType;
   MGPU_TRY_ASSIGN(bound.role, roleOf(function, index, bound.name));
   bound.isRoleOfUser = findText(options.roles, bound.name, index);

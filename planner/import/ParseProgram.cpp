@@ -200,6 +200,49 @@ static LogicalResult expandFirst(ModuleOp module) {
                  succeeded(conversion::inlineAsyncRegions(module)));
 }
 
+namespace {
+
+/// The first error of the passes, and its kind. What they say of operations
+/// that they made of StableHLO's is said of these.
+class PassErrors {
+public:
+  PassErrors(MLIRContext &context, StringRef text)
+      : source(text),
+        first(&context, [this](Diagnostic &found) { return see(found); }),
+        reword(&context, [this](Diagnostic &found) { return say(found); }) {}
+
+  Error error{ErrorKind::Invalid, ""};
+
+private:
+  LogicalResult see(Diagnostic &diagnostic) {
+    if (!error.message.empty() ||
+        diagnostic.getSeverity() != DiagnosticSeverity::Error)
+      return failure(); // on to handlers made before it
+    error.message = diagnostic.str();
+    if (ir::isUnsupported(diagnostic) || saysNotRead(error.message))
+      error.kind = ErrorKind::Unsupported;
+    else if (ir::isAbsent(diagnostic))
+      error.kind = ErrorKind::Absent;
+    return failure();
+  }
+  LogicalResult say(Diagnostic &diagnostic) {
+    auto place = diagnostic.getLocation()->findInstanceOf<FileLineColLoc>();
+    if (!place || diagnostic.getSeverity() != DiagnosticSeverity::Error)
+      return failure();
+    const std::string words =
+        aboutMade(diagnostic.str(), source.from(Location(place)));
+    if (words.empty())
+      return failure();
+    emitError(place) << words;
+    return success();
+  }
+
+  SourceText source;
+  ScopedDiagnosticHandler first, reword; ///< the later one sees all first
+};
+
+} // namespace
+
 /// The entry function: the one of that name, or the one public function of a
 /// program that has no @main, where no other was asked for.
 static std::string entryOf(ModuleOp module, const std::string &asked) {
@@ -212,8 +255,8 @@ static std::string entryOf(ModuleOp module, const std::string &asked) {
   return entries.size() == 1 ? entries.front().getName().str() : asked;
 }
 
-/// Runs the passes of dialect/conversion.
-static Result<ParsedProgram> lower(OwningOpRef<ModuleOp> module,
+/// Runs the passes of dialect/conversion on a module that was parsed of `text`.
+static Result<ParsedProgram> lower(OwningOpRef<ModuleOp> module, StringRef text,
                                    const ParseOptions &given) {
   if (!module)
     return fail(ErrorKind::Invalid, "it does not parse");
@@ -234,18 +277,7 @@ static Result<ParsedProgram> lower(OwningOpRef<ModuleOp> module,
   (void)remark::enableOptimizationRemarks(
       context, std::make_unique<RemarkTexts>(program),
       std::make_unique<remark::RemarkEmittingPolicyAll>(), categories);
-  Error error{ErrorKind::Invalid, ""};
-  ScopedDiagnosticHandler first(&context, [&](Diagnostic &diagnostic) {
-    if (error.message.empty() &&
-        diagnostic.getSeverity() == DiagnosticSeverity::Error) {
-      error.message = diagnostic.str();
-      if (ir::isUnsupported(diagnostic))
-        error.kind = ErrorKind::Unsupported;
-      else if (ir::isAbsent(diagnostic))
-        error.kind = ErrorKind::Absent;
-    }
-    return failure(); // on to handlers made before it
-  });
+  const PassErrors errors(context, text);
   LogicalResult result = expandFirst(*program.module);
   const bool isGpu = conversion::isGpuProgram(*program.module, options.entry);
   const bool isTensor =
@@ -276,7 +308,7 @@ static Result<ParsedProgram> lower(OwningOpRef<ModuleOp> module,
     result = makeLaunches(*program.module, pipeline, isTensor);
   context.setRemarkEngine(nullptr);
   if (failed(result))
-    return fail(std::move(error));
+    return fail(errors.error);
   return program;
 }
 
@@ -369,11 +401,12 @@ Result<ParsedProgram> parseProgram(const std::string &path,
                    : openProgram(path, &error);
   if (!file)
     return fail(ErrorKind::Invalid, error);
-  StringRef text = file->getBuffer();
+  const StringRef text = file->getBuffer();
   MGPU_TRY(checkProgramText({text.data(), text.size()}, path));
   const Respelled respelled = respell(text);
   if (!respelled.text.empty())
     file = llvm::MemoryBuffer::getMemBufferCopy(respelled.text, path);
+  const StringRef parsed = file->getBuffer(); // `sources` keeps it
   sources.AddNewSourceBuffer(std::move(file), llvm::SMLoc());
   for (unsigned line : respelled.lines)
     emitRemark(FileLineColLoc::get(&context, path, line, 1))
@@ -389,7 +422,7 @@ Result<ParsedProgram> parseProgram(const std::string &path,
         "it has operations of dialects that this version does not read");
   if (module && failed(checkAttributeNames(*module)))
     module = nullptr;
-  return lower(std::move(module), options);
+  return lower(std::move(module), parsed, options);
 }
 
 Result<ParsedProgram> parseProgramText(StringRef text, const std::string &name,
@@ -398,7 +431,7 @@ Result<ParsedProgram> parseProgramText(StringRef text, const std::string &name,
   llvm::SourceMgr sources;
   sources.AddNewSourceBuffer(llvm::MemoryBuffer::getMemBufferCopy(text, name),
                              llvm::SMLoc());
-  return lower(parseNamed(sources, name, context), options);
+  return lower(parseNamed(sources, name, context), text, options);
 }
 
 } // namespace mgpu::planner

@@ -77,6 +77,23 @@ std::string aboutUnknown(StringRef message, MLIRContext *context) {
   return "";
 }
 
+std::string aboutMade(StringRef message, StringRef source) {
+  source.consume_front("\"");
+  const StringRef name = source.take_while(
+      [](char c) { return llvm::isAlnum(c) || c == '_' || c == '.'; });
+  auto isOf = [](StringRef word, ArrayRef<StringRef> dialects) {
+    return llvm::is_contained(dialects, word.split('.').first);
+  };
+  if (!isOf(name, {"stablehlo", "chlo", "mhlo"}) ||
+      !message.consume_front("'") ||
+      !isOf(message, {"affine", "arith", "bufferization", "func", "linalg",
+                      "math", "memref", "mgpu", "scf", "tensor", "vector"}))
+    return "";
+  return ("'" + name + "' op has a form " + notRead +
+          "; write it in other operations, or report it (docs/limits.md)")
+      .str();
+}
+
 /// The dialect of what `attribute` or `type` has of one that is not read, and
 /// which of both it is; empty where it has nothing of one.
 template <typename Known>

@@ -16,6 +16,11 @@ namespace mgpu::planner {
 /// empty for other messages.
 std::string aboutUnknown(llvm::StringRef message, mlir::MLIRContext *context);
 
+/// A message about an operation that was made of one of StableHLO, said of that
+/// one, whose text begins `source`; empty for other messages. Who wrote
+/// `stablehlo.scatter` has no `scf.for` to look for.
+std::string aboutMade(llvm::StringRef message, llvm::StringRef source);
+
 /// Whether a message says that a dialect is not read.
 bool saysNotRead(llvm::StringRef words);
 

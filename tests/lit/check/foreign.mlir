@@ -8,6 +8,7 @@
 // RUN: sh %S/Inputs/check.sh mgpu-tune /dev/null %t/type | FileCheck %s --check-prefix=TYPE
 // RUN: sh %S/Inputs/check.sh mgpu-tune /dev/null %t/encoding | FileCheck %s --check-prefix=ATTRIBUTE
 // RUN: sh %S/Inputs/check.sh mgpu-tune /dev/null %t/global | FileCheck %s --check-prefix=GLOBAL
+// RUN: sh %S/Inputs/check.sh mgpu-tune /dev/null %t/quantised | FileCheck %s --check-prefix=QUANTISED
 // RUN: mgpu-tune check %t/annotated
 // RUN: sh %S/Inputs/check.sh mgpu-tune /dev/null %t/misspelt | FileCheck %s --check-prefix=MISSPELT
 // RUN: sh %S/Inputs/check.sh mgpu-tune /dev/null %t/cuda | FileCheck %s --check-prefix=CUDA
@@ -22,6 +23,8 @@
 // ATTRIBUTE: exit=5
 // GLOBAL: error: operation 'ml_program.global' is of the dialect 'ml_program', which this version does not read
 // GLOBAL: exit=5
+// QUANTISED: error: argument 'x' of @main has elements of type !quant.uniform<i8:f32, 1.000000e+00>, which is not read
+// QUANTISED: exit=5
 // MISSPELT: error: there is no operation 'mgpu.allreduce'; did you mean 'all_reduce'?
 // MISSPELT: exit=1
 // CUDA: error: this is CUDA C++, not MLIR: give it as the `source` of a launch (docs/semantics.md), or call it from a graph built by calls (docs/builder.md)
@@ -60,6 +63,11 @@ module attributes {ttcore.system_desc = #system} {
     %1 = linalg.exp {other.hint = #other.hint<1>} ins(%0 : tensor<4xf32>) outs(%x : tensor<4xf32>) -> tensor<4xf32>
     return %1 : tensor<4xf32>
   }
+}
+//--- quantised
+func.func @main(%x: tensor<2x!quant.uniform<i8:f32, 1.0:0>>, %y: tensor<2xf32>) -> tensor<2xf32> {
+  %0 = stablehlo.add %y, %y : tensor<2xf32>
+  return %0 : tensor<2xf32>
 }
 //--- misspelt
 func.func @main(%x: memref<4xf32>) {
