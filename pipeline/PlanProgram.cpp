@@ -52,6 +52,17 @@ Result<void> planElsewhere(LoadedProgram &program, const PlanRequest &options,
 
 } // namespace
 
+/// Kernels of a device run one at a time in a plan, and may have run at the
+/// same time in a recording: no bound is above what was recorded.
+static void boundByRecording(PlanReport &report, double recordedUs) {
+  if (recordedUs <= 0 || report.plan.lowerBoundUs <= recordedUs)
+    return;
+  report.plan.lowerBoundUs = recordedUs;
+  report.plan.boundBy = planner::BoundArgument::Unknown;
+  if (report.bound)
+    report.bound->words.clear();
+}
+
 Result<void> planProgram(LoadedProgram &program, const PlanRequest &options,
                          PlanReport &report) {
   const PlanReport before = report;
@@ -65,6 +76,7 @@ Result<void> planProgram(LoadedProgram &program, const PlanRequest &options,
           made));
     else
       MGPU_TRY(planHere(ordered, options, made));
+    boundByRecording(made, ordered.recordedUs);
     return made.plan.makespanUs;
   };
   auto keep = [&] { report = std::move(made); };

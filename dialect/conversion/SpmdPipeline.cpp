@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/conversion/SpmdPhases.h"
+#include "dialect/mgpu/Folds.h"
 #include "dialect/mpmd/MpmdDialect.h"
 #include "dialect/sdy/SdyDialect.h"
 #include "dialect/spmd/SpmdDialect.h"
@@ -19,6 +20,7 @@
 #include "mlir/Dialect/Linalg/Passes.h"
 #include "mlir/Dialect/Linalg/Transforms/BufferizableOpInterfaceImpl.h"
 #include "mlir/Dialect/Linalg/Transforms/SubsetInsertionOpInterfaceImpl.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/Transforms/BufferizableOpInterfaceImpl.h"
 #include "mlir/Dialect/SCF/Transforms/Passes.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -34,6 +36,22 @@ namespace mgpu::conversion {
 
 using namespace mlir;
 
+namespace {
+
+/// What is folded wrongly, written so that it is not. No program has 2^31 trips
+/// of a loop or elements along a dimension, so that casts of these to i32 drop
+/// nothing; as casts they are seen through.
+struct AvoidWrongFolds : PassWrapper<AvoidWrongFolds, OperationPass<ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(AvoidWrongFolds)
+
+  void getDependentDialects(DialectRegistry &registry) const override {
+    registry.insert<arith::ArithDialect, math::MathDialect>();
+  }
+  void runOnOperation() override { ir::avoidWrongFolds(getOperation(), 32); }
+};
+
+} // namespace
+
 static void addTosa(OpPassManager &passes) {
   tosa::addTosaToLinalgPasses(passes, {}, {}, std::nullopt);
   OpPassManager &function = passes.nest<func::FuncOp>();
@@ -46,6 +64,7 @@ void addSpmdFrontEnds(OpPassManager &passes, const SpmdPipelineOptions &options,
                       const ExchangeCost &cost, bool calls) {
   const std::string &entry = options.entry;
   passes.addPass(createSelectEntry({entry}));
+  passes.addPass(std::make_unique<AvoidWrongFolds>()); // before the inliner
   passes.addPass(createConvertShardToSpmd());
   passes.addPass(createPrepareStablehlo({entry}));
   passes.addPass(createExpandStablehlo());
@@ -67,15 +86,19 @@ void addSpmdFrontEnds(OpPassManager &passes, const SpmdPipelineOptions &options,
   passes.addPass(createConvertStablehloToLinalg({entry}));
   if (options.tosa)
     addTosa(passes);
+  passes.addPass(std::make_unique<AvoidWrongFolds>());
   passes.addPass(createPartitionTensors({entry}, cost));
 }
 
 /// Without what simplifies regions of several blocks, which no program over
-/// tensors has, at the cost of a look at each of its operations.
+/// tensors has, at the cost of a look at each of its operations; and without
+/// what takes from an scf.forall a result that nobody uses: threads that update
+/// it and read it again would then each need a copy of it.
 static std::unique_ptr<Pass> createPlainCanonicalizer() {
   GreedyRewriteConfig config;
   config.setRegionSimplificationLevel(GreedySimplifyRegionLevel::Disabled);
-  return createCanonicalizerPass(config);
+  return createCanonicalizerPass(
+      config, {"(anonymous namespace)::ForallOpIterArgsFolder"});
 }
 
 void addSpmdPlacement(OpPassManager &passes,

@@ -4,6 +4,7 @@
 // Matching the calls of several devices is the importer's work.
 #include "dialect/mgpu/MgpuCollectiveRules.h"
 
+#include "mlir/IR/TypeUtilities.h"
 #include "llvm/ADT/DenseMap.h"
 
 #include <map>

@@ -207,7 +207,8 @@ bool LayoutAttr::fits(ArrayRef<int64_t> full) const {
   if (getSplit().size() != full.size())
     return false;
   for (auto [dim, size] : llvm::enumerate(full))
-    if (size < parts(dim) || boundsOf(dim, size).back() != size)
+    if ((parts(dim) > 1 && size < parts(dim)) ||
+        boundsOf(dim, size).back() != size)
       return false;
   return true;
 }

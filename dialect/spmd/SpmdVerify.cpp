@@ -29,7 +29,7 @@ static LogicalResult checkLayout(Operation *function, Type type,
            << "'split' has " << layout.getSplit().size() << " lists; " << type
            << " has " << tensor.getRank() << " dimensions [layout_c5]";
   for (unsigned dim = 0; dim < tensor.getRank(); ++dim)
-    if (tensor.getDimSize(dim) < layout.parts(dim))
+    if (layout.parts(dim) > 1 && tensor.getDimSize(dim) < layout.parts(dim))
       return function->emitError()
              << "dimension " << dim << " of " << type << " cannot be cut in "
              << layout.parts(dim) << " parts [layout_c6]";

@@ -2,6 +2,7 @@
 #include "kernels/lower/KernelPrepare.h"
 
 #include "dialect/mgpu/Diagnostics.h"
+#include "dialect/mgpu/Folds.h"
 #include "kernels/lower/LaneCheck.h"
 #include "kernels/lower/LaunchShape.h"
 #include "kernels/lower/Normalise.h"
@@ -416,28 +417,6 @@ void dropFastMath(ModuleOp module) {
   });
 }
 
-/// Casts of index to narrower integers as truncations: MLIR folds a cast and
-/// the cast back to index into nothing, as if the first dropped no bits.
-static void writeTruncations(ModuleOp module) {
-  module.walk([](Operation *op) {
-    if (!isa<arith::IndexCastOp, arith::IndexCastUIOp>(op))
-      return;
-    Value from = op->getOperand(0), to = op->getResult(0);
-    if (!getElementTypeOrSelf(from.getType()).isIndex() ||
-        getElementTypeOrSelf(to.getType()).getIntOrFloatBitWidth() >= 64)
-      return;
-    OpBuilder b(op);
-    Type word = b.getI64Type();
-    if (auto vector = dyn_cast<VectorType>(to.getType()))
-      word = vector.clone(word);
-    from = arith::IndexCastOp::create(b, op->getLoc(), word, from);
-    to.replaceAllUsesWith(
-        arith::TruncIOp::create(b, op->getLoc(), to.getType(), from)
-            .getResult());
-    op->erase();
-  });
-}
-
 FailureOr<func::FuncOp> prepareKernel(ModuleOp module, Dim3 block,
                                       Dim3 covered) {
   auto entry = module.lookupSymbol<func::FuncOp>("entry");
@@ -450,7 +429,7 @@ FailureOr<func::FuncOp> prepareKernel(ModuleOp module, Dim3 block,
   if (failed(inlineCalls(module, entry)))
     return failure();
   lowerSwitches(module);
-  writeTruncations(module);
+  ir::avoidWrongFolds(module, 64);
   PassManager cleanup(module.getContext());
   cleanup.addPass(createCanonicalizerPass());
   cleanup.addPass(createCSEPass());

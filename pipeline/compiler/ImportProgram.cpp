@@ -15,6 +15,7 @@
 #include "support/Spelling.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/MLProgram/IR/MLProgram.h"
 #include "mlir/IR/MLIRContext.h"
 #include "llvm/Support/SourceMgr.h"
 
@@ -30,7 +31,7 @@ namespace {
 
 DialectRegistry programDialects() {
   DialectRegistry registry;
-  registry.insert<ir::MgpuDialect>();
+  registry.insert<ir::MgpuDialect, ml_program::MLProgramDialect>();
   kernels::registerHostEmitDialects(registry);
   conversion::registerTensorDialects(registry);
   conversion::registerScheduleDialects(registry);
@@ -187,8 +188,10 @@ MlirCompiler::importProgram(const ImportOptions &options,
     return failure(); // on to showLines
   });
   ModuleOp module = *parsed->module;
-  MGPU_TRY(checkArgumentNames(module, options));
-  auto imported = planner::buildDag(module, importOptions(options, module));
+  ImportOptions ofEntry = options;
+  ofEntry.entry = parsed->entry;
+  MGPU_TRY(checkArgumentNames(module, ofEntry));
+  auto imported = planner::buildDag(module, importOptions(ofEntry, module));
   if (!imported)
     return countErrors(std::move(imported.error()));
   LoadedProgram program;

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/dagfile/TraceEvents.h"
 
+#include "planner/dagfile/MendTrace.h"
 #include "support/TextPlace.h"
 
 #include <charconv>
 #include <cmath>
 #include <fmt/format.h>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -15,12 +17,13 @@ namespace {
 
 using Json = nlohmann::json;
 
-// About 4.5 thousand years; sums stay exact to a nanosecond for days.
+// About 3 thousand years: times count from 1970.
 constexpr double maxTimeUs = 1e17;
+// 30 days: a profiler whose clock failed writes centuries, in which all other
+// durations of a plan would be lost.
+constexpr double maxDurationUs = 30 * 86400e6;
 // A step of a large model has some ten thousand; memory for this many is there.
 constexpr size_t maxEvents = size_t(1) << 25;
-// Depths: 1 the file, 2 traceEvents, 3 an event, 4 its args.
-constexpr size_t eventDepth = 3, argsDepth = 4;
 
 /// What the parser calls, value by value.
 class Handler final : public Json::json_sax_t {
@@ -80,7 +83,7 @@ public:
       hasStart = hasDuration = hasDevice = false;
     }
     isInArgs =
-        isInArgs || (isInEvents && depth == argsDepth && field == "args");
+        isInArgs || (isInEvents && depth == eventDepth + 1 && field == "args");
     return true;
   }
   bool key(string_t &name) override {
@@ -88,22 +91,26 @@ public:
     return true;
   }
   bool end_object() override {
-    if (depth == argsDepth)
+    if (depth == eventDepth + 1)
       isInArgs = false;
     return depth-- != eventDepth || !isInEvents || finish();
   }
   bool start_array(std::size_t) override {
-    if (++depth == 2 && field == "traceEvents")
+    ++depth;
+    if (depth == 1) // the older form, which is the events alone
+      eventDepth = 2;
+    if (depth + 1 == eventDepth && (depth == 1 || field == "traceEvents"))
       isInEvents = hasEvents = true;
     return true;
   }
   bool end_array() override {
-    if (depth-- == 2)
+    if (depth-- + 1 == eventDepth)
       isInEvents = false;
     return true;
   }
   bool parse_error(std::size_t position, const std::string &,
                    const nlohmann::detail::exception &) override {
+    isNoJson = true;
     bool isCut = position >= text.size();
     error = Error{
         ErrorKind::Invalid,
@@ -116,12 +123,12 @@ public:
   }
 
   std::string_view text;
-  bool hasEvents = false;
+  bool hasEvents = false, isNoJson = false;
 
 private:
   bool isOfEvent() const {
     return isInEvents &&
-           (depth == eventDepth || (depth == argsDepth && isInArgs));
+           (depth == eventDepth || (depth == eventDepth + 1 && isInArgs));
   }
 
   bool number(double value, int64_t integer) {
@@ -166,6 +173,15 @@ private:
     if (phase != "X" || !classify())
       return true;
     auto isTime = [](double us) { return us >= 0 && us < maxTimeUs; };
+    if (event.isWork() && event.durationUs > maxDurationUs) {
+      error = Error{ErrorKind::Invalid,
+                    fmt::format("{}: event {} \"{}\" of {} lasts {} us, more "
+                                "than 30 days: the clock of the recording was "
+                                "wrong; remove the event, or record again",
+                                source, index, event.name.substr(0, 60),
+                                category, event.durationUs)};
+      return false;
+    }
     const char *missing =
         !hasStart || !isTime(event.startUs) ? "\"ts\""
         : event.isWork() && (!hasDuration || !isTime(event.durationUs))
@@ -215,7 +231,8 @@ private:
 
   std::string source, field, phase, category, syncKind;
   TraceEvent event;
-  size_t depth = 0, number_ = 0;
+  // Depths: 1 the file, 2 traceEvents, 3 an event, 4 its args.
+  size_t depth = 0, eventDepth = 3, number_ = 0;
   bool isInEvents = false, isInArgs = false;
   bool hasStart = false, hasDuration = false, hasDevice = false;
 };
@@ -225,25 +242,33 @@ private:
 bool isTrace(std::string_view text) {
   // A DAG says what it is at its start; a trace may have pages of properties
   // before its events.
+  const size_t first = text.find_first_not_of(" \t\r\n");
+  if (first != std::string_view::npos && text[first] == '[')
+    return text.find("\"ph\"") != std::string_view::npos;
   return text.substr(0, 4096).find("\"mgpu-dag/") == std::string_view::npos &&
          text.find("\"traceEvents\"") != std::string_view::npos;
 }
 
 Result<std::vector<TraceEvent>> readTraceEvents(std::string_view text,
                                                 std::string_view source) {
-  Handler handler(text, source);
-  bool parsed = Json::sax_parse(text.begin(), text.end(), &handler);
-  if (handler.error)
-    return fail(*handler.error);
+  auto handler = std::make_unique<Handler>(text, source);
+  bool parsed = Json::sax_parse(text.begin(), text.end(), handler.get());
+  if (!parsed && handler->isNoJson) {
+    const std::string mended = mendTrace(text);
+    handler = std::make_unique<Handler>(text, source);
+    parsed = Json::sax_parse(mended.begin(), mended.end(), handler.get());
+  }
+  if (handler->error)
+    return fail(*handler->error);
   if (!parsed)
     return fail(ErrorKind::Invalid,
                 fmt::format("{}: the trace cannot be read", source));
-  if (!handler.hasEvents)
+  if (!handler->hasEvents)
     return fail(ErrorKind::Invalid,
                 fmt::format("{}: \"traceEvents\" is not an array of the file's "
                             "object: this is not a trace of a profiler",
                             source));
-  return std::move(handler.events);
+  return std::move(handler->events);
 }
 
 } // namespace mgpu::planner

@@ -127,9 +127,11 @@ Result<void> Import::bindArgument(func::FuncOp function, unsigned index,
   auto elementType = elementTypeOf(shaped ? shaped.getElementType() : type);
   if (!elementType)
     return refuse(argument, ErrorKind::Unsupported,
-                  fmt::format("argument '{}' of @{} has a type that cannot be "
-                              "bound; use memrefs and numbers",
-                              bound.name, options.entry));
+                  fmt::format("argument '{}' of @{} has {} {}, which is not "
+                              "read: give it numbers (docs/limits.md)",
+                              bound.name, options.entry,
+                              shaped ? "elements of type" : "type",
+                              textOf(shaped ? shaped.getElementType() : type)));
   bound.elementType = *elementType;
   MGPU_TRY_ASSIGN(bound.role, roleOf(function, index, bound.name));
   bound.isRoleOfUser = findText(options.roles, bound.name, index);

@@ -89,6 +89,7 @@ struct ParseOptions {
 
 struct ParsedProgram {
   mlir::OwningOpRef<mlir::ModuleOp> module;
+  std::string entry; ///< the function that was asked for, or the only one
   /// "X at FILE:LINE:COLUMN with Y at ...: why", for computations on device
   /// buffers that follow each other and share no launch.
   std::vector<std::string> notFused;

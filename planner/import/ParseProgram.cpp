@@ -202,15 +202,72 @@ static LogicalResult expandFirst(ModuleOp module) {
                  succeeded(conversion::inlineAsyncRegions(module)));
 }
 
-/// Runs the passes of dialect/conversion.
-static Result<ParsedProgram> lower(OwningOpRef<ModuleOp> module,
-                                   const ParseOptions &options) {
+namespace {
+
+/// The first error of the passes, and its kind. What they say of operations
+/// that they made of StableHLO's is said of these.
+class PassErrors {
+public:
+  PassErrors(MLIRContext &context, StringRef text)
+      : source(text),
+        first(&context, [this](Diagnostic &found) { return see(found); }),
+        reword(&context, [this](Diagnostic &found) { return say(found); }) {}
+
+  Error error{ErrorKind::Invalid, ""};
+
+private:
+  LogicalResult see(Diagnostic &diagnostic) {
+    if (!error.message.empty() ||
+        diagnostic.getSeverity() != DiagnosticSeverity::Error)
+      return failure(); // on to handlers made before it
+    error.message = diagnostic.str();
+    if (ir::isUnsupported(diagnostic) || saysNotRead(error.message))
+      error.kind = ErrorKind::Unsupported;
+    else if (ir::isAbsent(diagnostic))
+      error.kind = ErrorKind::Absent;
+    return failure();
+  }
+  LogicalResult say(Diagnostic &diagnostic) {
+    auto place = diagnostic.getLocation()->findInstanceOf<FileLineColLoc>();
+    if (!place || diagnostic.getSeverity() != DiagnosticSeverity::Error)
+      return failure();
+    const std::string words =
+        aboutMade(diagnostic.str(), source.from(Location(place)));
+    if (words.empty())
+      return failure();
+    emitError(place) << words;
+    return success();
+  }
+
+  SourceText source;
+  ScopedDiagnosticHandler first, reword; ///< the later one sees all first
+};
+
+} // namespace
+
+/// The entry function: the one of that name, or the one public function of a
+/// program that has no @main, where no other was asked for.
+static std::string entryOf(ModuleOp module, const std::string &asked) {
+  if (asked != "main" || module.lookupSymbol<func::FuncOp>(asked))
+    return asked;
+  SmallVector<func::FuncOp> entries;
+  for (auto function : module.getOps<func::FuncOp>())
+    if (function.isPublic() && !function.isExternal())
+      entries.push_back(function);
+  return entries.size() == 1 ? entries.front().getName().str() : asked;
+}
+
+/// Runs the passes of dialect/conversion on a module that was parsed of `text`.
+static Result<ParsedProgram> lower(OwningOpRef<ModuleOp> module, StringRef text,
+                                   const ParseOptions &given) {
   if (!module)
     return fail(ErrorKind::Invalid, "it does not parse");
+  ParseOptions options = given;
+  options.entry = entryOf(*module, given.entry);
   auto entry = module->lookupSymbol<func::FuncOp>(options.entry);
   MGPU_TRY(checkMeshNames(*module, entry, options.meshes));
   MGPU_TRY(checkSchedule(entry, options.schedule, options.remat));
-  ParsedProgram program{std::move(module), {}};
+  ParsedProgram program{std::move(module), options.entry, {}};
   MGPU_TRY(applyShardings(program, entry, options));
   program.meshes = meshesOf(entry);
   MLIRContext &context = *program.module->getContext();
@@ -222,18 +279,7 @@ static Result<ParsedProgram> lower(OwningOpRef<ModuleOp> module,
   (void)remark::enableOptimizationRemarks(
       context, std::make_unique<RemarkTexts>(program),
       std::make_unique<remark::RemarkEmittingPolicyAll>(), categories);
-  Error error{ErrorKind::Invalid, ""};
-  ScopedDiagnosticHandler first(&context, [&](Diagnostic &diagnostic) {
-    if (error.message.empty() &&
-        diagnostic.getSeverity() == DiagnosticSeverity::Error) {
-      error.message = diagnostic.str();
-      if (ir::isUnsupported(diagnostic))
-        error.kind = ErrorKind::Unsupported;
-      else if (ir::isAbsent(diagnostic))
-        error.kind = ErrorKind::Absent;
-    }
-    return failure(); // on to handlers made before it
-  });
+  const PassErrors errors(context, text);
   LogicalResult result =
       checkInlinedSize(*program.module, options.entry, options.nodeLimit);
   if (succeeded(result))
@@ -267,7 +313,7 @@ static Result<ParsedProgram> lower(OwningOpRef<ModuleOp> module,
     result = makeLaunches(*program.module, pipeline, isTensor);
   context.setRemarkEngine(nullptr);
   if (failed(result))
-    return fail(std::move(error));
+    return fail(errors.error);
   return program;
 }
 
@@ -346,13 +392,11 @@ Result<ParsedProgram> parseProgram(const std::string &path,
     return failure(); // on to showLines
   });
   bool isUnsupported = false;
-  StringRef text;
   ScopedDiagnosticHandler reword(&context, [&](Diagnostic &diagnostic) {
-    std::string words =
-        aboutUnknown(diagnostic.str(), text, diagnostic.getLocation());
+    isUnsupported |= saysNotRead(diagnostic.str());
+    std::string words = aboutUnknown(diagnostic.str(), &context);
     if (words.empty())
       return failure(); // on to those before it
-    isUnsupported |= saysNotRead(words);
     emitError(diagnostic.getLocation()) << words;
     return success();
   });
@@ -362,23 +406,28 @@ Result<ParsedProgram> parseProgram(const std::string &path,
                    : openProgram(path, &error);
   if (!file)
     return fail(ErrorKind::Invalid, error);
-  text = file->getBuffer();
+  const StringRef text = file->getBuffer();
   MGPU_TRY(checkProgramText({text.data(), text.size()}, path));
   const Respelled respelled = respell(text);
   if (!respelled.text.empty())
     file = llvm::MemoryBuffer::getMemBufferCopy(respelled.text, path);
+  const StringRef parsed = file->getBuffer(); // `sources` keeps it
   sources.AddNewSourceBuffer(std::move(file), llvm::SMLoc());
   for (unsigned line : respelled.lines)
     emitRemark(FileLineColLoc::get(&context, path, line, 1))
         << "this spelling of 2019 is read as the one shown";
+  context.allowUnregisteredDialects();
   OwningOpRef<ModuleOp> module = parseNamed(sources, path, context);
+  context.allowUnregisteredDialects(false);
+  if (module && failed(dropForeign(*module)))
+    module = nullptr;
   if (!module && isUnsupported)
     return fail(
         ErrorKind::Unsupported,
         "it has operations of dialects that this version does not read");
   if (module && failed(checkAttributeNames(*module)))
     module = nullptr;
-  return lower(std::move(module), options);
+  return lower(std::move(module), parsed, options);
 }
 
 Result<ParsedProgram> parseProgramText(StringRef text, const std::string &name,
@@ -387,7 +436,7 @@ Result<ParsedProgram> parseProgramText(StringRef text, const std::string &name,
   llvm::SourceMgr sources;
   sources.AddNewSourceBuffer(llvm::MemoryBuffer::getMemBufferCopy(text, name),
                              llvm::SMLoc());
-  return lower(parseNamed(sources, name, context), options);
+  return lower(parseNamed(sources, name, context), text, options);
 }
 
 } // namespace mgpu::planner

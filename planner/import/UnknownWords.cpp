@@ -3,6 +3,8 @@
 
 #include "support/Spelling.h"
 
+#include "mlir/Dialect/MLProgram/IR/MLProgram.h"
+#include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/OperationSupport.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
@@ -28,18 +30,6 @@ static std::string foreign(StringRef what, StringRef name) {
           "; lower it to linalg, tensor, arith, math and scf, or to mgpu "
           "(docs/limits.md)")
       .str();
-}
-
-/// The name in quotes that ends just before a place of the text: that of an
-/// operation in generic form.
-static StringRef quotedBefore(StringRef text, Location location) {
-  auto place = dyn_cast<FileLineColLoc>(location);
-  for (unsigned line = 1; place && line < place.getLine(); ++line)
-    text = text.split('\n').second;
-  if (!place)
-    return "";
-  text = text.take_front(place.getColumn());
-  return text.rsplit('"').first.rsplit('"').second;
 }
 
 /// A word without a dialect in front of it: `call` is `func.call` at the top of
@@ -75,24 +65,114 @@ static std::string aboutUnknownOperation(StringRef name, MLIRContext *context) {
          didYouMean(word.str(), known);
 }
 
-std::string aboutUnknown(StringRef message, StringRef text, Location location) {
-  MLIRContext *context = location.getContext();
+std::string aboutUnknown(StringRef message, MLIRContext *context) {
   if (message.consume_front("Dialect `")) {
     StringRef name = message.split("custom op '").second.split('\'').first;
     return name.contains('.') ? foreign("operation", name)
                               : aboutBareWord(name, context);
   }
-  if (message.starts_with("operation being parsed with an unregistered"))
-    return foreign("operation", quotedBefore(text, location));
-  // `!"tt"<"ptr<f32>">` type created with ..., #"tt"<"x"> : 'none' attribute
-  if (auto [what, rest] = message.split(" created with unregistered ");
-      !rest.empty())
-    return foreign(what.ends_with("attribute") ? "attribute" : "type",
-                   what.split('"').second.split('"').first);
   if (message.starts_with("custom op '") && message.contains("' is unknown"))
     return aboutUnknownOperation(message.split('\'').second.split('\'').first,
                                  context);
   return "";
+}
+
+std::string aboutMade(StringRef message, StringRef source) {
+  source.consume_front("\"");
+  const StringRef name = source.take_while(
+      [](char c) { return llvm::isAlnum(c) || c == '_' || c == '.'; });
+  auto isOf = [](StringRef word, ArrayRef<StringRef> dialects) {
+    return llvm::is_contained(dialects, word.split('.').first);
+  };
+  if (!isOf(name, {"stablehlo", "chlo", "mhlo"}) ||
+      !message.consume_front("'") ||
+      !isOf(message, {"affine", "arith", "bufferization", "func", "linalg",
+                      "math", "memref", "mgpu", "scf", "tensor", "vector"}))
+    return "";
+  return ("'" + name + "' op has a form " + notRead +
+          "; write it in other operations, or report it (docs/limits.md)")
+      .str();
+}
+
+/// The dialect of what `attribute` or `type` has of one that is not read, and
+/// which of both it is; empty where it has nothing of one.
+template <typename Known>
+static std::pair<StringRef, StringRef> foreignIn(Known known) {
+  std::pair<StringRef, StringRef> found;
+  known.walk([&](Type type) {
+    if (auto opaque = dyn_cast<OpaqueType>(type))
+      found = {"type", opaque.getDialectNamespace()};
+  });
+  known.walk([&](Attribute attribute) {
+    if (auto opaque = dyn_cast<OpaqueAttr>(attribute))
+      found = {"attribute", opaque.getDialectNamespace()};
+  });
+  return found;
+}
+
+/// `attributes` without what is of a dialect that is not read.
+static DictionaryAttr withoutForeign(DictionaryAttr attributes) {
+  NamedAttrList kept;
+  for (NamedAttribute each : attributes)
+    if (foreignIn(each.getValue()).first.empty())
+      kept.append(each);
+  return kept.getDictionary(attributes.getContext());
+}
+
+static ArrayAttr withoutForeign(ArrayAttr ofEach) {
+  SmallVector<Attribute> kept;
+  for (auto each : ofEach.getAsRange<DictionaryAttr>())
+    kept.push_back(withoutForeign(each));
+  return ArrayAttr::get(ofEach.getContext(), kept);
+}
+
+/// An error where `op` or a type of its values is of a dialect that is not
+/// read.
+static LogicalResult checkForeign(Operation *op) {
+  if (!op->isRegistered() ||
+      isa<ml_program::MLProgramDialect>(op->getDialect()))
+    return emitError(op->getLoc())
+           << foreign("operation", op->getName().getStringRef());
+  auto check = [&](Type type, Location location) -> LogicalResult {
+    auto [what, dialect] = foreignIn(type);
+    if (what.empty())
+      return success();
+    return emitError(location) << foreign(what, dialect);
+  };
+  if (auto function = dyn_cast<FunctionOpInterface>(op))
+    if (failed(check(function.getFunctionType(), op->getLoc())))
+      return failure();
+  for (Type type : op->getResultTypes())
+    if (failed(check(type, op->getLoc())))
+      return failure();
+  for (Region &region : op->getRegions())
+    for (BlockArgument argument : region.getArguments())
+      if (failed(check(argument.getType(), argument.getLoc())))
+        return failure();
+  return success();
+}
+
+LogicalResult dropForeign(ModuleOp module) {
+  for (auto global :
+       llvm::make_early_inc_range(module.getOps<ml_program::GlobalOp>()))
+    if (SymbolTable::symbolKnownUseEmpty(global, module))
+      global.erase();
+  return failure(module
+                     ->walk([](Operation *op) {
+                       if (failed(checkForeign(op)))
+                         return WalkResult::interrupt();
+                       op->setDiscardableAttrs(
+                           withoutForeign(op->getDiscardableAttrDictionary()));
+                       auto function = dyn_cast<FunctionOpInterface>(op);
+                       if (!function)
+                         return WalkResult::advance();
+                       if (ArrayAttr all = function.getArgAttrsAttr())
+                         function.setArgAttrsAttr(withoutForeign(all));
+                       if (ArrayAttr all = function.getResAttrsAttr())
+                         function.setResAttrsAttr(withoutForeign(all));
+                       return WalkResult::advance();
+                     })
+                     .wasInterrupted());
 }
 
 /// Says so at `location` where a name is of the mgpu dialect and none of

@@ -12,13 +12,23 @@
 
 namespace mgpu::planner {
 
-/// A message of the parser about an operation, a type or an attribute that it
-/// does not know, said anew; empty for other messages. `text` is the program.
-std::string aboutUnknown(llvm::StringRef message, llvm::StringRef text,
-                         mlir::Location location);
+/// A message of the parser about an operation that it does not know, said anew;
+/// empty for other messages.
+std::string aboutUnknown(llvm::StringRef message, mlir::MLIRContext *context);
 
-/// Whether aboutUnknown() said that a dialect is not read.
+/// A message about an operation that was made of one of StableHLO, said of that
+/// one, whose text begins `source`; empty for other messages. Who wrote
+/// `stablehlo.scatter` has no `scf.for` to look for.
+std::string aboutMade(llvm::StringRef message, llvm::StringRef source);
+
+/// Whether a message says that a dialect is not read.
 bool saysNotRead(llvm::StringRef words);
+
+/// Takes out of a program, which was parsed with unregistered dialects allowed,
+/// what says nothing to mgpu: attributes of dialects that are not read, and
+/// each ml_program.global that nobody names (a seed, in most exports). An
+/// operation or a type of such a dialect is an error, as saysNotRead() tells.
+mlir::LogicalResult dropForeign(mlir::ModuleOp module);
 
 /// Reports each attribute of the module, of the arguments and results of its
 /// functions and of operations, whose name begins with "mgpu." and is not

@@ -48,6 +48,7 @@ findUnwrittenReads(const Dag &dag,
             return any.writes && any.buffer == use.buffer;
           });
       if (!use.reads || writesIt || buffer.device.isHost() ||
+          buffer.sizeBytes == 0 || // there is nothing to write
           buffer.role != BufferRole::Temporary || isFound[use.buffer.value] ||
           !isExact({n}, u) || written[use.buffer.value].meets(use.box))
         continue;

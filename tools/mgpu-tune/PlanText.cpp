@@ -55,6 +55,10 @@ std::string besidePlan(const PlanReport &report, const LoadedProgram &program,
         "{:.3f} us\n",
         program.recordedUs, plan.makespanUs,
         100 * (plan.makespanUs / program.recordedUs - 1), plan.lowerBoundUs);
+  if (program.recordedUs > 0 && program.recordedUs < plan.makespanUs &&
+      plan.lowerBoundUs == program.recordedUs)
+    text += "kernels of a device ran at the same time in the recording, which "
+            "a plan does not let them: what was recorded is the bound\n";
   return text;
 }
 

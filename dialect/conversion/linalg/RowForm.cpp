@@ -22,6 +22,14 @@ static std::optional<Combine> combinerKind(Operation *op) {
   return std::nullopt;
 }
 
+/// Minus infinity, or where the format has none its least number; or both
+/// without the minus.
+static APFloat furthest(const llvm::fltSemantics &semantics, bool isNegative) {
+  return APFloat::semanticsHasInf(semantics)
+             ? APFloat::getInf(semantics, isNegative)
+             : APFloat::getLargest(semantics, isNegative);
+}
+
 TypedAttr neutralOf(Combine kind, Type type) {
   if (auto number = dyn_cast<FloatType>(type)) {
     const llvm::fltSemantics &semantics = number.getFloatSemantics();
@@ -31,9 +39,9 @@ TypedAttr neutralOf(Combine kind, Type type) {
     case Combine::MUL:
       return FloatAttr::get(number, APFloat::getOne(semantics));
     case Combine::MAXIMUMF:
-      return FloatAttr::get(number, APFloat::getInf(semantics, true));
+      return FloatAttr::get(number, furthest(semantics, true));
     case Combine::MINIMUMF:
-      return FloatAttr::get(number, APFloat::getInf(semantics, false));
+      return FloatAttr::get(number, furthest(semantics, false));
     default: // the larger or smaller of a number and NaN is the number
       return FloatAttr::get(number, APFloat::getQNaN(semantics));
     }

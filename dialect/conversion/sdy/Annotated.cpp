@@ -122,9 +122,12 @@ Value Constrain::constrain(Operation *op, Value value,
     if (!each.getIsClosed())
       open.push_back(dim);
     priorities.push_back(std::max<int64_t>(each.getPriority(), 0));
-    if (type.isDynamicDim(dim) || type.getDimSize(dim) < layout.parts(dim)) {
+    if (type.isDynamicDim(dim) ||
+        (layout.parts(dim) > 1 && type.getDimSize(dim) < layout.parts(dim))) {
       ir::emitUnsupported(op) << "has dimension " << dim << " of " << type
-                              << " cut in " << layout.parts(dim) << " parts";
+                              << " cut in " << layout.parts(dim)
+                              << " parts, of which some would be empty; cut it "
+                                 "over fewer devices, or leave it whole";
       isFailed = true;
       return value;
     }

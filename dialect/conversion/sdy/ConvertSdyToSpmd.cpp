@@ -30,6 +30,7 @@ int64_t numberOf(ModuleOp module, StringRef name) {
                 : 1;
 }
 
+/// As many as what shards `op` says.
 int64_t devicesOf(Operation *op) {
   int64_t devices = 1;
   if (auto text = op->getAttrOfType<StringAttr>("mhlo.sharding"))
@@ -40,6 +41,12 @@ int64_t devicesOf(Operation *op) {
       for (sdy::TensorShardingAttr sharding : each.getShardings())
         if (sdy::MeshAttr mesh = sdy::meshOf(op, sharding.getMesh()))
           devices = std::max(devices, mesh.numDevices());
+  return devices;
+}
+
+/// As many as the groups of a collective number.
+int64_t devicesOfGroups(Operation *op) {
+  int64_t devices = 1;
   auto groups = op->getAttrOfType<DenseIntElementsAttr>("replica_groups");
   if (auto pairs =
           op->getAttrOfType<DenseIntElementsAttr>("source_target_pairs"))
@@ -50,7 +57,8 @@ int64_t devicesOf(Operation *op) {
   return devices;
 }
 
-/// As many as the module, its meshes and its groups of devices say.
+/// As many as the module and its meshes say; where these say nothing, as many
+/// as its groups of devices number.
 ProcessGrid gridOf(ModuleOp module, func::FuncOp function) {
   ProcessGrid grid;
   grid.replicas = numberOf(module, "mhlo.num_replicas");
@@ -60,6 +68,10 @@ ProcessGrid gridOf(ModuleOp module, func::FuncOp function) {
   for (unsigned k = 0; k < function.getNumArguments(); ++k)
     if (auto text = function.getArgAttrOfType<StringAttr>(k, "mhlo.sharding"))
       devices = std::max(devices, devicesOfText(text));
+  if (devices == 1)
+    function.walk([&](Operation *op) {
+      devices = std::max(devices, devicesOfGroups(op));
+    });
   if (devices % grid.replicas != 0)
     grid.replicas = 1;
   grid.partitions = devices / grid.replicas;

@@ -73,9 +73,15 @@ FailureOr<spmd::DeviceGroups> groupsOf(Operation *op, Attribute groups,
   // With one replica or one partition, exporters number devices in any mode.
   if (largest >= limitOf() && (grid.replicas == 1 || grid.partitions == 1))
     ids = GroupIds::Devices;
-  if (largest >= limitOf())
+  if (largest >= limitOf()) {
+    auto group = llvm::find_if(named, [&](ArrayRef<int64_t> each) {
+      return llvm::is_contained(each, largest);
+    });
     return op->emitOpError()
-           << "names device " << largest << " in a program for " << limitOf();
+           << "names device " << largest << " in [" << *group
+           << "], in a program for " << limitOf() << " devices, which begin at "
+           << "0";
+  }
   if (named.empty()) // all of them
     named.push_back(llvm::to_vector(llvm::seq<int64_t>(0, limitOf())));
   if (ids == GroupIds::Devices)

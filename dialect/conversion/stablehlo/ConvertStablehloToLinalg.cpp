@@ -13,6 +13,15 @@ using namespace mlir;
 
 namespace {
 
+/// Whether 63 bits count the bytes of a tensor, whatever its elements are.
+bool fitsMemory(ArrayRef<int64_t> shape) {
+  int64_t bytes = 8;
+  return llvm::is_contained(shape, 0) ||
+         llvm::none_of(shape, [&](int64_t size) {
+           return llvm::MulOverflow(bytes, size, bytes);
+         });
+}
+
 /// What a kernel cannot hold, in words; empty for other types.
 StringRef whyNotTaken(Type type) {
   if (auto tensor = dyn_cast<TensorType>(type)) {
@@ -20,6 +29,8 @@ StringRef whyNotTaken(Type type) {
     if (!ranked || !ranked.hasStaticShape())
       return "its shape is not static; export the program for the shapes it "
              "is run with";
+    if (!fitsMemory(ranked.getShape()))
+      return "it has more elements than any memory";
     type = tensor.getElementType();
   }
   if (isa<ComplexType>(type))

@@ -4,6 +4,7 @@
 #include "dialect/conversion/stablehlo/HostNumbers.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Matchers.h"
 
 namespace mgpu::conversion {
 
@@ -12,7 +13,8 @@ using namespace mgpu::stablehlo;
 
 namespace {
 
-/// A loop that counts: `while (i < end) { ...; i += step; }`.
+/// A loop that counts: `while (i < end) { ...; i += step; }`, whose last sum is
+/// a number of the counter's type, so that it comes to `end` without wrapping.
 struct Counter {
   unsigned index;
   Value end; ///< a number of the source from before the loop
@@ -29,6 +31,7 @@ private:
   std::optional<APInt> stepOf(unsigned k) const;
   bool isInvariant(unsigned k) const { return next[k] == body.getArgument(k); }
   Value before(Value value);
+  bool staysInType(unsigned k, Value end);
   std::optional<Counter> findCounter();
   void bind(ValueRange targets, ValueRange carried, Value trip);
   SmallVector<Value> carriedOf(ValueRange values);
@@ -74,6 +77,45 @@ Value LoopLowering::before(Value value) {
   return isInvariant(k) && low.number(init) ? init : Value();
 }
 
+/// The constant that a value of the source is; none where it is not known here.
+static std::optional<APInt> constantOf(Value value, Value number) {
+  Operation *constant = value.getDefiningOp();
+  auto splat = constant ? dyn_cast_or_null<IntegerAttr>(splatOf(constant))
+                        : IntegerAttr();
+  APInt found;
+  if (splat)
+    return splat.getValue();
+  if (number && matchPattern(number, m_ConstantInt(&found)))
+    return found;
+  return std::nullopt;
+}
+
+/// Whether counter `k` comes to `end` before it wraps. By ones it does: it
+/// meets `end`. Otherwise the last sum has to be known, or at least that what
+/// comes after the number before `end` is one of the type.
+bool LoopLowering::staysInType(unsigned k, Value end) {
+  const APInt step = *stepOf(k);
+  if (step.isOne())
+    return true;
+  std::optional<APInt> last = constantOf(end, low.number(end));
+  if (!last)
+    return false;
+  Value init = op.getOperand()[k];
+  const unsigned width =
+      getElementTypeOrSelf(init.getType()).getIntOrFloatBitWidth();
+  const unsigned wide = last->getBitWidth() + 2; // no sum below leaves this
+  const APInt most = APInt::getSignedMaxValue(width).sext(wide);
+  APInt sum = last->sext(wide) - 1 + step.sext(wide);
+  if (std::optional<APInt> first = constantOf(init, low.number(init))) {
+    if (first->sge(*last))
+      return true;
+    const APInt begin = first->sext(wide), length = sum - begin;
+    sum = begin + length.udiv(step.sext(wide)) * step.sext(wide);
+    return length.isSignedIntN(64) && sum.sle(most);
+  }
+  return width < 64 && sum.sle(most); // how far it goes has to fit 64 bits
+}
+
 std::optional<Counter> LoopLowering::findCounter() {
   Block &condition = op.getCond().front();
   auto test =
@@ -92,7 +134,8 @@ std::optional<Counter> LoopLowering::findCounter() {
   Operation *constant = test.getRhs().getDefiningOp();
   if (!end && constant && splatOf(constant))
     end = test.getRhs();
-  return end ? std::optional(Counter{k, end}) : std::nullopt;
+  return end && staysInType(k, end) ? std::optional(Counter{k, end})
+                                    : std::nullopt;
 }
 
 /// The number `k` after `trip` trips.
@@ -102,7 +145,8 @@ Value LoopLowering::inductionAt(unsigned k, Value trip) {
   Value step = arith::ConstantOp::create(
       low.b, low.b.getIntegerAttr(init.getType(), *stepOf(k)));
   Value grown = arith::MulIOp::create(low.b, count, step);
-  return arith::AddIOp::create(low.b, init, grown);
+  return wrapped(low.b, arith::AddIOp::create(low.b, init, grown),
+                 getElementTypeOrSelf(op.getOperand()[k].getType()));
 }
 
 /// Says what `targets`, a value for each operand of the loop, are: what does

@@ -3,6 +3,8 @@
 // The walk in program order, and scalar code.
 #include "dialect/conversion/stablehlo/Lowering.h"
 
+#include "dialect/stablehlo/StablehloDialect.h"
+
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -109,9 +111,27 @@ LogicalResult Lowering::lowerElementwise(Operation *op) {
   return success();
 }
 
+/// Whether all that `op` gives are tensors without elements, so that it reads
+/// nothing: its loops might not even have bounds. A loop or a call may do more
+/// than give.
+static bool givesNoElements(Operation *op) {
+  return op->getNumResults() > 0 &&
+         !isa<stablehlo::WhileOp, stablehlo::IfOp, stablehlo::CaseOp,
+              stablehlo::CustomCallOp>(op) &&
+         llvm::all_of(op->getResultTypes(), [](Type type) {
+           return cast<RankedTensorType>(type).getNumElements() == 0;
+         });
+}
+
 LogicalResult Lowering::lower(Operation *op) {
   b.setLoc(op->getLoc());
-  if (FamilyLowering family = findFamily(op->getName()))
+  FamilyLowering family = findFamily(op->getName());
+  if ((family || findScalarBuilder(op->getName())) && givesNoElements(op)) {
+    for (Value result : op->getResults())
+      set(result, empty(signlessTensor(result)));
+    return success();
+  }
+  if (family)
     return family(*this, op);
   if (findScalarBuilder(op->getName()))
     return lowerElementwise(op);

@@ -129,9 +129,15 @@ LogicalResult takeAttributes(func::FuncOp entry) {
         return entry.emitError()
                << "argument " << index << " has tf.aliasing_output = " << result
                << ", which is no result of its type";
-      if (!entry.getResultAttr(result, spmd::aliasName))
-        entry.setResultAttr(result, spmd::aliasName,
-                            b.getI64IntegerAttr(index));
+      auto taken =
+          entry.getResultAttrOfType<IntegerAttr>(result, spmd::aliasName);
+      if (taken && taken.getInt() != index)
+        return entry.emitError()
+               << "arguments " << taken.getInt() << " and " << index
+               << " are both donated to result " << result
+               << "; a result takes the place of one argument, so remove one "
+                  "tf.aliasing_output";
+      entry.setResultAttr(result, spmd::aliasName, b.getI64IntegerAttr(index));
     }
     StringAttr name = nameOfArgument(entry, index);
     if (name && !name.empty() && !entry.getArgAttr(index, "mgpu.name"))

@@ -96,20 +96,32 @@ Value remainder(const Scalar &s) {
   return choose(s, isZero, s.in[0], result);
 }
 
-/// By squaring. A negative power of 1 and -1 is one of these, of another number
+/// By squaring, up to the highest bit of the exponent: one trip of a loop for
+/// each, as LLVM's vectorizer takes time without end for a row of squares of
+/// one number. A negative power of 1 and -1 is one of these, of another number
 /// its reciprocal without the fraction: 0.
 Value powerOfInteger(const Scalar &s) {
   Value one = s.bits(llvm::APInt(s.width(), 1)), zero = s.constant(0);
-  Value base = s.in[0], power = one;
-  for (unsigned bit = 0; bit < s.width(); ++bit) {
-    Value place = s.bits(llvm::APInt::getOneBitSet(s.width(), bit));
-    Value isSet =
-        arith::CmpIOp::create(s.b, arith::CmpIPredicate::ne,
-                              arith::AndIOp::create(s.b, s.in[1], place), zero);
-    power = choose(s, isSet, arith::MulIOp::create(s.b, power, base), power);
-    if (bit + 1 < s.width())
-      base = arith::MulIOp::create(s.b, base, base);
-  }
+  Value width = s.bits(llvm::APInt(s.width(), s.width()));
+  Value unused = math::CountLeadingZerosOp::create(s.b, s.in[1]);
+  Value trips = arith::IndexCastUIOp::create(
+      s.b, s.b.getIndexType(), arith::SubIOp::create(s.b, width, unused));
+  auto index = [&](int64_t value) -> Value {
+    return arith::ConstantIndexOp::create(s.b, value);
+  };
+  auto square = [&](OpBuilder &nested, Location at, Value, ValueRange now) {
+    ImplicitLocOpBuilder b(at, nested);
+    Value odd = arith::AndIOp::create(b, now[2], one);
+    Value isSet = arith::CmpIOp::create(b, arith::CmpIPredicate::ne, odd, zero);
+    Value product = arith::MulIOp::create(b, now[0], now[1]);
+    scf::YieldOp::create(
+        b, ValueRange{arith::SelectOp::create(b, isSet, product, now[0]),
+                      arith::MulIOp::create(b, now[1], now[1]),
+                      arith::ShRUIOp::create(b, now[2], one)});
+  };
+  Value power = scf::ForOp::create(s.b, index(0), trips, index(1),
+                                   ValueRange{one, s.in[0], s.in[1]}, square)
+                    .getResult(0);
   if (isUnsigned(s.from()))
     return power;
   Value minus = s.bits(llvm::APInt::getAllOnes(s.width()));

@@ -24,10 +24,13 @@ Value logistic(const Scalar &s) {
 }
 
 Value isFinite(const Scalar &s) {
+  const llvm::fltSemantics &format =
+      cast<FloatType>(s.type()).getFloatSemantics();
+  if (!llvm::APFloat::semanticsHasInf(format)) // nothing but NaN is not
+    return arith::CmpFOp::create(s.b, arith::CmpFPredicate::ORD, s.in[0],
+                                 s.in[0]);
   Value infinity = arith::ConstantOp::create(
-      s.b, s.b.getFloatAttr(
-               s.type(), llvm::APFloat::getInf(
-                             cast<FloatType>(s.type()).getFloatSemantics())));
+      s.b, s.b.getFloatAttr(s.type(), llvm::APFloat::getInf(format)));
   Value size = math::AbsFOp::create(s.b, s.in[0]);
   return arith::CmpFOp::create(s.b, arith::CmpFPredicate::OLT, size, infinity);
 }

@@ -22,8 +22,10 @@ public:
 
 private:
   bool isParallel(unsigned dimension);
+  int64_t countOf(ArrayRef<unsigned> dimensions) const;
   ThreadPart partOf(Value thread);
-  SmallVector<Value> makeLoops(unsigned next, ValueRange parts);
+  void setPoint(ArrayRef<unsigned> dimensions, Value i);
+  SmallVector<Value> makeLoop(ValueRange parts);
   SmallVector<Value> makeUpdate(ValueRange parts);
   SmallVector<Value> place();
   Value isInside(ValueRange at);
@@ -80,6 +82,14 @@ bool ScatterLoops::isParallel(unsigned dimension) {
   return false;
 }
 
+/// How many points `dimensions` of the updates have.
+int64_t ScatterLoops::countOf(ArrayRef<unsigned> dimensions) const {
+  int64_t count = 1;
+  for (unsigned dimension : dimensions)
+    count *= updateType.getDimSize(dimension);
+  return count;
+}
+
 /// The element of the operand that an update goes to.
 SmallVector<Value> ScatterLoops::place() {
   ImplicitLocOpBuilder &b = low.b;
@@ -94,9 +104,13 @@ SmallVector<Value> ScatterLoops::place() {
       of.push_back(at[each]);
     if (vectorDim < indexType.getRank())
       of.insert(of.begin() + vectorDim, low.index(k));
-    Value start = tensor::ExtractOp::create(b, indices, of);
-    to[dimension] = addIndex(b, indexOf(b, start, indexType.getElementType()),
-                             to[dimension]);
+    Type number = indexType.getElementType();
+    Value start = indexOf(b, tensor::ExtractOp::create(b, indices, of), number);
+    // What is past the end stays there when a place in a window is added.
+    if (isUnsigned(number))
+      start = arith::MinUIOp::create(b, start,
+                                     low.index(type.getDimSize(dimension)));
+    to[dimension] = addIndex(b, start, to[dimension]);
   }
   return to;
 }
@@ -148,20 +162,33 @@ SmallVector<Value> ScatterLoops::makeUpdate(ValueRange parts) {
   return SmallVector<Value>(branch.getResults());
 }
 
-SmallVector<Value> ScatterLoops::makeLoops(unsigned next, ValueRange parts) {
-  if (next == serial.size())
+/// Says at which point of `dimensions` the number `i` is, the last dimension
+/// first.
+void ScatterLoops::setPoint(ArrayRef<unsigned> dimensions, Value i) {
+  ImplicitLocOpBuilder &b = low.b;
+  for (auto [k, dimension] : llvm::enumerate(llvm::reverse(dimensions))) {
+    Value size = low.index(updateType.getDimSize(dimension));
+    const bool isOutermost = k + 1 == dimensions.size();
+    at[dimension] =
+        isOutermost ? i : arith::RemUIOp::create(b, i, size).getResult();
+    i = isOutermost ? i : arith::DivUIOp::create(b, i, size).getResult();
+  }
+}
+
+/// One loop over all updates of a thread in program order: bufferization finds
+/// the parts that nested loops carry to conflict.
+SmallVector<Value> ScatterLoops::makeLoop(ValueRange parts) {
+  if (serial.empty())
     return makeUpdate(parts);
-  unsigned dimension = serial[next];
   ImplicitLocOpBuilder &b = low.b;
   auto loop = scf::ForOp::create(
-      b, low.index(0), low.index(updateType.getDimSize(dimension)),
-      low.index(1), parts,
+      b, low.index(0), low.index(countOf(serial)), low.index(1), parts,
       [&](OpBuilder &nested, Location, Value i, ValueRange carried) {
         OpBuilder::InsertionGuard guard(b);
         b.setInsertionPoint(nested.getInsertionBlock(),
                             nested.getInsertionPoint());
-        at[dimension] = i;
-        scf::YieldOp::create(b, makeLoops(next + 1, carried));
+        setPoint(serial, i);
+        scf::YieldOp::create(b, makeUpdate(carried));
       });
   return SmallVector<Value>(loop.getResults());
 }
@@ -169,11 +196,8 @@ SmallVector<Value> ScatterLoops::makeLoops(unsigned next, ValueRange parts) {
 /// The part of the results that a thread alone writes.
 ThreadPart ScatterLoops::partOf(Value thread) {
   ImplicitLocOpBuilder &b = low.b;
-  for (unsigned dimension : llvm::reverse(parallel)) {
-    Value size = low.index(updateType.getDimSize(dimension));
-    at[dimension] = arith::RemUIOp::create(b, thread, size);
-    thread = arith::DivUIOp::create(b, thread, size);
-  }
+  // A second thread where one is enough has nothing to do.
+  setPoint(parallel, countOf(parallel) == 1 ? low.index(0) : thread);
   ThreadPart part;
   part.offsets.assign(type.getRank(), b.getIndexAttr(0));
   for (int64_t size : type.getShape())
@@ -188,14 +212,11 @@ ThreadPart ScatterLoops::partOf(Value thread) {
 }
 
 SmallVector<Value> ScatterLoops::make() {
-  int64_t threads = 1;
-  for (unsigned dimension : parallel)
-    threads *= updateType.getDimSize(dimension);
   if (updateType.getNumElements() == 0 || type.getNumElements() == 0)
     return inputs;
   return low.inThreads(
-      threads, inputs, [&](Value thread) { return partOf(thread); },
-      [&](ValueRange parts) { return makeLoops(0, parts); });
+      countOf(parallel), inputs, [&](Value thread) { return partOf(thread); },
+      [&](ValueRange parts) { return makeLoop(parts); });
 }
 
 LogicalResult lowerScatter(Lowering &low, ScatterOp op) {

@@ -2,7 +2,7 @@
 //
 // Stable sorting by merging: in each round every element of the result finds,
 // by bisection, which element of the two runs of its pair it is.
-#include "dialect/conversion/stablehlo/Lowering.h"
+#include "dialect/conversion/stablehlo/Comparators.h"
 
 #include "dialect/stablehlo/StablehloDialect.h"
 
@@ -19,13 +19,17 @@ namespace {
 using Comparator = llvm::function_ref<Value(
     ImplicitLocOpBuilder &, ArrayRef<Value> lhs, ArrayRef<Value> rhs)>;
 
+/// Whether a comparator is known to order all elements: then each element finds
+/// its source alone. Otherwise two might find the same one.
+enum class Order { Known, Unknown };
+
 class MergeRound {
 public:
   MergeRound(Lowering &low, ValueRange from, unsigned dimension, int64_t run,
-             Comparator before)
+             Comparator before, Order order)
       : low(low), from(llvm::to_vector(from)), dimension(dimension), run(run),
         size(cast<RankedTensorType>(from[0].getType()).getDimSize(dimension)),
-        before(before) {}
+        before(before), order(order) {}
 
   SmallVector<Value> make();
 
@@ -51,7 +55,14 @@ private:
         elements(b, arith::AddIOp::create(b, secondBegin, j));
     return before(b, second, first);
   }
-  Value fromFirst(Builder &b, Value number);
+  /// A place of a merged pair: its number, and how many elements before it are
+  /// of the first run.
+  struct Split {
+    Value number, first;
+  };
+  Value fromFirst(Builder &b, Value number, Split lower, Split upper);
+  std::pair<Split, Split> around(Builder &b, Value number);
+  Value takesSecond(Builder &b, Value number, Value &i);
   SmallVector<Value> element(Builder &b);
 
   Lowering &low;
@@ -59,17 +70,23 @@ private:
   unsigned dimension;
   int64_t run, size;
   Comparator before;
+  Order order;
   SmallVector<Value> point;
   Value firstBegin, secondBegin, firstSize, secondSize;
 };
 
 /// How many of the first `number` elements of a merged pair are of its first
-/// run.
-Value MergeRound::fromFirst(Builder &b, Value number) {
+/// run; `lower` and `upper` are places around `number`.
+Value MergeRound::fromFirst(Builder &b, Value number, Split lower,
+                            Split upper) {
   Value zero = constant(b, 0), one = constant(b, 1);
+  // No more can be of the second run than before `upper`, of the first neither.
+  Value others = arith::SubIOp::create(b, upper.number, upper.first);
   Value least = arith::MaxSIOp::create(
-      b, zero, arith::SubIOp::create(b, number, secondSize).getResult());
-  Value most = arith::MinSIOp::create(b, number, firstSize);
+      b, lower.first, arith::SubIOp::create(b, number, others).getResult());
+  Value most = arith::SubIOp::create(b, number, lower.number);
+  most = arith::MinSIOp::create(b, arith::AddIOp::create(b, lower.first, most),
+                                upper.first);
   int64_t steps = llvm::Log2_64_Ceil(run) + 1;
   auto loop = scf::ForOp::create(
       b, zero, constant(b, steps), one, ValueRange{least, most},
@@ -95,6 +112,61 @@ Value MergeRound::fromFirst(Builder &b, Value number) {
   return loop.getResult(0);
 }
 
+/// The places before and after element `number`, found by halving the pair: all
+/// elements that go one way find the same place there, so that places are in
+/// order, and no two elements have one source, whatever the comparator says.
+std::pair<MergeRound::Split, MergeRound::Split>
+MergeRound::around(Builder &b, Value number) {
+  Value zero = constant(b, 0), one = constant(b, 1);
+  Value all = arith::AddIOp::create(b, firstSize, secondSize);
+  auto loop = scf::ForOp::create(
+      b, zero, constant(b, llvm::Log2_64_Ceil(2 * run)), one,
+      ValueRange{zero, zero, all, firstSize},
+      [&](OpBuilder &nested, Location loc, Value, ValueRange in) {
+        Builder inner(loc, nested);
+        Value sum = arith::AddIOp::create(inner, in[0], in[2]);
+        Value middle = arith::ShRUIOp::create(inner, sum, one);
+        Value found = fromFirst(inner, middle, {in[0], in[1]}, {in[2], in[3]});
+        Value isBefore = arith::CmpIOp::create(inner, arith::CmpIPredicate::ule,
+                                               middle, number);
+        auto choose = [&](Value yes, Value no) -> Value {
+          return arith::SelectOp::create(inner, isBefore, yes, no);
+        };
+        // An interval of one element is left as it is.
+        Value isOpen = arith::CmpIOp::create(
+            inner, arith::CmpIPredicate::ult,
+            arith::AddIOp::create(inner, in[0], one), in[2]);
+        SmallVector<Value> next{choose(middle, in[0]), choose(found, in[1]),
+                                choose(in[2], middle), choose(in[3], found)};
+        for (auto [each, old] : llvm::zip(next, in))
+          each = arith::SelectOp::create(inner, isOpen, each, old);
+        scf::YieldOp::create(inner, next);
+      });
+  ValueRange made = loop.getResults();
+  return {{made[0], made[1]}, {made[2], made[3]}};
+}
+
+/// Whether element `number` of a merged pair is of its second run; `i` is how
+/// many elements before it are of the first.
+Value MergeRound::takesSecond(Builder &b, Value number, Value &i) {
+  if (order == Order::Unknown) {
+    auto [place, next] = around(b, number);
+    i = place.first;
+    return arith::CmpIOp::create(b, arith::CmpIPredicate::eq, place.first,
+                                 next.first);
+  }
+  Value zero = constant(b, 0);
+  Value all = arith::AddIOp::create(b, firstSize, secondSize);
+  i = fromFirst(b, number, {zero, zero}, {all, firstSize});
+  Value j = arith::SubIOp::create(b, number, i);
+  Value hasSecond =
+      arith::CmpIOp::create(b, arith::CmpIPredicate::ult, j, secondSize);
+  Value noFirst =
+      arith::CmpIOp::create(b, arith::CmpIPredicate::uge, i, firstSize);
+  Value isBefore = arith::AndIOp::create(b, hasSecond, isSecondBefore(b, i, j));
+  return arith::OrIOp::create(b, isBefore, noFirst);
+}
+
 SmallVector<Value> MergeRound::element(Builder &b) {
   point.clear();
   for (int64_t k = 0; k < cast<ShapedType>(from[0].getType()).getRank(); ++k)
@@ -110,25 +182,13 @@ SmallVector<Value> MergeRound::element(Builder &b) {
   firstSize = arith::SubIOp::create(b, secondBegin, firstBegin);
   Value secondEnd = cut(arith::AddIOp::create(b, secondBegin, length));
   secondSize = arith::SubIOp::create(b, secondEnd, secondBegin);
-  Value i = fromFirst(b, number);
+  Value i;
+  Value takes = takesSecond(b, number, i);
   Value j = arith::SubIOp::create(b, number, i);
-  auto less = [&](Value x, Value y) {
-    return arith::CmpIOp::create(b, arith::CmpIPredicate::ult, x, y)
-        .getResult();
-  };
-  Value hasFirst = less(i, firstSize), hasSecond = less(j, secondSize);
-  SmallVector<Value> first =
-      elements(b, arith::AddIOp::create(b, firstBegin, i));
-  SmallVector<Value> second =
-      elements(b, arith::AddIOp::create(b, secondBegin, j));
-  Value takes = arith::AndIOp::create(b, hasSecond, before(b, second, first));
-  Value noFirst = arith::XOrIOp::create(
-      b, hasFirst, arith::ConstantOp::create(b, b.getBoolAttr(true)));
-  takes = arith::OrIOp::create(b, takes, noFirst);
-  SmallVector<Value> taken;
-  for (auto [one, other] : llvm::zip(first, second))
-    taken.push_back(arith::SelectOp::create(b, takes, other, one));
-  return taken;
+  Value source = arith::SelectOp::create(
+      b, takes, arith::AddIOp::create(b, secondBegin, j).getResult(),
+      arith::AddIOp::create(b, firstBegin, i).getResult());
+  return elements(b, source);
 }
 
 SmallVector<Value> MergeRound::make() {
@@ -142,11 +202,11 @@ SmallVector<Value> MergeRound::make() {
 }
 
 SmallVector<Value> sorted(Lowering &low, SmallVector<Value> inputs,
-                          unsigned dimension, Comparator before) {
+                          unsigned dimension, Comparator before, Order order) {
   int64_t size =
       cast<RankedTensorType>(inputs[0].getType()).getDimSize(dimension);
   for (int64_t run = 1; run < size; run *= 2)
-    inputs = MergeRound(low, inputs, dimension, run, before).make();
+    inputs = MergeRound(low, inputs, dimension, run, before, order).make();
   return inputs;
 }
 
@@ -156,6 +216,8 @@ LogicalResult lowerSort(Lowering &low, SortOp op) {
   int64_t dimension = op.getDimension();
   if (dimension < 0)
     dimension += cast<ShapedType>(op.getInputs()[0].getType()).getRank();
+  const Order order =
+      ordersAll(op.getComparator().front()) ? Order::Known : Order::Unknown;
   auto before = [&](ImplicitLocOpBuilder &b, ArrayRef<Value> lhs,
                     ArrayRef<Value> rhs) {
     SmallVector<Value> arguments;
@@ -164,7 +226,7 @@ LogicalResult lowerSort(Lowering &low, SortOp op) {
     return low.inlined(b, op.getComparator(), arguments)[0];
   };
   low.setAll(op.getResults(),
-             sorted(low, low.all(op.getInputs()), dimension, before));
+             sorted(low, low.all(op.getInputs()), dimension, before, order));
   return success();
 }
 
@@ -193,7 +255,8 @@ LogicalResult lowerTopK(Lowering &low, Operation *op) {
                                      : arith::CmpIPredicate::sgt,
                                  x, y);
   };
-  SmallVector<Value> all = sorted(low, {input, numbers}, last, before);
+  SmallVector<Value> all =
+      sorted(low, {input, numbers}, last, before, Order::Known);
   auto made = cast<RankedTensorType>(op->getResult(0).getType());
   SmallVector<int64_t> zeros(type.getRank(), 0), ones(type.getRank(), 1);
   for (auto [result, each] : llvm::zip(op->getResults(), all))

@@ -36,9 +36,10 @@ struct WindowDims {
                                           low.b.getContext()));
   }
   AffineMap ofResult(Lowering &low) const {
-    return AffineMap::getMultiDimIdentityMap(of.size() + shape.size(),
-                                             low.b.getContext())
-        .getMajorSubMap(of.size());
+    SmallVector<AffineExpr> own; // of none for a number
+    for (unsigned k = 0; k < of.size(); ++k)
+      own.push_back(low.dim(k));
+    return AffineMap::get(of.size() + shape.size(), 0, own, low.b.getContext());
   }
 
   SmallVector<int64_t> of; ///< by dimension of the result; -1: of size 1

@@ -22,7 +22,7 @@ func.func @main(%a: tensor<8xf32>) -> tensor<8xf32> {
 // -----
 sdy.mesh @mesh = <["x"=4]>
 func.func @main(%a: tensor<3xf32>) -> tensor<3xf32> {
-  // expected-error @below {{has dimension 0 of 'tensor<3xf32>' cut in 4 parts}}
+  // expected-error @below {{has dimension 0 of 'tensor<3xf32>' cut in 4 parts, of which some would be empty; cut it over fewer devices}}
   %b = sdy.sharding_constraint %a <@mesh, [{"x"}]> : tensor<3xf32>
   return %b : tensor<3xf32>
 }
@@ -87,4 +87,17 @@ func.func @main(%a: tensor<8xcomplex<f32>>) -> tensor<16xcomplex<f32>> {
   // expected-error @below {{devices exchange integers and floats of static shape}}
   %0 = "stablehlo.all_gather"(%a) {all_gather_dim = 0 : i64, replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>} : (tensor<8xcomplex<f32>>) -> tensor<16xcomplex<f32>>
   return %0 : tensor<16xcomplex<f32>>
+}
+
+// -----
+module attributes {mhlo.num_partitions = 8 : i32} {
+  sdy.mesh @mesh = <["x"=8]>
+  func.func @main(%a: tensor<8xf32>) -> tensor<8xf32> {
+    %0 = sdy.manual_computation(%a) in_shardings=[<@mesh, [{"x"}]>] out_shardings=[<@mesh, [{"x"}]>] manual_axes={"x"} (%b: tensor<1xf32>) {
+      // expected-error @below {{'stablehlo.collective_permute' op names device 8 in [0, 8], in a program for 8 devices}}
+      %1 = "stablehlo.collective_permute"(%b) <{source_target_pairs = dense<[[0, 8]]> : tensor<1x2xi64>}> : (tensor<1xf32>) -> tensor<1xf32>
+      sdy.return %1 : tensor<1xf32>
+    } : (tensor<8xf32>) -> tensor<8xf32>
+    return %0 : tensor<8xf32>
+  }
 }

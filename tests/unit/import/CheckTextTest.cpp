@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/import/CheckText.h"
+#include "planner/import/UnknownWords.h"
 
 #include <gtest/gtest.h>
 #include <string>
@@ -22,6 +23,20 @@ std::string message(const std::string &text) {
 const std::string tooDeep = "'f' is nested too deep at ",
                   limits = ": at most 256 brackets may be open, and an "
                            "expression have 1024 operators";
+
+TEST(UnknownWords, WhatIsMadeOfStablehloIsSaidOfIt) {
+  const std::string words =
+      "'stablehlo.scatter' op has a form which this version does not read; "
+      "write it in other operations, or report it (docs/limits.md)";
+  EXPECT_EQ(aboutMade("'scf.for' op not bufferizable", "stablehlo.scatter %x"),
+            words);
+  EXPECT_EQ(aboutMade("'mgpu.memcpy' op overflows", "\"stablehlo.scatter\"(%x"),
+            words);
+  EXPECT_TRUE(saysNotRead(words));
+  EXPECT_EQ(aboutMade("'scf.for' op not bufferizable", "scf.for %i ="), "");
+  EXPECT_EQ(aboutMade("'stablehlo.add' op x", "stablehlo.add %x"), "");
+  EXPECT_EQ(aboutMade("'spmd.permute' op x", "stablehlo.scatter %x"), "");
+}
 
 TEST(CheckText, NestingIsBounded) {
   EXPECT_EQ(message(repeat("{", 256) + repeat("}", 256)), "fine");

@@ -2,6 +2,7 @@
 //
 // Recorded traces as DAGs: what must follow what, what is said where the trace
 // does not know, and what is refused.
+#include "planner/dagfile/MendTrace.h"
 #include "planner/dagfile/TraceDag.h"
 #include "planner/schedule/list/Schedulers.h"
 
@@ -145,6 +146,15 @@ TEST(Trace, IsKnownByItsContent) {
   EXPECT_FALSE(isTrace("{\"format\":\"mgpu-dag/2\",\"name\":\"traceEvents\"}"));
   EXPECT_FALSE(isTrace("{\"format\":\"mgpu-dag/"
                        "2\",\"nodes\":[{\"name\":\"\\\"traceEvents\"}]}"));
+}
+
+TEST(Trace, WhatIsNoJsonIsMendedInPlace) {
+  EXPECT_EQ(mendTrace("[inf, -Infinity,NaN , 1,]"),
+            "[-1 , -1       ,-1  , 1 ]");
+  EXPECT_EQ(mendTrace("{\"a\\q\\\\\\\"\\u00e4\\users\":null,}"),
+            "{\"a/q\\\\\\\"\\u00e4/users\":null }");
+  EXPECT_EQ(mendTrace("\"\xff\x01, ]\", infinite"), "\"??, ]\", infinite");
+  EXPECT_EQ(mendTrace("\"cut\\"), "\"cut\\");
 }
 
 TEST(Trace, FaultsAreNamed) {

@@ -61,3 +61,11 @@ func.func @main(%x: tensor<2x2xf32>, %y: tensor<1x2x2xf32>, %n: tensor<1xi32>) -
     : (tensor<2x2xf32>, tensor<1x2x2xf32>, tensor<1xi32>) -> tensor<2x2xf32>
   return %0 : tensor<2x2xf32>
 }
+
+// -----
+
+func.func @main() -> tensor<9223372036854775807x3xf32> {
+  // expected-error @below {{has a value of type 'tensor<9223372036854775807x3xf32>': it has more elements than any memory}}
+  %0 = stablehlo.constant dense<1.0> : tensor<9223372036854775807x3xf32>
+  return %0 : tensor<9223372036854775807x3xf32>
+}

@@ -1,0 +1,112 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Random StableHLO programs, judged operation by operation by exact.py.
+
+    random_programs.py MGPU_TUNE [--operations N] [--seed S] [--bundle]
+
+Operations have all element types, rank 0, sizes 0, several dimensions of indices, unused and repeated
+results, donations and numbers at the ends of their types. Every value is a result of the program, so that
+each operation is judged by the bits that its operands really had. A program that is refused (exit 5) is
+counted apart. The table at the end says how often each operation was drawn; --seed S with the number that
+a fault names draws that program again.
+"""
+
+import argparse
+import collections
+import os
+import random
+import subprocess
+import sys
+import tempfile
+
+try:
+    import numpy as np
+except ImportError:
+    print("skipped: this Python has no NumPy (python3-numpy)")
+    sys.exit(77)
+
+from exact import KINDS
+from draw import Program
+
+OPERATIONS = 10  # of a program
+
+
+def run(tune, folder, program, bundle):
+    """Exit status, words, and the program's results by name."""
+    path = f"{folder}/program.mlir"
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(program.text())
+    if bundle:
+        done = subprocess.run([tune, "bundle", path, "-o", f"{folder}/program.mgpu"], capture_output=True, text=True,
+                              timeout=300, check=False)
+        if done.returncode:
+            return done.returncode, done.stderr, {}
+        path = f"{folder}/program.mgpu"
+    command = [tune, "run", path]
+    for name, value in program.arguments.items():
+        np.save(f"{folder}/{name}.npy", value)
+        command += ["--arg", f"{name}={folder}/{name}.npy"]
+    for k in range(len(program.results)):
+        command += ["--out", f"r{k}={folder}/r{k}.npy"]
+    done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=300, check=False)
+    if done.returncode:
+        return done.returncode, done.stderr, {}
+    found = {}
+    for k, (value, stored) in enumerate(program.results):
+        have = np.load(f"{folder}/r{k}.npy")
+        found[value.name] = program.decoded(have.reshape(value.shape), value.kind, stored)
+    return 0, done.stderr, found
+
+
+def faults_of(program, found):
+    """What each operation that is judged wrongly gave."""
+    values = dict(found)
+    for name, (kind, array) in program.given.items():
+        values.setdefault(name, array)
+    for name, operands, result, judge in program.judged:
+        if result not in found or any(operand not in values for operand in operands):
+            continue
+        with np.errstate(all="ignore"):
+            words = judge(found[result], [values[operand] for operand in operands], values)
+        if words:
+            yield f"{name} {result}: {words}"
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("tune")
+    parser.add_argument("--operations", type=int, default=20000 if os.environ.get("MGPU_SWEEPS") else 300)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--bundle", action="store_true", help="through a bundle")
+    options = parser.parse_args()
+    drawn, refused, faults, words = collections.Counter(), 0, 0, collections.Counter()
+    seed = options.seed
+    with tempfile.TemporaryDirectory() as folder:
+        while sum(drawn.values()) + refused < options.operations:
+            program = Program(random.Random(seed), np.random.default_rng(seed), OPERATIONS)
+            try:
+                code, said, found = run(options.tune, folder, program, options.bundle)
+            except subprocess.TimeoutExpired:
+                code, said, found = 124, "no answer in 300 s", {}
+            if code == 5:
+                refused += OPERATIONS
+                words[next((line for line in said.splitlines() if "error:" in line), said)[-160:]] += 1
+            elif code or "warning:" in said:
+                faults += 1
+                print(f"seed {seed}: exit {code}: {said[-1500:]}")
+            for fault in faults_of(program, found):
+                faults += 1
+                print(f"seed {seed}: {fault}")
+            if code == 0:
+                drawn.update(program.names)
+            seed += 1
+    print(", ".join(f"{name} {count}" for name, count in sorted(drawn.items())))
+    for line, count in words.items():
+        print(f"refused {count}: {line}")
+    print(f"{sum(drawn.values())} operations of {len(drawn)} kinds in programs {options.seed} to {seed - 1}, "
+          f"{faults} faults; {refused} operations refused")
+    return 1 if faults or refused * 100 > options.operations else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
