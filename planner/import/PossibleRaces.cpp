@@ -144,6 +144,10 @@ public:
         return;
       const KernelView known = *view; // others may be found meanwhile
       auto set = accessSetOf(*access, known, body, affine);
+      if (!set && llvm::all_of(access->indices, [&](Value index) {
+            return affine.evaluate(index).has_value();
+          }))
+        return; // no thread comes there
       accesses.push_back(
           {*access, known, set && set->isSure, parts.of(op), {}});
     });

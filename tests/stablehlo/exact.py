@@ -56,10 +56,10 @@ def rounded(value, kind):
 
 def wrapped(value, kind):
     """Python's or NumPy's integers modulo the type's width."""
-    whole = np.asarray(value, dtype=object) & ((1 << kind.bits) - 1)
-    if not kind.is_unsigned:
-        whole = np.where(whole >> (kind.bits - 1) == 1, whole - (1 << kind.bits), whole)
-    return np.asarray(whole, dtype=object).astype(kind.dtype)
+    array = np.asarray(value)
+    sign = 0 if kind.is_unsigned else 1 << (kind.bits - 1)
+    flat = [((int(number) + sign) & ((1 << kind.bits) - 1)) - sign for number in array.reshape(-1).tolist()]
+    return np.array(flat, dtype=object).astype(kind.dtype).reshape(array.shape)
 
 
 def whole(value):

@@ -593,9 +593,9 @@ def reduce_precision(p):
     kind = exact.Kind("", np.float64, 0, KINDS[target].mantissa, KINDS[target].least, KINDS[target].largest)
 
     def compute(x):
-        """Numbers below the least normal one become zeros."""
+        """With fewer bits of exponent, numbers below the least normal one become zeros."""
         kept = exact.rounded(x.astype(np.float64), kind)
-        tiny = np.abs(kept) < 2.0 ** kind.least
+        tiny = (np.abs(kept) < 2.0 ** kind.least) & (kind.least > KINDS[source].least)
         made = np.where(tiny, np.copysign(0, x), kept)
         return exact.rounded(made.astype(np.float64), KINDS[source])
     if KINDS[source].mantissa < kind.mantissa or KINDS[source].least > kind.least:

@@ -75,7 +75,7 @@ def faults_of(program, found):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("tune")
-    parser.add_argument("--operations", type=int, default=20000 if os.environ.get("MGPU_SWEEPS") else 300)
+    parser.add_argument("--operations", type=int, default=10000 if os.environ.get("MGPU_SWEEPS") else 150)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--bundle", action="store_true", help="through a bundle")
     options = parser.parse_args()
