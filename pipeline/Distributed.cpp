@@ -105,6 +105,15 @@ Result<Prepared> fromBytes(std::span<const std::byte> bytes, planner::Dag &dag,
   return out;
 }
 
+/// What other ranks make of rank 0's plan and kernels: a fault is of what it
+/// sent, which the words may quote.
+template <typename T>
+Result<T> madeOfPlan(Result<T> made, const device::MessageRendezvous &others) {
+  if (made || others.rank() == 0)
+    return made;
+  return fail(ErrorKind::Absent, escaped(made.error().message));
+}
+
 } // namespace
 
 device::Facts factsOf(const LoadOptions &from, device::Facts more) {
@@ -128,10 +137,7 @@ Result<void> sharePrepared(planner::Dag &dag, Prepared &prepared,
   const Bytes mine = others.rank() == 0 ? toBytes(prepared, dag) : Bytes();
   MGPU_TRY_ASSIGN(const std::vector<Bytes> all, others.exchange(mine));
   if (others.rank() != 0) {
-    auto read = fromBytes(all[0], dag, what);
-    if (!read) // it quotes what came, and is no fault of this rank's files
-      return fail(ErrorKind::Absent, escaped(read.error().message));
-    prepared = std::move(*read);
+    MGPU_TRY_ASSIGN(prepared, madeOfPlan(fromBytes(all[0], dag, what), others));
   }
   return device::agree({{"plan", hashOf(prepared, dag)}}, others);
 }
@@ -188,9 +194,10 @@ shareDevices(planner::Dag &dag,
   MGPU_TRY_ASSIGN(auto driver, device::createHostDriver(
                                    device::hostPart(dag.numDevices, others),
                                    prepared.threads));
-  MGPU_TRY_ASSIGN(
-      capture::Replayer replayer,
-      capture::Replayer::create(dag, prepared.plan, prepared.kernels, *driver));
+  MGPU_TRY_ASSIGN(capture::Replayer replayer,
+                  madeOfPlan(capture::Replayer::create(
+                                 dag, prepared.plan, prepared.kernels, *driver),
+                             others));
   return capture::runWithOthers(capture::runOnOneTarget(std::move(driver),
                                                         std::move(replayer),
                                                         dag, prepared.plan),
@@ -253,10 +260,11 @@ shareGpus(planner::Dag &dag, const RankGpus &here, const OpenGpus &open,
   }
   MGPU_TRY(sharePrepared(dag, prepared, others, KernelsFor::Gpu));
   planner::addWorkspaces(dag, prepared.plan, prepared.workspaceBytes);
-  MGPU_TRY_ASSIGN(RanksToOpen opening, open(prepared));
-  return capture::runGpusWithOthers(dag, prepared.plan, prepared.kernels,
-                                    here.part, std::move(opening.open),
-                                    std::move(opening.how));
+  MGPU_TRY_ASSIGN(RanksToOpen opening, madeOfPlan(open(prepared), others));
+  return madeOfPlan(capture::runGpusWithOthers(
+                        dag, prepared.plan, prepared.kernels, here.part,
+                        std::move(opening.open), std::move(opening.how)),
+                    others);
 }
 
 } // namespace mgpu::pipeline
