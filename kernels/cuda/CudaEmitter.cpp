@@ -235,8 +235,7 @@ Result<CudaKernel> KernelWriter::run() {
   around.vectorForm = vectorForm.has_value();
   around.mayLieBeside =
       mayLieBeside(shape, vectorForm.has_value(), options.block);
-  if (!context.stages.empty())
-    around.stages = &context.stages;
+  around.stages = context.stages.empty() ? nullptr : &context.stages;
   around.usesShared = shape.usesShared;
   around.hasThread = handsOnThread(body.text) || context.needThread.size() > 1;
   for (StringRef field : {"at.block", "at.thread", "at.grid"})

@@ -169,7 +169,7 @@ TEST_F(UpdateTest, WhatTheDriverRefusesIsMadeAnew) {
   fake->failAt = 0;
   // The call that sets parameters is the first that fails.
   auto graph = graphOf({.to = 1, .scale = 3});
-  fake->failAt = fake->calls + 2; // after the context is entered
+  fake->failAt = fake->calls + 3; // after the context is looked for and entered
   fake->failCode = CUDA_ERROR_NOT_SUPPORTED;
   Result<void> ok = graph->instantiateOver(exec);
   ASSERT_TRUE(ok) << ok.error().message;
