@@ -9,6 +9,11 @@
 
 namespace mgpu::device {
 
+Result<void> CudaState::showPrinted(CUstream stream, std::string_view what) {
+  return check(api->cuStreamSynchronize(stream), "cuStreamSynchronize",
+               fmt::format("after {} {}", what, where()));
+}
+
 Result<void> CudaState::wait(CUstream stream, std::string_view what) {
   using Clock = std::chrono::steady_clock;
   Clock::time_point start = Clock::now();
@@ -17,6 +22,8 @@ Result<void> CudaState::wait(CUstream stream, std::string_view what) {
   constexpr auto busyPolling = std::chrono::microseconds(500);
   while (true) {
     CUresult code = api->cuStreamQuery(stream);
+    if (code == CUDA_SUCCESS && mayPrint)
+      return showPrinted(stream, what);
     if (code != CUDA_ERROR_NOT_READY)
       return check(code, "cuStreamQuery",
                    fmt::format("after {} {}", what, where()));
