@@ -14,6 +14,7 @@
 #include "capture/graph/Communication.h"
 #include "capture/ranks/Ranks.h"
 #include "capture/ranks/RemoteGpus.h"
+#include "device/host/HostDriver.h"
 #include "device/tcp/TcpChannel.h"
 
 #include <gtest/gtest.h>

@@ -197,6 +197,9 @@ private:
                                 std::span<const std::byte> cubin);
   Result<CUkernel> loadEntry(CUlibrary library, const std::string &entry,
                              std::string_view name);
+  /// What kernels print is in a buffer of CUDA's, which it empties when it is
+  /// waited for, and not when a stream is asked.
+  Result<void> showPrinted(CUstream stream, std::string_view what);
   Result<void> setSharedBytes(CUkernel kernel, uint32_t bytes,
                               std::string_view name);
 
@@ -213,6 +216,7 @@ private:
   CUevent queued = nullptr;        ///< after the last graph that was queued
   bool isQueued = false;           ///< and finishQueued() has not been called
   std::array<CUstream, 2> turns{}; ///< of queueNext(), made when first used
+  bool mayPrint = false;           ///< a kernel that was loaded calls printf
   size_t turn = 0;                 ///< whose it is
   std::vector<CUdeviceptr> deviceMemory;
   std::vector<std::byte *> windows; ///< memory of NCCL's

@@ -25,6 +25,10 @@ Result<CUlibrary> CudaState::loadLibrary(std::string_view name,
                  "cuLibraryLoadData",
                  fmt::format("for kernel {} {}", name, where())));
   libraries.emplace(key, library);
+  constexpr std::string_view printf = "vprintf"; // what the compiler calls
+  mayPrint |= std::string_view(reinterpret_cast<const char *>(cubin.data()),
+                               cubin.size())
+                  .find(printf) != std::string_view::npos;
   return library;
 }
 

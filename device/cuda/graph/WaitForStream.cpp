@@ -9,6 +9,11 @@
 
 namespace mgpu::device {
 
+Result<void> CudaState::showPrinted(CUstream stream, std::string_view what) {
+  return check(api->cuStreamSynchronize(stream), "cuStreamSynchronize",
+               fmt::format("after {} {}", what, where()));
+}
+
 Result<void> CudaState::wait(CUstream stream, std::string_view what) {
   using Clock = std::chrono::steady_clock;
   Clock::time_point start = Clock::now();
@@ -18,7 +23,7 @@ Result<void> CudaState::wait(CUstream stream, std::string_view what) {
   while (true) {
     CUresult code = api->cuStreamQuery(stream);
     if (code == CUDA_SUCCESS)
-      return {};
+      return mayPrint ? showPrinted(stream, what) : Result<void>();
     if (code != CUDA_ERROR_NOT_READY)
       return check(code, "cuStreamQuery",
                    fmt::format("after {} {}", what, where()));

@@ -145,6 +145,29 @@ TEST_F(DriverTest, KernelsRunOverTheWholeGrid) {
   }
 }
 
+// CUDA keeps what kernels print until it is waited for: to ask a stream whether
+// it is done does not show it.
+TEST_F(DriverTest, WhatKernelsPrintIsThereOnceAReplayHasEnded) {
+  for (bool prints : {false, true}) {
+    KernelImage object = *decodeImage("count", countingObject());
+    object.setBytes(prints ? fakeCubin({"count", "vprintf"})
+                           : fakeCubin({"count"}));
+    auto handle = driver->loadKernel("count", encodeImage(object));
+    ASSERT_TRUE(handle) << handle.error().message;
+    auto out = driver->allocate({0}, 4);
+    auto graph = driver->createGraph();
+    ASSERT_TRUE(graph->addKernel(
+        {"k", {0}, *handle, {1, 1, 1}, {uint64_t(uintptr_t(*out)), 1}}, {}));
+    auto exec = graph->instantiate();
+    ASSERT_TRUE(exec) << exec.error().message;
+    for (int replay = 0; replay < 2; ++replay) {
+      ASSERT_TRUE((*exec)->launch());
+      EXPECT_EQ(fake->unsynchronized == 0, prints);
+    }
+    EXPECT_TRUE(fake->violations.empty());
+  }
+}
+
 TEST_F(DriverTest, KernelsRunOverAPartOfTheGrid) {
   auto handle = driver->loadKernel("count", countingObject());
   ASSERT_TRUE(handle) << handle.error().message;
