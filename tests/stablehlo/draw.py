@@ -106,6 +106,7 @@ class Program:
     def argument(self, kind, shape, array=None, small=False):
         """A new argument of the program."""
         array = self.drawn(kind, shape, small) if array is None else np.asarray(array, dtype=KINDS[kind].dtype)
+        array = np.array(array, order="C")
         name = f"a{len(self.arguments)}"
         stored = STORED.get(kind, kind)
         self.arguments[name], self.types[name] = self.encoded(array, kind), type_of(shape, stored)

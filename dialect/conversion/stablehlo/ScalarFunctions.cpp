@@ -14,13 +14,16 @@ Value binary(const Scalar &s) {
   return Op::create(s.b, s.in[0], s.in[1]);
 }
 
-/// 1 / (1 + exp(-x)).
+/// 1 / (1 + exp(-x)). The power may be beyond a type of 8 bits, which may have
+/// no infinity to say so.
 Value logistic(const Scalar &s) {
-  Value one = s.constant(1);
+  Type wide = s.width() < 16 ? s.b.getF32Type() : s.type();
+  Value one = s.constant(wide, 1), x = castFloat(s.b, s.in[0], wide);
   Value power =
-      math::ExpOp::create(s.b, arith::NegFOp::create(s.b, s.in[0]).getResult());
-  return arith::DivFOp::create(
+      math::ExpOp::create(s.b, arith::NegFOp::create(s.b, x).getResult());
+  Value made = arith::DivFOp::create(
       s.b, one, arith::AddFOp::create(s.b, one, power).getResult());
+  return castFloat(s.b, made, s.type());
 }
 
 Value isFinite(const Scalar &s) {

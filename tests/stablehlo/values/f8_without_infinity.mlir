@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A float type without infinities: what is finite, and the largest and the least of a long row.
+// A float type without infinities: what is finite, a function beyond its range, and the largest and the least of a long row.
 // expected r0: 3xi1 = 1 1 0
 // expected r1: f32 = -2
 // expected r2: f32 = 448
-func.func @main() -> (tensor<3xi1>, tensor<f32>, tensor<f32>) {
+// expected r3: 3xf32 = 0 0.5 1
+func.func @main() -> (tensor<3xi1>, tensor<f32>, tensor<f32>, tensor<3xf32>) {
   %x = stablehlo.constant dense<[-2.5, 448.0, 0x7F]> : tensor<3xf8E4M3FN>
   %f = stablehlo.is_finite %x : (tensor<3xf8E4M3FN>) -> tensor<3xi1>
   %i = stablehlo.iota dim = 0 : tensor<5000xi32>
@@ -22,5 +23,8 @@ func.func @main() -> (tensor<3xi1>, tensor<f32>, tensor<f32>) {
   %b = stablehlo.reduce(%p init: %most) applies stablehlo.minimum across dimensions = [0] : (tensor<5000xf8E4M3FN>, tensor<f8E4M3FN>) -> tensor<f8E4M3FN>
   %u = stablehlo.convert %a : (tensor<f8E4M3FN>) -> tensor<f32>
   %v = stablehlo.convert %b : (tensor<f8E4M3FN>) -> tensor<f32>
-  return %f, %u, %v : tensor<3xi1>, tensor<f32>, tensor<f32>
+  %e = stablehlo.constant dense<[-448.0, 0.0, 448.0]> : tensor<3xf8E4M3FN>
+  %l = stablehlo.logistic %e : tensor<3xf8E4M3FN>
+  %g = stablehlo.convert %l : (tensor<3xf8E4M3FN>) -> tensor<3xf32>
+  return %f, %u, %v, %g : tensor<3xi1>, tensor<f32>, tensor<f32>, tensor<3xf32>
 }
