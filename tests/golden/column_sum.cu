@@ -48,6 +48,11 @@
 #ifndef MGPU_PDL
 #define MGPU_PDL 0
 #endif
+#if MGPU_PDL
+#define MGPU_UNWRITTEN // the kernel before may still write it
+#else
+#define MGPU_UNWRITTEN __restrict__
+#endif
 #if MGPU_BLOCK_X != 16 || MGPU_BLOCK_Y != 16 || MGPU_BLOCK_Z != 1
 #error "column_sum_kernel0 keeps its block: uses memref.alloca (line 26)"
 #endif
@@ -71,12 +76,17 @@ __device__ __forceinline__ void mgpuAwaitGrids() {
   asm volatile("griddepcontrol.launch_dependents;" : : : "memory");
 }
 #endif
+// How the entry is to be launched, for whoever loads it.
+extern "C" __constant__ const unsigned mgpu_form_column_sum_kernel0[] = {
+    1, MGPU_BLOCK_X, MGPU_BLOCK_Y, MGPU_BLOCK_Z,
+    16 * MGPU_ITEMS, 16, 1,
+    MGPU_CLUSTER_X, 1, 1, 0, MGPU_PDL};
 extern "C" __global__ void
 #if MGPU_CLUSTER_X > 1
 __cluster_dims__(MGPU_CLUSTER_X, 1, 1)
 #endif
 __launch_bounds__(MGPU_BLOCK_X * MGPU_BLOCK_Y * MGPU_BLOCK_Z, MGPU_MIN_BLOCKS)
-column_sum_kernel0(float *dc, const float *__restrict__ dx, const MgpuLaunch launch) {
+column_sum_kernel0(float *dc, const float *MGPU_UNWRITTEN dx, const MgpuLaunch launch) {
 #if MGPU_PDL
   mgpuAwaitGrids();
 #endif
@@ -182,6 +192,6 @@ column_sum_kernel0(float *dc, const float *__restrict__ dx, const MgpuLaunch lau
 #line 26 "tests/lit/kernels/Inputs/rows.mlir"
       dc[row_1] = next_1;
     }
-#line 186 "column_sum_kernel0.cu"
+#line 196 "column_sum_kernel0.cu"
   }
 }

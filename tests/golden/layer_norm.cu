@@ -174,6 +174,11 @@ __device__ __forceinline__ void mgpuAwaitGrids() {
   asm volatile("griddepcontrol.launch_dependents;" : : : "memory");
 }
 #endif
+// How the entry is to be launched, for whoever loads it.
+extern "C" __constant__ const unsigned mgpu_form_fill_generic_fill_generic_and_1_kernel0[] = {
+    1, MGPU_BLOCK_X, MGPU_BLOCK_Y, MGPU_BLOCK_Z,
+    32 * MGPU_ITEMS, 8, 1,
+    MGPU_CLUSTER_X, 1, 1, 0, MGPU_PDL};
 extern "C" __global__ void
 #if MGPU_CLUSTER_X > 1
 __cluster_dims__(MGPU_CLUSTER_X, 1, 1)
@@ -435,6 +440,6 @@ fill_generic_fill_generic_and_1_kernel0(float *dt, const MgpuLaunch launch) {
       }
     }
 #endif
-#line 439 "fill_generic_fill_generic_and_1_kernel0.cu"
+#line 444 "fill_generic_fill_generic_and_1_kernel0.cu"
   }
 }

@@ -57,6 +57,11 @@
 #ifndef MGPU_PDL
 #define MGPU_PDL 0
 #endif
+#if MGPU_PDL
+#define MGPU_UNWRITTEN // the kernel before may still write it
+#else
+#define MGPU_UNWRITTEN __restrict__
+#endif
 #if MGPU_BLOCK_X * MGPU_VECTOR != 256 || (MGPU_BLOCK_X != 32 && MGPU_BLOCK_Y != 1) || MGPU_BLOCK_Z != 1
 #error "row_sum_kernel0 keeps its block: uses gpu.all_reduce (line 20)"
 #endif
@@ -187,12 +192,17 @@ __device__ __forceinline__ void mgpuAwaitGrids() {
   asm volatile("griddepcontrol.launch_dependents;" : : : "memory");
 }
 #endif
+// How the entry is to be launched, for whoever loads it.
+extern "C" __constant__ const unsigned mgpu_form_row_sum_kernel0[] = {
+    1, MGPU_BLOCK_X, MGPU_BLOCK_Y, MGPU_BLOCK_Z,
+    256 * MGPU_ITEMS * MGPU_BLOCK_Y, 1, 1,
+    MGPU_CLUSTER_X, 1, 1, 0, MGPU_PDL};
 extern "C" __global__ void
 #if MGPU_CLUSTER_X > 1
 __cluster_dims__(MGPU_CLUSTER_X, 1, 1)
 #endif
 __launch_bounds__(MGPU_BLOCK_X * MGPU_BLOCK_Y * MGPU_BLOCK_Z, MGPU_MIN_BLOCKS)
-row_sum_kernel0(float *ds, const float *__restrict__ dx, const MgpuLaunch launch) {
+row_sum_kernel0(float *ds, const float *MGPU_UNWRITTEN dx, const MgpuLaunch launch) {
 #if MGPU_PDL
   mgpuAwaitGrids();
 #endif
@@ -342,6 +352,6 @@ row_sum_kernel0(float *ds, const float *__restrict__ dx, const MgpuLaunch launch
       }
     }
 #endif
-#line 346 "row_sum_kernel0.cu"
+#line 356 "row_sum_kernel0.cu"
   }
 }

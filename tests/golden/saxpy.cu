@@ -51,6 +51,11 @@
 #ifndef MGPU_PDL
 #define MGPU_PDL 0
 #endif
+#if MGPU_PDL
+#define MGPU_UNWRITTEN // the kernel before may still write it
+#else
+#define MGPU_UNWRITTEN __restrict__
+#endif
 #if MGPU_VECTOR < 1 || 64 % MGPU_VECTOR != 0
 #error "MGPU_VECTOR must divide 64"
 #endif
@@ -103,12 +108,17 @@ __device__ __forceinline__ void mgpuAwaitGrids() {
   asm volatile("griddepcontrol.launch_dependents;" : : : "memory");
 }
 #endif
+// How the entry is to be launched, for whoever loads it.
+extern "C" __constant__ const unsigned mgpu_form_main_kernel0[] = {
+    1, MGPU_BLOCK_X, MGPU_BLOCK_Y, MGPU_BLOCK_Z,
+    MGPU_BLOCK_X * MGPU_ITEMS * MGPU_VECTOR, MGPU_BLOCK_Y, MGPU_BLOCK_Z,
+    MGPU_CLUSTER_X, 1, 1, 0, MGPU_PDL};
 extern "C" __global__ void
 #if MGPU_CLUSTER_X > 1
 __cluster_dims__(MGPU_CLUSTER_X, 1, 1)
 #endif
 __launch_bounds__(MGPU_BLOCK_X * MGPU_BLOCK_Y * MGPU_BLOCK_Z, MGPU_MIN_BLOCKS)
-main_kernel0(const float *__restrict__ x0, float *y0, const float a, const MgpuLaunch launch) {
+main_kernel0(const float *MGPU_UNWRITTEN x0, float *y0, const float a, const MgpuLaunch launch) {
 #if MGPU_PDL
   mgpuAwaitGrids();
 #endif
@@ -141,7 +151,7 @@ main_kernel0(const float *__restrict__ x0, float *y0, const float a, const MgpuL
       float sum[MGPU_VECTOR]; MGPU_PARTS sum[part] = ax[part] + yi[part];
       storeParts<16>(&y0[i[0]], sum);
 #endif
-#line 145 "main_kernel0.cu"
+#line 155 "main_kernel0.cu"
     }
   }
 }

@@ -123,6 +123,11 @@ __device__ __forceinline__ void mgpuAwaitGrids() {
   asm volatile("griddepcontrol.launch_dependents;" : : : "memory");
 }
 #endif
+// How the entry is to be launched, for whoever loads it.
+extern "C" __constant__ const unsigned mgpu_form_plane[] = {
+    1, MGPU_BLOCK_X, MGPU_BLOCK_Y, MGPU_BLOCK_Z,
+    MGPU_BLOCK_X * MGPU_ITEMS * MGPU_VECTOR, MGPU_BLOCK_Y, MGPU_BLOCK_Z,
+    MGPU_CLUSTER_X, 1, 1, 0, MGPU_PDL};
 extern "C" __global__ void
 #if MGPU_CLUSTER_X > 1
 __cluster_dims__(MGPU_CLUSTER_X, 1, 1)
@@ -242,7 +247,7 @@ plane(const float *arg, float *arg_1, const MgpuLaunch launch) {
       float v_33[MGPU_VECTOR]; MGPU_PARTS v_33[part] = v_10[part] + v_9[part];
       storeParts<8>(&arg_1[v_1 * 40 + v[0]], v_33);
 #endif
-#line 246 "plane.cu"
+#line 251 "plane.cu"
     }
   }
 }

@@ -43,6 +43,11 @@
 #ifndef MGPU_PDL
 #define MGPU_PDL 0
 #endif
+#if MGPU_PDL
+#define MGPU_UNWRITTEN // the kernel before may still write it
+#else
+#define MGPU_UNWRITTEN __restrict__
+#endif
 #if MGPU_BLOCK_X != 64 || MGPU_BLOCK_Y != 1 || MGPU_BLOCK_Z != 1
 #error "main_kernel0 keeps its block: uses gpu.subgroup_id (line 45)"
 #endif
@@ -120,12 +125,17 @@ __device__ __forceinline__ void mgpuAwaitGrids() {
   asm volatile("griddepcontrol.launch_dependents;" : : : "memory");
 }
 #endif
+// How the entry is to be launched, for whoever loads it.
+extern "C" __constant__ const unsigned mgpu_form_main_kernel0[] = {
+    1, MGPU_BLOCK_X, MGPU_BLOCK_Y, MGPU_BLOCK_Z,
+    64 * MGPU_ITEMS, 1, 1,
+    MGPU_CLUSTER_X, 1, 1, 0, MGPU_PDL};
 extern "C" __global__ void
 #if MGPU_CLUSTER_X > 1
 __cluster_dims__(MGPU_CLUSTER_X, 1, 1)
 #endif
 __launch_bounds__(MGPU_BLOCK_X * MGPU_BLOCK_Y * MGPU_BLOCK_Z, MGPU_MIN_BLOCKS)
-main_kernel0(const f16 *__restrict__ da, const f16 *__restrict__ db, float *dc, const MgpuLaunch launch) {
+main_kernel0(const f16 *MGPU_UNWRITTEN da, const f16 *MGPU_UNWRITTEN db, float *dc, const MgpuLaunch launch) {
 #if MGPU_PDL
   mgpuAwaitGrids();
 #endif
@@ -194,6 +204,6 @@ main_kernel0(const f16 *__restrict__ da, const f16 *__restrict__ db, float *dc, 
       to[9] = sum[5]; to[264] = sum[6]; to[265] = sum[7];
 #line 52 "tests/lit/run/subgroup-matrix.mlir"
     }
-#line 198 "main_kernel0.cu"
+#line 208 "main_kernel0.cu"
   }
 }
