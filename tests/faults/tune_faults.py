@@ -290,7 +290,9 @@ def linking(command, folder):
     with open(slow, "w") as file:
         file.write("#!/bin/sh\nexec sleep 2\n")
     os.chmod(slow, 0o755)
+    # A cache of its own: a kernel that another test has linked would not be linked again.
     environment = os.environ | {"TMPDIR": place, "XDG_CACHE_HOME": os.path.join(folder, "cache"),
+                                "MGPU_KERNEL_CACHE": os.path.join(folder, "kernels"),
                                 "MGPU_DB": os.path.join(folder, "none.db")}
     for number in range(20 if ALL else 4):
         running = subprocess.Popen([command.tune, "run", command.program, "--random"], stdout=subprocess.DEVNULL,

@@ -31,6 +31,9 @@
 #ifndef MGPU_STAGES
 #define MGPU_STAGES 2
 #endif
+#ifndef MGPU_BLOCK_Z
+#define MGPU_BLOCK_Z 1
+#endif
 #ifndef MGPU_MIN_BLOCKS
 #define MGPU_MIN_BLOCKS 1
 #endif
@@ -55,6 +58,11 @@ __device__ __forceinline__ void mgpuAwaitGrids() {
   asm volatile("griddepcontrol.launch_dependents;" : : : "memory");
 }
 #endif
+// How the entry is to be launched, for whoever loads it.
+extern "C" __constant__ const unsigned mgpu_form_batch_matmul_kernel0[] = {
+    1, MGPU_BLOCK_X, MGPU_BLOCK_Y, MGPU_BLOCK_Z,
+    MGPU_BLOCK_X * MGPU_TILE_X, MGPU_BLOCK_Y * MGPU_TILE_Y, MGPU_BLOCK_Z,
+    1, 1, 1, 0, MGPU_PDL};
 extern "C" __global__ void
 __launch_bounds__(MGPU_BLOCK_X * MGPU_BLOCK_Y, MGPU_MIN_BLOCKS)
 batch_matmul_kernel0(float *scores, const float *q, const float *kT, const MgpuLaunch launch) {

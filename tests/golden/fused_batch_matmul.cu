@@ -31,6 +31,9 @@
 #ifndef MGPU_STAGES
 #define MGPU_STAGES 2
 #endif
+#ifndef MGPU_BLOCK_Z
+#define MGPU_BLOCK_Z 1
+#endif
 #ifndef MGPU_MIN_BLOCKS
 #define MGPU_MIN_BLOCKS 1
 #endif
@@ -65,7 +68,7 @@ static __device__ __forceinline__ void fill_batch_matmul_parallel_kernel0_last(f
   scores[v * 2304 + v_1 * 48 + v_2] = scaled;
 }
 
-#line 69 "fill_batch_matmul_parallel_kernel0.cu"
+#line 72 "fill_batch_matmul_parallel_kernel0.cu"
 #if MGPU_PDL && !defined MGPU_AWAIT_GRIDS
 // Until the kernel before has ended and what it wrote can be read; then the next one may begin.
 __device__ __forceinline__ void mgpuAwaitGrids() {
@@ -73,6 +76,11 @@ __device__ __forceinline__ void mgpuAwaitGrids() {
   asm volatile("griddepcontrol.launch_dependents;" : : : "memory");
 }
 #endif
+// How the entry is to be launched, for whoever loads it.
+extern "C" __constant__ const unsigned mgpu_form_fill_batch_matmul_parallel_kernel0[] = {
+    1, MGPU_BLOCK_X, MGPU_BLOCK_Y, MGPU_BLOCK_Z,
+    MGPU_BLOCK_X * MGPU_TILE_X, MGPU_BLOCK_Y * MGPU_TILE_Y, MGPU_BLOCK_Z,
+    1, 1, 1, 0, MGPU_PDL};
 extern "C" __global__ void
 __launch_bounds__(MGPU_BLOCK_X * MGPU_BLOCK_Y, MGPU_MIN_BLOCKS)
 fill_batch_matmul_parallel_kernel0(const float *q, const float *kT, float *scores, const MgpuLaunch launch) {

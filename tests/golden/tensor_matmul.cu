@@ -35,6 +35,9 @@
 #ifndef MGPU_WARPS_Y
 #define MGPU_WARPS_Y 2
 #endif
+#ifndef MGPU_BLOCK_Z
+#define MGPU_BLOCK_Z 1
+#endif
 #ifndef MGPU_MIN_BLOCKS
 #define MGPU_MIN_BLOCKS 1
 #endif
@@ -255,6 +258,11 @@ __device__ __forceinline__ void mgpuAwaitGrids() {
   asm volatile("griddepcontrol.launch_dependents;" : : : "memory");
 }
 #endif
+// How the entry is to be launched, for whoever loads it.
+extern "C" __constant__ const unsigned mgpu_form_matmul_kernel0_tensor_cores[] = {
+    1, MGPU_BLOCK_X, MGPU_BLOCK_Y, MGPU_BLOCK_Z,
+    MGPU_BLOCK_X * MGPU_TILE_X, MGPU_BLOCK_Y * MGPU_TILE_Y, MGPU_BLOCK_Z,
+    1, 1, 1, 0, MGPU_PDL};
 extern "C" __global__ void
 __launch_bounds__(MGPU_BLOCK_X * MGPU_BLOCK_Y, MGPU_MIN_BLOCKS)
 matmul_kernel0_tensor_cores(float *dc, const f16 *da, const f16 *db, const MgpuLaunch launch) {

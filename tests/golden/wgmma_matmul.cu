@@ -45,6 +45,9 @@
 #ifndef MGPU_RASTER
 #define MGPU_RASTER 8
 #endif
+#ifndef MGPU_BLOCK_Z
+#define MGPU_BLOCK_Z 1
+#endif
 #ifndef MGPU_MIN_BLOCKS
 #define MGPU_MIN_BLOCKS 1
 #endif
@@ -225,6 +228,11 @@ __device__ __forceinline__ void mgpuAwaitGrids() {
   asm volatile("griddepcontrol.launch_dependents;" : : : "memory");
 }
 #endif
+// How the entry is to be launched, for whoever loads it.
+extern "C" __constant__ const unsigned mgpu_form_matmul_kernel0_wgmma[] = {
+    1, MGPU_BLOCK_X, MGPU_BLOCK_Y, MGPU_BLOCK_Z,
+    blockColumns, MGPU_TILES * tileRows, MGPU_BLOCK_Z,
+    1, 1, 1, 1024 + MGPU_STAGES * stageBytes, MGPU_PDL};
 extern "C" __global__ void
 __launch_bounds__(MGPU_BLOCK_X * MGPU_BLOCK_Y, MGPU_MIN_BLOCKS)
 matmul_kernel0_wgmma(float *dc, const __grid_constant__ MgpuTensorMap da, const __grid_constant__ MgpuTensorMap db, const MgpuLaunch launch) {
