@@ -39,7 +39,8 @@ Result<void> checkLaunchForm(std::string_view name, const KernelImage &image,
   if (entry == cubin.entries.end() || !image.takesPart)
     return {};
   LaunchForm own;
-  static_assert(sizeof own == 12 * sizeof(uint32_t));
+  static_assert(sizeof own == 12 * sizeof(uint32_t) &&
+                std::is_trivially_copyable_v<LaunchForm>);
   const std::vector<uint32_t> &said = entry->second.launchForm;
   if (said.size() * sizeof(uint32_t) != sizeof own ||
       said.front() != LaunchForm::firstVersion)
@@ -48,7 +49,7 @@ Result<void> checkLaunchForm(std::string_view name, const KernelImage &image,
                             "launched, as another version of mgpu made it: "
                             "compile it again",
                             name));
-  std::memcpy(&own, said.data(), sizeof own);
+  std::memcpy(static_cast<void *>(&own), said.data(), sizeof own);
   const LaunchForm asked = launchFormOf(image);
   if (own == asked)
     return {};
