@@ -21,7 +21,7 @@ except ImportError:
     print("skipped: there is no NumPy")
     sys.exit(77)
 
-# Of the largest number: sums of up to 48 products in another order, exponentials.
+# The share of the largest number that a sum of 48 products in another order, or an exponential, is off by.
 TOLERANCE = 2e-6
 
 
