@@ -66,8 +66,13 @@ def square_root(p):
 def function(p):
     name, kind, shape = p.rng.choice(sorted(ULPS)), p.rng.choice(FLOATS), p.shape()
     args = [p.operand(kind, shape) for _ in range(2 if name == "atan2" else 1)]
-    p.op(name, args, [(kind, shape)],
-         lambda have, a, k: near(have, exact.plain(name, KINDS[kind], *a), KINDS[kind], ULPS[name]))
+
+    def judge(have, a, k):
+        want = exact.plain(name, KINDS[kind], *a)
+        if name == "logistic" and KINDS[kind].least <= -126:  # the power may overflow before the result is 0
+            have, want = (np.where(np.abs(x) < 2.0 ** KINDS[kind].least, 0, x) for x in (have, want))
+        return near(have, want, KINDS[kind], ULPS[name])
+    p.op(name, args, [(kind, shape)], judge)
 
 
 DRAWN.extend([function] * 4)  # of which there are many

@@ -187,7 +187,7 @@ LogicalResult LoopLowering::makeFor(Counter counter) {
   Value begin = asIndex(low.number(op.getOperand()[counter.index]));
   Value end = asIndex(low.number(counter.end));
   Value step = low.index(stepOf(counter.index)->getSExtValue());
-  // Of an end that is before the beginning, the way there may leave 64 bits.
+  // The way back to an end before the beginning may be no number of 64 bits.
   end = arith::MaxSIOp::create(b, end, begin);
   Value length = arith::SubIOp::create(b, end, begin);
   trips = arith::CeilDivSIOp::create(b, length, step);
