@@ -67,7 +67,7 @@ def faults_of(program, found):
         if result not in found or any(operand not in values for operand in operands):
             continue
         with np.errstate(all="ignore"):
-            words = judge(found[result], [values[operand] for operand in operands], values)
+            words = judge(found[result], [np.asarray(values[operand]) for operand in operands], values)
         if words:
             yield f"{name} {result}: {words}"
 

@@ -187,8 +187,9 @@ LogicalResult LoopLowering::makeFor(Counter counter) {
   Value begin = asIndex(low.number(op.getOperand()[counter.index]));
   Value end = asIndex(low.number(counter.end));
   Value step = low.index(stepOf(counter.index)->getSExtValue());
+  // The way back to an end before the beginning may be no number of 64 bits.
+  end = arith::MaxSIOp::create(b, end, begin);
   Value length = arith::SubIOp::create(b, end, begin);
-  length = arith::MaxSIOp::create(b, length, low.index(0));
   trips = arith::CeilDivSIOp::create(b, length, step);
   SmallVector<Value> inits = carriedOf(op.getOperand());
   auto loop = scf::ForOp::create(b, low.index(0), trips, low.index(1), inits);

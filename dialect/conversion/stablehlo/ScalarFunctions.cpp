@@ -14,10 +14,10 @@ Value binary(const Scalar &s) {
   return Op::create(s.b, s.in[0], s.in[1]);
 }
 
-/// 1 / (1 + exp(-x)). The power may be beyond a type of 8 bits, which may have
-/// no infinity to say so.
+/// 1 / (1 + exp(-x)). The power may be beyond a narrow type where the result is
+/// not, and a type of 8 bits may have no infinity to say so.
 Value logistic(const Scalar &s) {
-  Type wide = s.width() < 16 ? s.b.getF32Type() : s.type();
+  Type wide = s.width() < 32 ? s.b.getF32Type() : s.type();
   Value one = s.constant(wide, 1), x = castFloat(s.b, s.in[0], wide);
   Value power =
       math::ExpOp::create(s.b, arith::NegFOp::create(s.b, x).getResult());
