@@ -73,17 +73,21 @@ public:
     const std::string parent = chosen && *chosen ? chosen : "/tmp";
     static std::once_flag isClean;
     std::call_once(isClean, [&] { removeAbandoned(parent); });
-    do {
+    // Who cleans up may take one between its making and its lock: then another
+    // is made. Where folders cannot be locked, the last is used as it is.
+    constexpr int tries = 16;
+    for (int k = 0; k < tries && lock < 0; ++k) {
       std::string name = parent + "/" + folderName.str() + "XXXXXX";
       if (!mkdtemp(name.data())) {
         reason = std::strerror(errno);
         path.clear();
         return;
       }
+      if (!path.empty())
+        ::rmdir(path.c_str());
       path = name;
       lock = lockFolder(name);
-      // Who cleans up may have taken one that was not locked yet.
-    } while (lock < 0 && access(path.c_str(), F_OK) != 0);
+    }
   }
   ~TemporaryDirectory() {
     std::error_code ignored;
