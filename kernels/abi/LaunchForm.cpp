@@ -23,14 +23,31 @@ LaunchForm launchFormOf(const KernelImage &image) {
           image.dynamicSharedBytes, image.awaits};
 }
 
+std::string launchFormText(const std::string &entry,
+                           const LaunchFormWords &words) {
+  return fmt::format(
+      R"(// How the entry is to be launched, for whoever loads it.
+extern "C" __constant__ const unsigned {}{}[] = {{
+    {}, {},
+    {}, {}, {},
+    {}, {}, {}}};
+)",
+      launchFormPrefix, entry, LaunchForm::firstVersion, words.block,
+      words.coversX, words.coversY, words.coversZ, words.cluster,
+      words.sharedBytes, words.awaits);
+}
+
 std::string launchFormText(const KernelImage &image) {
   const LaunchForm form = launchFormOf(image);
-  auto words = [](Dim3 d) { return fmt::format("{}, {}, {}", d.x, d.y, d.z); };
-  return fmt::format("extern \"C\" __constant__ const unsigned {}{}[] = {{{}, "
-                     "{}, {}, {}, {}, {}}};\n",
-                     launchFormPrefix, image.entry, form.version,
-                     words(form.block), words(form.covers), words(form.cluster),
-                     form.dynamicSharedBytes, form.awaits);
+  auto number = [](uint32_t value) { return std::to_string(value); };
+  auto numbers = [](Dim3 d) {
+    return fmt::format("{}, {}, {}", d.x, d.y, d.z);
+  };
+  return launchFormText(image.entry,
+                        {number(form.covers.x), number(form.covers.y),
+                         number(form.covers.z), numbers(form.cluster),
+                         number(form.dynamicSharedBytes), numbers(form.block),
+                         number(form.awaits)});
 }
 
 Result<void> checkLaunchForm(std::string_view name, const KernelImage &image,

@@ -30,7 +30,20 @@ struct LaunchForm {
 /// How `image` launches its entry.
 LaunchForm launchFormOf(const KernelImage &image);
 
-/// The constant for an entry that is written by hand, as CUDA C++ on one line.
+/// What an entry says of its launch, in words of its text, which has macros for
+/// the block and for whether it waits.
+struct LaunchFormWords {
+  std::string coversX, coversY, coversZ; ///< threads of the source, of a block
+  std::string cluster = "1, 1, 1";
+  std::string sharedBytes = "0"; ///< dynamic
+  std::string block = "MGPU_BLOCK_X, MGPU_BLOCK_Y, MGPU_BLOCK_Z";
+  std::string awaits = "MGPU_PDL";
+};
+/// The constant beside `entry`, as CUDA C++. It is made of the macros that the
+/// body is made of, and not of the space.
+std::string launchFormText(const std::string &entry,
+                           const LaunchFormWords &words);
+/// The constant for an entry that is written by hand, in numbers.
 std::string launchFormText(const KernelImage &image);
 
 /// Compares that with what the cubin says of the entry. Invalid, with both

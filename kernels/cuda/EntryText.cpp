@@ -4,6 +4,7 @@
 // the statements of one of them in that many turns.
 #include "kernels/cuda/EntryText.h"
 
+#include "kernels/abi/LaunchForm.h"
 #include "kernels/cuda/CudaText.h"
 #include "kernels/cuda/TextTemplate.h"
 

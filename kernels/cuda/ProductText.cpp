@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "kernels/cuda/ProductText.h"
 
+#include "kernels/abi/LaunchForm.h"
 #include "kernels/cuda/CudaTypes.h"
 #include "kernels/cuda/EntryText.h"
 

@@ -61,17 +61,6 @@ inline constexpr const char *awaitCall = "#if MGPU_PDL\n"
                                          "  mgpuAwaitGrids();\n"
                                          "#endif\n";
 
-/// What an entry says of its launch, in words of the text.
-struct LaunchFormWords {
-  std::string coversX, coversY, coversZ; ///< threads of the source, of a block
-  std::string cluster = "1, 1, 1";
-  std::string sharedBytes = "0"; ///< dynamic
-};
-/// The constant that says how entry `name` is launched (LaunchForm.h). It is
-/// made of the macros that the body is made of, and not of the space.
-std::string launchFormText(const std::string &name,
-                           const LaunchFormWords &words);
-
 } // namespace mgpu::kernels::cuda
 
 #endif // MGPU_KERNELS_CUDA_TEXTTEMPLATE_H

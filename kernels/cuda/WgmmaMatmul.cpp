@@ -8,6 +8,7 @@
 // has two barriers.
 #include "kernels/cuda/WgmmaMatmul.h"
 
+#include "kernels/abi/LaunchForm.h"
 #include "kernels/cuda/CudaTypes.h"
 #include "kernels/cuda/ProductText.h"
 #include "kernels/cuda/WgmmaHelpers.h"
@@ -219,16 +220,15 @@ Result<CudaKernel> emitWgmmaMatmul(ModuleOp module,
     text.kernel.image.tensorMaps.push_back(mapOf(factor));
   const PanelsOfB &panels =
       product.isTurned() ? panelsByColumns : panelsBySteps;
-  text.add(
-      {{"EACH_PAIR", eachWgmmaPair},
-       {"BPLACE", panels.place},
-       {"BSTEP", panels.step},
-       {"FORM", cuda::launchFormText(text.kernel.name,
-                                     {"blockColumns", "MGPU_TILES * tileRows",
-                                      "MGPU_BLOCK_Z", "1, 1, 1",
-                                      "1024 + MGPU_STAGES * stageBytes"})},
-       {"MULTIPLY", cuda::productName(type, product.isTurned())},
-       {"WGMMA", cuda::wgmmaHelpers(type, product.isTurned())}});
+  text.add({{"EACH_PAIR", eachWgmmaPair},
+            {"BPLACE", panels.place},
+            {"BSTEP", panels.step},
+            {"FORM", launchFormText(text.kernel.name,
+                                    {"blockColumns", "MGPU_TILES * tileRows",
+                                     "MGPU_BLOCK_Z", "1, 1, 1",
+                                     "1024 + MGPU_STAGES * stageBytes"})},
+            {"MULTIPLY", cuda::productName(type, product.isTurned())},
+            {"WGMMA", cuda::wgmmaHelpers(type, product.isTurned())}});
   return text.write(wgmmaHead, wgmmaBody);
 }
 

@@ -15,9 +15,8 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
 
-from exports import attempt, pack, put
+from exports import attempt, failed, pack, put
 
 SECONDS = 25
 KINDS = ("decode", "forked", "nccl")
@@ -160,18 +159,10 @@ def main():
                                           stderr=subprocess.PIPE, text=True) for kind in KINDS}
         if len(sys.argv) > 3:
             ours(sys.argv[2], sys.argv[3], folder)
-        until, absent = time.monotonic() + SECONDS, 0
-        for kind, process in running.items():
-            try:
-                _, error = process.communicate(timeout=max(until - time.monotonic(), 1))
-            except subprocess.TimeoutExpired:
-                process.kill()
-                _, error = process.communicate()
-            if process.returncode != 0:
-                is_absent = "ModuleNotFoundError" in error or "ImportError" in error
-                absent += is_absent
-                print(json.dumps({"dump": kind, "ok": None if is_absent else False,
-                                  "error": error.strip()[-600:]}), flush=True)
+        absent = 0
+        for kind, is_absent, error in failed(running, SECONDS):
+            absent += is_absent
+            print(json.dumps({"dump": kind, "ok": None if is_absent else False, "error": error}), flush=True)
         if os.listdir(folder):
             pack(folder, os.path.abspath(sys.argv[1]))
     return 77 if absent == len(KINDS) and len(sys.argv) <= 3 else 0

@@ -310,6 +310,19 @@ def pack(folder, out, most=MOST_BYTES):
         print(json.dumps({"export": names.pop(), "ok": None, "skipped": "the archive would be too large"}), flush=True)
 
 
+def failed(processes, seconds):
+    """Gives each process that fails or is late: its name, whether a module is absent, and its last words."""
+    until = time.monotonic() + seconds
+    for name, process in processes.items():
+        try:
+            _, error = process.communicate(timeout=max(until - time.monotonic(), 1))
+        except subprocess.TimeoutExpired:
+            process.kill()
+            _, error = process.communicate()
+        if process.returncode != 0:
+            yield name, "ModuleNotFoundError" in error or "ImportError" in error, error.strip()[-600:]
+
+
 def main():
     if sys.argv[1] == "--one":
         {"torch": export_torch, "jax": export_jax}[sys.argv[2]](sys.argv[3])
@@ -319,17 +332,10 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         both = {name: subprocess.Popen([sys.executable, os.path.abspath(__file__), "--one", name, folder],
                                        stderr=subprocess.PIPE, text=True, env=environment) for name in ("torch", "jax")}
-        until, code = time.monotonic() + SECONDS, 0
-        for name, process in both.items():
-            try:
-                _, error = process.communicate(timeout=max(until - time.monotonic(), 1))
-            except subprocess.TimeoutExpired:
-                process.kill()
-                _, error = process.communicate()
-            if process.returncode != 0:
-                code = 1
-                is_absent = "ModuleNotFoundError" in error or "ImportError" in error
-                print(json.dumps({"export": name, "ok": None if is_absent else False, "error": error.strip()[-600:]}), flush=True)
+        code = 0
+        for name, is_absent, error in failed(both, SECONDS):
+            code = 1
+            print(json.dumps({"export": name, "ok": None if is_absent else False, "error": error}), flush=True)
         if os.listdir(folder):
             pack(folder, os.path.abspath(sys.argv[1]))
     return code

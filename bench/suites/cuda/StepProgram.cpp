@@ -127,10 +127,8 @@ Result<StepProgram> StepProgram::make(const StepShape &shape,
       Plan plan,
       finishPlan("columns", std::move(order), width, WaitPolicy::Dependences,
                  dag, RooflineEstimator(hostRates(), "host roofline"), {}));
-  KernelImage object;
-  object.entry = "step";
+  KernelImage object = stepImage();
   object.arch = driver.architecture();
-  object.sourceBlock = object.block = object.covers = {1, 1, 1};
   object.setBytes(cubin);
   const std::vector<std::byte> kernel = encodeImage(object);
   MGPU_TRY_ASSIGN(
