@@ -19,19 +19,22 @@ CONFIGURE = mkdir -p build && cmake --preset $(1) -Wno-dev $(2) > build/$(1).con
 BUILD = $(call CONFIGURE,$(1)); cmake --build --preset $(1) -j $(JOBS)
 
 # The dev preset compiles each file alone, for those who change files. A tree that was not configured
-# yet compiles eight together, which is faster where all are compiled once.
+# yet compiles eight together, 32 where they read MLIR, which is faster where all are compiled once.
 DEV = $(call CONFIGURE,dev,$(if $(wildcard build/dev/build.ninja),,-DCMAKE_UNITY_BUILD=ON $(1)))
 
 build: setup ## Configure and build the dev preset
 	@$(DEV); cmake --build --preset dev -j $(JOBS)
 
-# Builds the one command that the demo runs, and installs nothing that only tests need. Where the
-# dev preset has been built with its tests, it stays as it is.
-demo: ## Plan, tune and train the digits network on four host devices; ends with a report
+# Builds what is installed, and installs nothing that only tests need. Where the dev preset has been built
+# with its tests, it stays as it is.
+demo: ## Build and install mgpu into build/mgpu; check, plan, train, tune and report on four host devices
+	@echo 'make demo builds mgpu (about 15 minutes of CPU time, so 8 on two cores), installs it into build/mgpu and'
+	@echo 'runs a demonstration of one minute. Outside of build/ it adds Debian packages alone, if some are missing.'
 	@cmake/install-packages.sh --without-tests
 	@[[ -e build/dev/build.ninja ]] || { $(call DEV,-DMGPU_TESTS=OFF); }
-	@cmake --build --preset dev -j $(JOBS) --target mgpu-tune
-	@examples/digits/demo.sh build/dev/bin/mgpu-tune
+	@cmake/build.sh build/dev $(JOBS) installed
+	@cmake --install build/dev --prefix build/mgpu > build/install.log
+	@examples/digits/demo.sh build/mgpu build/demo
 
 check: build ## All tests, and those of the half that needs no LLVM, built with g++
 	@$(CTEST) --preset dev

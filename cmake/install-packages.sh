@@ -54,11 +54,14 @@ while read -r package; do
 done < "$here/packages.txt"
 [[ -z "$browser" ]] || echo "not installed: chromium, which the test of the report uses if it is there" >&2
 [[ ${#missing[@]} -eq 0 ]] && exit 0
-echo "installing: ${missing[*]}" >&2
 if [[ $(id -u) -ne 0 ]]; then
   echo "run as root: apt-get install ${missing[*]}" >&2
   exit 1
 fi
+log=$(mktemp -t mgpu-packages.XXXXXX)
+echo "installing ${#missing[@]} packages, some minutes (what apt says is in $log): ${missing[*]}" >&2
 export DEBIAN_FRONTEND=noninteractive
-apt-get update -qq
-apt-get install -y -qq --no-install-recommends "${missing[@]}" >&2
+if ! { apt-get update -qq && apt-get install -y -qq --no-install-recommends "${missing[@]}"; } > "$log" 2>&1; then
+  tail -n 30 "$log" >&2
+  exit 1
+fi

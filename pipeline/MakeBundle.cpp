@@ -7,6 +7,7 @@
 #include "pipeline/Kernels.h"
 #include "support/FileIO.h"
 #include "support/Parallel.h"
+#include "support/Progress.h"
 #include "support/Sha256.h"
 
 #include <algorithm>
@@ -115,10 +116,12 @@ Result<void> addAlternatives(const LoadedProgram &program,
         for (const auto &[level, object] : kernels[k].host)
           ways.push_back({k, &level, config, {}});
   }
+  Progress progress("compiling the kernels' other configurations", ways.size());
   parallelFor(ways.size(), 0, [&](size_t w) {
     Way &way = ways[w];
     way.object = program.compiler().buildHostKernel(
         program.dag, {way.kernel}, spaces[way.kernel], way.config, *way.level);
+    progress.step();
   });
   for (Way &way : ways) {
     MGPU_TRY_ASSIGN(auto object, std::move(way.object));

@@ -6,6 +6,7 @@
 #include "kernels/compile/HostCompiler.h"
 #include "kernels/compile/KernelCache.h"
 #include "support/Parallel.h"
+#include "support/Progress.h"
 
 #include <fmt/format.h>
 
@@ -42,9 +43,11 @@ SourceCompiler::compileKernels(const planner::Dag &dag,
                                const std::string &cpu) const {
   MGPU_TRY(checkHost(dag));
   std::vector<Result<Object>> objects(dag.kernels.size());
+  Progress progress("compiling kernels for " + cpu, objects.size());
   parallelFor(objects.size(), 0, [&](size_t k) {
     objects[k] = kernels::compileHostSource(dag.kernels[k], {}, levelOf(cpu),
                                             kernels::userKernelCache());
+    progress.step();
   });
   return allOf(std::move(objects));
 }

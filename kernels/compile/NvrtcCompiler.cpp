@@ -4,6 +4,7 @@
 #include "kernels/compile/PtxasLog.h"
 #include "support/ChildProcess.h"
 #include "support/Parallel.h"
+#include "support/Progress.h"
 #include "support/Sha256.h"
 
 #include <algorithm>
@@ -274,8 +275,11 @@ std::vector<Result<CompiledKernel>>
 NvrtcCompiler::compileAll(std::span<const CompileJob> jobs,
                           const CompileLimits &limits) const {
   std::vector<Result<CompiledKernel>> results(jobs.size());
-  parallelFor(jobs.size(), limits.threads,
-              [&](size_t k) { results[k] = compile(jobs[k], limits); });
+  Progress progress("compiling kernels by NVRTC", jobs.size());
+  parallelFor(jobs.size(), limits.threads, [&](size_t k) {
+    results[k] = compile(jobs[k], limits);
+    progress.step();
+  });
   return results;
 }
 

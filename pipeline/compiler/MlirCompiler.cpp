@@ -5,6 +5,7 @@
 #include "pipeline/compiler/ConfigWork.h"
 #include "pipeline/compiler/KernelBuild.h"
 #include "support/Parallel.h"
+#include "support/Progress.h"
 
 namespace mgpu::pipeline {
 
@@ -34,10 +35,13 @@ static Result<Compiler::Object> kept(const std::optional<std::string> &key,
 
 Result<std::vector<Compiler::Object>>
 MlirCompiler::compileKernels(const Dag &dag, const std::string &cpu) const {
+  Progress progress("compiling kernels for " + cpu, dag.kernels.size());
   return eachKernel<Object>(dag, [&](size_t k) {
     const planner::KernelSpec &kernel = dag.kernels[k];
-    return kept(kernels::hostKernelKey(kernel, cpu),
-                [&] { return kernels::compileHostKernel(kernel, cpu); });
+    auto object = kept(kernels::hostKernelKey(kernel, cpu),
+                       [&] { return kernels::compileHostKernel(kernel, cpu); });
+    progress.step();
+    return object;
   });
 }
 

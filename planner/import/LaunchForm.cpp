@@ -25,7 +25,7 @@ namespace {
 
 // The counter of thread ids along x.
 constexpr uint32_t threadX = 0;
-constexpr int64_t widestAccess = 16, warp = 32;
+constexpr int64_t warp = 32;
 // Blocks that a large GPU wants, of a kernel whose blocks are wide.
 constexpr uint64_t manyBlocks = 256;
 // What registers hold of the loads and sums of a thread, so that it needs at

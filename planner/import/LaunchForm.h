@@ -6,6 +6,9 @@
 
 namespace mgpu::planner {
 
+/// Bytes that one instruction of a thread loads or stores at most.
+inline constexpr int64_t widestAccess = 16;
+
 /// How a GPU computes a launch: what changes none of its bits.
 struct LaunchForm {
   /// Threads of the source, neighbours along x, that one thread is.

@@ -28,7 +28,7 @@ namespace {
 using namespace mlir;
 
 constexpr uint32_t warpLanes = 32;
-constexpr int64_t sectorBytes = 32, lineBytes = 128, widestAccess = 16;
+constexpr int64_t sectorBytes = 32, lineBytes = 128;
 // Compilers put this many loads of a loop in front of the first use.
 constexpr int64_t loadsAhead = 16;
 constexpr uint32_t mostFlightBytes = 128;

@@ -4,8 +4,8 @@
 #include "pipeline/CalibrateTarget.h"
 #include "support/Descriptor.h"
 #include "support/FileIO.h"
+#include "support/TerminalLine.h"
 #include "tools/mgpu-tune/FileUses.h"
-#include "tools/mgpu-tune/TerminalLine.h"
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>

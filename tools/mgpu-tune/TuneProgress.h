@@ -5,7 +5,7 @@
 #define MGPU_TOOLS_MGPU_TUNE_TUNEPROGRESS_H
 
 #include "pipeline/Tune.h"
-#include "tools/mgpu-tune/TerminalLine.h"
+#include "support/TerminalLine.h"
 
 namespace mgpu::pipeline {
 

@@ -9,6 +9,7 @@
 #include "tools/options/OptionTable.h"
 #ifdef MGPU_TUNE_COMPILES
 #include "pipeline/compiler/MlirCompiler.h"
+#include "support/Progress.h"
 #endif
 #ifndef MGPU_LLVM // the build says it where there is one
 #define MGPU_LLVM ""
@@ -81,6 +82,7 @@ int main(int argc, char **argv) {
   CLI::App app("Checks, plans and replays multi-GPU programs as prebuilt "
                "graphs.",
                "mgpu-tune");
+  Progress::enable();
   pipeline::setHelp(app);
   app.require_subcommand(1);
   app.set_version_flag("--version",

@@ -28,7 +28,7 @@ constexpr int64_t leastProduct = leastMatrix * mostVectors;
 
 /// A factor, and the loops that its dimensions follow: before transpositions of
 /// it, and as the product is given it.
-struct Factor {
+struct ProductFactor {
   Value value;
   Loops loops;
   Value given;
@@ -43,7 +43,7 @@ struct Factor {
 /// sums[batch, m, n] += a[...] * b[...] over all k.
 struct Product {
   linalg::LinalgOp op;
-  Factor a, b;
+  ProductFactor a, b;
   Loops batch, m, n, k;
 
   int64_t sizeOf(const Loops &loops) const {
@@ -84,11 +84,11 @@ bool addsProducts(linalg::GenericOp op) {
 }
 
 /// The factor itself where `op` reads a transposition of it.
-std::optional<Factor> factorOf(linalg::LinalgOp op, OpOperand &operand) {
+std::optional<ProductFactor> factorOf(linalg::LinalgOp op, OpOperand &operand) {
   AffineMap map = op.getMatchingIndexingMap(&operand);
   if (!map.isProjectedPermutation())
     return std::nullopt;
-  Factor factor{operand.get(), {}, operand.get(), {}};
+  ProductFactor factor{operand.get(), {}, operand.get(), {}};
   for (AffineExpr each : map.getResults())
     factor.loops.push_back(cast<AffineDimExpr>(each).getPosition());
   factor.givenLoops = factor.loops;
@@ -164,7 +164,7 @@ public:
   bool name();
 
 private:
-  Value transposed(const Factor &factor, const Loops &wanted);
+  Value transposed(const ProductFactor &factor, const Loops &wanted);
   /// As a matrix, or a batch of them, of so many rows and columns.
   Value matrix(Value value, int64_t rows, int64_t columns);
 
@@ -173,7 +173,7 @@ private:
   Location loc;
 };
 
-Value Namer::transposed(const Factor &factor, const Loops &wanted) {
+Value Namer::transposed(const ProductFactor &factor, const Loops &wanted) {
   if (factor.lies(wanted))
     return factor.loops == wanted ? factor.value : factor.given;
   SmallVector<int64_t> order;

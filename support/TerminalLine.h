@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef MGPU_TOOLS_MGPU_TUNE_TERMINALLINE_H
-#define MGPU_TOOLS_MGPU_TUNE_TERMINALLINE_H
+#ifndef MGPU_SUPPORT_TERMINALLINE_H
+#define MGPU_SUPPORT_TERMINALLINE_H
 
 #include <algorithm>
 #include <cstdio>
@@ -8,7 +8,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-namespace mgpu::pipeline {
+namespace mgpu {
 
 /// One line of a terminal that is written again and again, cut to the
 /// terminal's width, and gone at the end.
@@ -44,6 +44,6 @@ private:
   bool terminal, isShown = false;
 };
 
-} // namespace mgpu::pipeline
+} // namespace mgpu
 
-#endif // MGPU_TOOLS_MGPU_TUNE_TERMINALLINE_H
+#endif // MGPU_SUPPORT_TERMINALLINE_H

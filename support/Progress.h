@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_SUPPORT_PROGRESS_H
+#define MGPU_SUPPORT_PROGRESS_H
+
+// Tells a person who waits how far a step of many parts is.
+
+#include "support/TerminalLine.h"
+
+#include <chrono>
+#include <mutex>
+
+namespace mgpu {
+
+/// "compiling kernels for x86-64-v3: 12 of 29", on stderr: on a terminal a line
+/// that counts from a second on and is gone at the end, elsewhere a line every
+/// ten seconds. Nothing is shown before enable(), so a library stays silent.
+class Progress {
+public:
+  Progress(std::string what, size_t total, int fd = STDERR_FILENO);
+  Progress(const Progress &) = delete;
+  Progress &operator=(const Progress &) = delete;
+
+  /// One part is done. Thread-safe.
+  void step();
+
+  /// For a command, once, before it has threads.
+  static void enable();
+
+private:
+  using Clock = std::chrono::steady_clock;
+  const std::string what;
+  const size_t total;
+  const int fd;
+  std::mutex mutex;
+  size_t done = 0;
+  TerminalLine line;
+  Clock::time_point next; ///< when the line is shown again
+};
+
+} // namespace mgpu
+
+#endif // MGPU_SUPPORT_PROGRESS_H
