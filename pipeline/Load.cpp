@@ -297,6 +297,7 @@ Result<LoadedProgram> loadProgram(const LoadOptions &given,
   }
   MGPU_TRY_ASSIGN(LoadedProgram program, format.load(options, messages));
   program.from = options;
+  program.from.entry = program.dag.name; // it may be the only public one
   findNeeded(program);
   MGPU_TRY(checkArgumentKeys(program, options));
   return program;

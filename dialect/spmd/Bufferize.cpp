@@ -27,6 +27,23 @@ struct DestinationModel
     return cast<DestinationStyleOpInterface>(op).isDpsInit(&operand);
   }
 
+  /// Not the part of an argument that stays on the devices and that no result
+  /// follows: the next replay finds there what this one leaves.
+  bool isWritable(Operation *op, Value,
+                  const bufferization::AnalysisState &) const {
+    auto distribute = dyn_cast<DistributeOp>(op);
+    auto argument = distribute ? dyn_cast<BlockArgument>(distribute.getInput())
+                               : BlockArgument();
+    auto function = argument ? dyn_cast<FunctionOpInterface>(
+                                   argument.getOwner()->getParentOp())
+                             : FunctionOpInterface();
+    auto role = function ? function.getArgAttrOfType<StringAttr>(
+                               argument.getArgNumber(), "mgpu.role")
+                         : StringAttr();
+    return !role || role != "resident" ||
+           llvm::any_of(argument.getUsers(), llvm::IsaPred<CollectOp>);
+  }
+
   // Each element of the sum depends on that element of the input alone, so both
   // may be one buffer.
   bool bufferizesToElementwiseAccess(Operation *op,

@@ -292,12 +292,15 @@ static Result<ParsedProgram> lower(OwningOpRef<ModuleOp> module, StringRef text,
                 "it names each of its devices; one device stands for all in "
                 "functions over tensors alone");
   if (isTensor) {
-    foldScalars(entry, options.scalars, options.roles);
+    setRoles(entry, options.roles);
+    foldScalars(entry, options.scalars);
     result = lowerTensors(*program.module, options);
   }
   if (isGpu && succeeded(result)) {
-    if (entry)
-      foldScalars(entry, options.scalars, options.roles);
+    if (entry) {
+      setRoles(entry, options.roles);
+      foldScalars(entry, options.scalars);
+    }
     conversion::GpuPipelineOptions gpu;
     gpu.entry = options.entry;
     gpu.devices = options.devices;

@@ -40,18 +40,23 @@ std::string argumentName(func::FuncOp function, unsigned index) {
   return nameOf(function.getArgument(index).getLoc(), std::to_string(index));
 }
 
-void foldScalars(func::FuncOp function, const ArgumentTexts &values,
-                 const ArgumentTexts &roles) {
+void setRoles(func::FuncOp function, const ArgumentTexts &roles) {
+  for (unsigned index = 0; index < function.getNumArguments(); ++index)
+    if (auto *role = findText(roles, argumentName(function, index), index))
+      function.setArgAttr(index, "mgpu.role",
+                          StringAttr::get(function.getContext(), *role));
+}
+
+void foldScalars(func::FuncOp function, const ArgumentTexts &values) {
   OpBuilder b(function.getBody());
   for (BlockArgument argument : function.getArguments()) {
     unsigned index = argument.getArgNumber();
     if (!argument.getType().isSignlessIntOrIndex())
       continue;
-    std::string name = argumentName(function, index);
     auto role = function.getArgAttrOfType<StringAttr>(index, "mgpu.role");
-    const std::string *given = findText(roles, name, index);
-    const std::string *text = findText(values, name, index);
-    if (!text || (given ? *given == "dynamic" : role && role == "dynamic"))
+    const std::string *text =
+        findText(values, argumentName(function, index), index);
+    if (!text || (role && role == "dynamic"))
       continue;
     auto element = elementTypeOf(argument.getType());
     if (!element)

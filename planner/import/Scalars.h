@@ -2,7 +2,7 @@
 #ifndef MGPU_PLANNER_IMPORT_SCALARS_H
 #define MGPU_PLANNER_IMPORT_SCALARS_H
 
-// The values that a user gives scalar arguments.
+// The values and roles that a user gives arguments.
 
 #include "support/Array.h"
 
@@ -28,12 +28,15 @@ const std::string *findText(const ArgumentTexts &texts, const std::string &name,
 /// `mgpu.name` of an argument, else its SSA name, else its number.
 std::string argumentName(mlir::func::FuncOp function, unsigned index);
 
+/// Writes the user's roles over those that `function` gives its arguments. They
+/// are not judged here: buildDag() refuses those that are none.
+void setRoles(mlir::func::FuncOp function, const ArgumentTexts &roles);
+
 /// Puts the values of integer arguments into the body of `function`, where they
 /// decide shapes, loop bounds and conditions. Floats stay arguments, so that a
 /// kernel is the same for each value, and so do those whose role is dynamic.
 /// Values that are not numbers are left for buildDag() to refuse.
-void foldScalars(mlir::func::FuncOp function, const ArgumentTexts &values,
-                 const ArgumentTexts &roles);
+void foldScalars(mlir::func::FuncOp function, const ArgumentTexts &values);
 
 } // namespace mgpu::planner
 

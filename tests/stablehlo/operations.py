@@ -340,7 +340,14 @@ def scatter(p):
     spec = {"window_dims": window, "inserted": gone, "input_batching": batching, "indices_batching": of,
             "index_map": indexed, "index_vector_dim": axis}
     names = [p.rng.choice(reducers(kind) + ["replace"]) for kind in kinds]
-    args = [p.operand(kind, shape, True) for kind in kinds] + [p.operand(index, indices)] + \
+    unused = [p.rng.randrange(2)] if count == 2 and p.rng.random() < 0.5 else []
+    scatter_of(p, kinds, names, p.operand(index, indices), shape, updates, spec, unused=unused)
+
+
+def scatter_of(p, kinds, names, indices, shape, updates, spec, unused=(), unique=False, operands=None):
+    """A scatter of tensors of `shape`, each updated by the operation of its name."""
+    count = len(kinds)
+    args = (operands or [p.operand(kind, shape, True) for kind in kinds]) + [indices] + \
         [p.operand(kind, updates, True) for kind in kinds]
     lines = [f'      %y{k} = "stablehlo.{name}"(%x{k}, %x{count + k}) : (tensor<{kind}>, tensor<{kind}>) -> '
              f'tensor<{kind}>\n' for k, (name, kind) in enumerate(zip(names, kinds)) if name != "replace"]
@@ -353,11 +360,12 @@ def scatter(p):
             return [new[j] if name == "replace" else exact.plain(name, KINDS[kind], old[j], new[j])
                     for j, (name, kind) in enumerate(zip(names, kinds))]
         return same(have, exact.scatter(a[:count], a[count], a[count + 1:], spec, combine)[k], zeros=True)
-    unused = [p.rng.randrange(2)] if count == 2 and p.rng.random() < 0.5 else []
-    p.op("scatter", args, [(kind, shape) for kind in kinds], judge,
-         f"scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = {window}, inserted_window_dims = {gone}, "
-         f"input_batching_dims = {batching}, scatter_indices_batching_dims = {of}, "
-         f"scatter_dims_to_operand_dims = {indexed}, index_vector_dim = {axis}>", body, unused)
+    return p.op("scatter", args, [(kind, shape) for kind in kinds], judge,
+                f"scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = {spec['window_dims']}, "
+                f"inserted_window_dims = {spec['inserted']}, input_batching_dims = {spec['input_batching']}, "
+                f"scatter_indices_batching_dims = {spec['indices_batching']}, scatter_dims_to_operand_dims = "
+                f"{spec['index_map']}, index_vector_dim = {spec['index_vector_dim']}>, "
+                f"unique_indices = {str(unique).lower()}", body, unused)
 
 
 def folded(name, kind, start, values):

@@ -2,14 +2,16 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Runs small programs whose head says what goes in and what comes out, bit for bit.
 
-    values.py MGPU_TUNE FOLDER
+    values.py MGPU_TUNE FOLDER [LIBRARIES]
 
-The head of a program has lines of these forms:
+LIBRARIES are doubles of CUDA's libraries. The head of a program has lines of these forms:
 
     // argument NAME: 2x3xf32 = 1 2 3 4 5 6
     // expected r0: 2xi32 = 1 -1     the elements; each NaN is like another
     // permutation r0: 2xi32 = 1 -1  the same elements, in any order
     // exit 1: WORDS                 it is refused with WORDS
+    // options: --repeat 2           more options of the command
+    // doubles                       it runs over the doubles, too
 
 None may be warned of.
 """
@@ -47,20 +49,25 @@ def bits(value, sort):
     return (np.sort(flat) if sort else flat).tobytes()
 
 
-def fault_of(tune, path, folder):
-    """What is wrong with the program at `path`; empty where nothing is."""
+def fault_of(tune, path, folder, libraries=""):
+    """What is wrong with the program at `path`, over the doubles if there are; empty where nothing is."""
     with open(path, encoding="utf-8") as file:
         text = file.read()
-    command, results = [tune, "run", path], []
+    command, results, environment = [tune, "run", path], [], dict(os.environ, MGPU_DB=f"{folder}/db")
+    if libraries:
+        command += ["--target", "cuda:0"]
+        environment.update(LD_LIBRARY_PATH=libraries, MGPU_REHEARSAL=folder)
+    for options in re.findall(r"(?m)^// options: (.*)$", text):
+        command += options.split()
     for what, name, type_, numbers in LINE.findall(text):
-        value, at = array(type_, numbers), f"{folder}/{name}.npy"
+        value, at = array(type_, numbers), f"{folder}/{what}-{name}.npy"
         if what == "argument":
             np.save(at, value)
             command += ["--arg", f"{name}={at}"]
         else:
             results.append((name, at, value, what == "permutation"))
             command += ["--out", f"{name}={at}"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, env=environment)
     refused = re.search(r"(?m)^// exit (\d+): (.*)$", text)
     if refused:
         good = done.returncode == int(refused.group(1)) and refused.group(2) in done.stderr
@@ -76,16 +83,20 @@ def fault_of(tune, path, folder):
 
 
 def main():
-    tune, folder = sys.argv[1:]
+    tune, folder, *libraries = sys.argv[1:]
     names = sorted(name for name in os.listdir(folder) if name.endswith(".mlir"))
-    faults = 0
+    runs, faults = [(name, "") for name in names], 0
     for name in names:
+        with open(os.path.join(folder, name), encoding="utf-8") as file:
+            if re.search(r"(?m)^// doubles$", file.read()):
+                runs += [(name, doubles) for doubles in libraries]
+    for name, doubles in runs:
         with tempfile.TemporaryDirectory() as inputs:
-            fault = fault_of(tune, os.path.join(folder, name), inputs)
+            fault = fault_of(tune, os.path.join(folder, name), inputs, doubles)
         if fault:
-            print(f"{name}: {fault}")
+            print(f"{name}{' over doubles' if doubles else ''}: {fault}")
         faults += bool(fault)
-    print(f"{len(names) - faults} of {len(names)} programs give what they should")
+    print(f"{len(runs) - faults} of {len(runs)} runs give what they should")
     return 1 if faults or not names else 0
 
 
