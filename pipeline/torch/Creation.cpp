@@ -66,6 +66,23 @@ Results arange(Builder &b, const Call &call) {
       b.convert(steps * b.constant(step, in) + b.constant(start, in), element)};
 }
 
+/// Equal steps from start to end, from the nearer end, as ATen has them.
+Results linspace(Builder &b, const Call &call) {
+  const double start = call.real("start"), end = call.real("end");
+  const int64_t steps = call.integer("steps");
+  if (steps < 1 || steps > mostConstant)
+    call.refuse("it has no count of elements");
+  const double step = steps > 1 ? (end - start) / double(steps - 1) : 0;
+  std::vector<double> all;
+  for (int64_t k = 0; k < steps; ++k)
+    all.push_back(k < steps / 2 ? start + step * double(k)
+                                : end - step * double(steps - k - 1));
+  const ElementType element = call.element("dtype", ElementType::F32);
+  if (!isFloat(element))
+    call.refuse("its numbers are whole");
+  return {b.constants(all, element, {steps})};
+}
+
 Results eye(Builder &b, const Call &call) {
   const int64_t rows = call.integer("n"),
                 columns = call.has("m") ? call.integer("m") : rows;
@@ -115,6 +132,7 @@ constexpr Operation operations[] = {
     {"arange(end, dtype=None)", arange},
     {"arange.start(start, end, dtype=None)", arange},
     {"arange.start_step(start, end, step=1, dtype=None)", arange},
+    {"linspace(start, end, steps, dtype=None)", linspace},
     {"eye(n, dtype=None)", eye},
     {"eye.m(n, m, dtype=None)", eye},
     {"copy(self, src)", copied},
