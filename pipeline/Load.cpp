@@ -4,6 +4,7 @@
 #include "pipeline/Compiler.h"
 #include "pipeline/MachinePlan.h"
 #include "pipeline/VariantRecord.h"
+#include "pipeline/torch/Lower.h"
 #include "planner/dagfile/DagJson.h"
 #include "planner/dagfile/TraceDag.h"
 #include "support/Array.h"
@@ -196,6 +197,18 @@ struct RefusedOption {
   const char *option, *sentence;
 };
 
+/// A .pt2 file becomes a program in StableHLO, with the file's own values of
+/// its weights where the user gives none.
+Result<void> takeArchive(LoadOptions &options) {
+  MGPU_TRY_ASSIGN(torch::Lowered lowered,
+                  torch::lowerProgram(options.file, options.dims));
+  options.text = std::make_shared<const std::string>(std::move(lowered.text));
+  for (const auto &[argument, tensor] : lowered.weights)
+    options.arguments.try_emplace(argument,
+                                  fmt::format("{}:{}", options.file, tensor));
+  return {};
+}
+
 struct Format {
   const char *name;
   bool (*accepts)(const std::string &file);
@@ -285,6 +298,14 @@ Result<LoadedProgram> loadProgram(const LoadOptions &given,
     options.text = std::make_shared<const std::string>(
         std::istreambuf_iterator<char>(std::cin),
         std::istreambuf_iterator<char>());
+  if (torch::isArchive(options.file))
+    MGPU_TRY(takeArchive(options));
+  else if (!options.dims.empty())
+    return fail(
+        ErrorKind::Usage,
+        fmt::format("--dim {}: '{}' is no .pt2 file, which alone leaves "
+                    "sizes open",
+                    options.dims.begin()->first, options.file));
   const Format &format =
       *std::find_if(std::begin(formats), std::end(formats),
                     [&](const Format &f) { return f.accepts(options.file); });

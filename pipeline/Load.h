@@ -3,7 +3,7 @@
 #define MGPU_PIPELINE_LOAD_H
 
 // The first step: a file the user named becomes a program. It may be an .mlir
-// program, a bundle, an mgpu-dag/2 file or a recorded trace.
+// program, a .pt2 of PyTorch, a bundle, an mgpu-dag/2 file or a recorded trace.
 
 #include "pipeline/LoadedProgram.h"
 

@@ -4,6 +4,7 @@
 #include "support/Csv.h"
 #include "support/FileIO.h"
 #include "support/Float.h"
+#include "support/Pt2.h"
 #include "support/Safetensors.h"
 
 #include <charconv>
@@ -215,23 +216,34 @@ uint64_t npyLimit(ElementType type, std::span<const int64_t> shape) {
   return bytes ? uint64_t(*bytes) + maxHeader : defaultStreamLimit;
 }
 
+/// The file and the tensor of FILE.safetensors:TENSOR and FILE.pt2:TENSOR;
+/// empty for other forms.
+std::pair<std::string, std::string> splitTensor(std::string_view spec) {
+  for (std::string_view ending : {".safetensors:", ".pt2:"})
+    if (const size_t at = spec.rfind(ending); at != spec.npos) {
+      const size_t colon = at + ending.size() - 1;
+      return {std::string(spec.substr(0, colon)),
+              std::string(spec.substr(colon + 1))};
+    }
+  return {};
+}
+
 Result<Array> loadTyped(std::string_view spec, ElementType type,
                         std::span<const int64_t> expectedShape) {
   if (spec.starts_with("raw:"))
     return readRaw(spec);
   if (spec.ends_with(".npy"))
     return readNpy(std::string(spec), type, npyLimit(type, expectedShape));
-  size_t at = spec.rfind(".safetensors:");
-  if (at == spec.npos)
+  const auto [path, tensor] = splitTensor(spec);
+  if (path.empty())
     return fail(ErrorKind::Usage,
                 fmt::format("'{}' is not a value: expected a number, zeros, "
                             "iota, random:SEED, FILE.npy, "
-                            "FILE.csv[.gz]:COLUMNS, FILE.safetensors:TENSOR or "
-                            "raw:TYPE:SHAPE:FILE",
+                            "FILE.csv[.gz]:COLUMNS, FILE.safetensors:TENSOR, "
+                            "FILE.pt2:TENSOR or raw:TYPE:SHAPE:FILE",
                             spec));
-  size_t colon = spec.find(':', at);
-  return readSafetensor(std::string(spec.substr(0, colon)),
-                        spec.substr(colon + 1));
+  return path.ends_with(".pt2") ? readPt2Tensor(path, tensor)
+                                : readSafetensor(path, tensor);
 }
 
 bool looksLikeNumber(std::string_view spec) {
@@ -253,8 +265,7 @@ std::string argumentFile(std::string_view spec) {
     return std::string(spec);
   if (std::optional<CsvSpec> csv = splitCsv(spec))
     return csv->path;
-  const size_t at = spec.rfind(".safetensors:");
-  return at == spec.npos ? "" : std::string(spec.substr(0, spec.find(':', at)));
+  return splitTensor(spec).first;
 }
 
 uint64_t randomBits(uint64_t seed, uint64_t index) {

@@ -14,8 +14,8 @@ namespace mgpu {
 ///   zeros | iota             0, 0, ... | 0, 1, 2, ... in row-major order
 ///   random:SEED              element i from output i of SplitMix64
 ///   (randomBits) FILE.npy FILE.csv[.gz][:COLUMNS][@ROWS]  inclusive, 0-based:
-///   :0-63  :64  :0,2,5-7@0-9 FILE.safetensors:TENSOR raw:TYPE:4096x4096:FILE
-///   little-endian, nothing but the elements
+///   :0-63  :64  :0,2,5-7@0-9 FILE.safetensors:TENSOR FILE.pt2:TENSOR
+///   raw:TYPE:4096x4096:FILE  little-endian, nothing but the elements
 /// Text (.csv, numbers) is converted to `expectedType`; the typed forms must
 /// have it. A negative size in `expectedShape` is unknown and taken from the
 /// file. One column or one row of a table also fits a one-dimensional shape.

@@ -168,8 +168,10 @@ MlirCompiler::importProgram(const ImportOptions &options,
           numErrors == 1 ? "1 error" : fmt::format("{} errors", numErrors));
     return fail(std::move(error));
   };
+  // What was written of a file is not the file, whose lines have other numbers.
+  const bool isMade = options.text && options.file != "-";
   auto parsed = planner::parseProgram(
-      options.file, context, record,
+      isMade ? options.file + " as StableHLO" : options.file, context, record,
       {options.text.get(), options.entry, options.nodeLimit, options.fuse,
        productsToFuse(options), int64_t(options.devices), options.meshes,
        options.arguments, options.roles, options.reportSharding,

@@ -22,7 +22,11 @@ constexpr Magic magics[] = {
     {"\x1f\x8b", "compressed with gzip", "`gzip -d` unpacks it"},
     {"\x28\xb5\x2f\xfd", "compressed with zstd", "`zstd -d` unpacks it"},
     {"BZh", "compressed with bzip2", "`bzip2 -d` unpacks it"},
-    {"PK\x03\x04", "a zip archive", "`unzip` unpacks it"},
+    {"PK\x03\x04", "a zip archive",
+     "a .pt2 of PyTorch is read from a file, not from a pipe"},
+    {"\x08", "binary data, as ONNX has it",
+     "a model of PyTorch is read as torch.export.save writes it "
+     "(docs/from-pytorch.md)"},
     {"\x93NUMPY", "an array of NumPy", "`--arg NAME=FILE.npy` gives it"},
     {"\x7f"
      "ELF",

@@ -55,6 +55,8 @@ void addProgramOptions(CLI::App *command, ProgramOptions &options) {
   addPairs(command, "--role", load.roles,
            "Role of argument K: input, output, resident; of a scalar: "
            "specialised, dynamic");
+  addPairs(command, "--dim", load.dims,
+           "Size V of dimension K, which a .pt2 file leaves open");
   takeWhole(command->add_option("--devices", load.devices,
                                 "How many devices run a function over tensors; "
                                 "else as many as its layouts say, or one"),
@@ -93,7 +95,8 @@ void addProgramOptions(CLI::App *command, ProgramOptions &options) {
 
 void addProgram(CLI::App *command, ProgramOptions &options) {
   command
-      ->add_option("FILE", options.load.file, "The program (.mlir) or bundle")
+      ->add_option("FILE", options.load.file,
+                   "The program (.mlir, .pt2) or bundle")
       ->required();
   addProgramOptions(command, options);
 }

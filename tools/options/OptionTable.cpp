@@ -19,9 +19,9 @@ struct Group {
 const std::vector<Group> &groups() {
   static const std::vector<Group> all = {
       {"Program",
-       {"--entry", "--arg", "--random", "--role", "--devices", "--grid",
-        "--assign", "--schedule", "--remat", "--node-limit", "--roll-from",
-        "--no-fusion"}},
+       {"--entry", "--arg", "--random", "--role", "--dim", "--devices",
+        "--grid", "--assign", "--schedule", "--remat", "--node-limit",
+        "--roll-from", "--no-fusion"}},
       {"Target",
        {"--target", "--distributed", "--cpu", "--arch", "--memory", "--nccl",
         "--deadline", "--variant", "--tensor-cores", "--pdl",

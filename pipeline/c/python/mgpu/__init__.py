@@ -18,6 +18,14 @@ from mgpu._library import AbsentError, Error, InternalError, InvalidError, LostE
 from mgpu.graph import Buffer, Graph, Kernel, Plan, Tuned
 from mgpu.program import Array, DeviceArray, NodeTime, Program, Ranks, load
 
+
+
+def compile(module, example_inputs, **options):  # pylint: disable=redefined-builtin
+    """mgpu.torch.compile(), which needs PyTorch."""
+    from mgpu import torch
+    return torch.compile(module, example_inputs, **options)
+
+
 __version__ = version().split()[1]
 __all__ = ["AbsentError", "Array", "Buffer", "DeviceArray", "Error", "Graph", "InternalError", "InvalidError", "Kernel", "LostError", "NodeTime",
-           "Plan", "Program", "Ranks", "Tuned", "UnsupportedError", "UsageError", "load", "version"]
+           "Plan", "Program", "Ranks", "Tuned", "UnsupportedError", "UsageError", "compile", "load", "version"]

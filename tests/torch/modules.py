@@ -1,0 +1,249 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Fourteen modules of torch.nn through mgpu.compile, forward and as training steps, against torch itself.
+
+Usage: modules.py MGPU_TUNE LIBMGT PACKAGE [NAME...]
+Each result is within its bound: FORWARD or TRAINING of the largest number of its tensor. Sums of at most some
+hundred products in another order, and functions that are within 2 units in the last place, give less. The
+share of results whose bits are equal is printed. With MGPU_REQUIRE_TORCH a Python without torch fails.
+"""
+
+import copy
+import os
+import sys
+
+os.environ["MGPU_TUNE"], os.environ["MGPU_LIBRARY"] = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
+sys.path.insert(0, sys.argv[3])
+try:
+    import torch
+except ImportError:
+    print("skipped: there is no torch")
+    sys.exit(1 if os.environ.get("MGPU_REQUIRE_TORCH") else 77)
+
+import mgpu
+import mgpu.torch
+from torch import nn
+from torch.nn import functional as F
+
+FORWARD, TRAINING = 4e-6, 2e-5
+STEPS = 3
+
+
+class Recurrent(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cell, self.last = nn.LSTM(8, 12, batch_first=True), nn.Linear(12, 4)
+
+    def forward(self, x):
+        return self.last(self.cell(x)[0])
+
+
+class Decoder(nn.Module):
+    """One token more, with the keys and values of those before."""
+
+    def __init__(self):
+        super().__init__()
+        self.qkv, self.out = nn.Linear(16, 48), nn.Linear(16, 16)
+
+    def forward(self, x, keys, values):
+        q, k, v = (part.reshape(2, 1, 2, 8).transpose(1, 2) for part in self.qkv(x).split(16, -1))
+        keys, values = torch.cat([keys, k], 2), torch.cat([values, v], 2)
+        shares = (q @ keys.transpose(-1, -2) / 8 ** 0.5).softmax(-1)
+        return self.out((shares @ values).transpose(1, 2).reshape(2, 1, 16)), keys, values
+
+
+class Cross(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.attention, self.norm = nn.MultiheadAttention(16, 2, batch_first=True), nn.LayerNorm(16)
+
+    def forward(self, x, memory):
+        return self.norm(x + self.attention(x, memory, memory, need_weights=False)[0])
+
+
+class Experts(nn.Module):
+    """Each row goes to the best 2 of 4 experts, weighted."""
+
+    def __init__(self):
+        super().__init__()
+        self.gate, self.experts = nn.Linear(8, 4), nn.ModuleList(nn.Linear(8, 8) for _ in range(4))
+
+    def forward(self, x):
+        best, index = self.gate(x).topk(2, -1)
+        shares = torch.zeros(x.shape[0], 4).scatter(1, index, best.softmax(-1))
+        return sum(shares[:, k:k + 1] * expert(x).relu() for k, expert in enumerate(self.experts))
+
+
+class Bags(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.bag, self.last = nn.EmbeddingBag(20, 8, mode="mean"), nn.Linear(8, 3)
+
+    def forward(self, ids, offsets):
+        return self.last(self.bag(ids, offsets))
+
+
+class Pools(nn.Module):
+    def forward(self, x):
+        return F.adaptive_avg_pool2d(F.avg_pool2d(F.max_pool2d(x, 3, 2, 1), 2, ceil_mode=True), (3, 2))
+
+
+class Weighted(nn.Module):
+    """A module without weights becomes one with them."""
+
+    def __init__(self, module, channels):
+        super().__init__()
+        self.first, self.module = nn.Conv2d(channels, channels, 1), module
+
+    def forward(self, x):
+        return self.module(self.first(x))
+
+
+class Labels(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(10, 5)
+
+    def forward(self, x, labels):
+        return F.cross_entropy(self.linear(x), labels, ignore_index=1)
+
+
+class Adversary(nn.Module):
+    """What a generator is worth to a discriminator that sees both."""
+
+    def __init__(self):
+        super().__init__()
+        self.make = nn.Sequential(nn.Linear(4, 16), nn.LeakyReLU(0.2), nn.Linear(16, 6), nn.Tanh())
+        self.judge = nn.Sequential(nn.Linear(6, 16), nn.LeakyReLU(0.2), nn.Linear(16, 1))
+
+    def forward(self, noise, real):
+        fake, ones = self.judge(self.make(noise)), torch.ones(noise.shape[0], 1)
+        return F.binary_cross_entropy_with_logits(fake, ones) + F.binary_cross_entropy_with_logits(self.judge(real), ones)
+
+
+def modules():
+    """Name -> module, inputs, whether its result is a loss."""
+    r = torch.randn
+    ids = torch.randint(0, 20, (12,))
+    return {
+        "mlp": (nn.Sequential(nn.Linear(16, 32), nn.GELU(), nn.Linear(32, 8), nn.SiLU()), (r(6, 16),)),
+        "convolutional": (nn.Sequential(nn.Conv2d(3, 8, 3, 1, 1), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
+                                        nn.Linear(128, 5)), (r(4, 3, 8, 8),)),
+        "lstm": (Recurrent(), (r(2, 3, 8),)),
+        "encoder": (nn.TransformerEncoderLayer(16, 2, 32, dropout=0.0, batch_first=True), (r(2, 6, 16),)),
+        "decoder": (Decoder(), (r(2, 1, 16), r(2, 2, 5, 8), r(2, 2, 5, 8))),
+        "cross-attention": (Cross(), (r(2, 4, 16), r(2, 7, 16))),
+        "experts": (Experts(), (r(6, 8),)),
+        "group-norm": (nn.Sequential(nn.Conv2d(4, 8, 3, groups=2), nn.GroupNorm(2, 8), nn.ELU()), (r(2, 4, 6, 6),)),
+        "embedding-bag": (Bags(), (ids, torch.tensor([0, 3, 7, 8]))),
+        "transposed": (nn.Sequential(nn.ConvTranspose2d(4, 6, 3, 2, 1, 1, groups=2), nn.Hardswish()), (r(2, 4, 5, 5),)),
+        "pools": (Weighted(Pools(), 3), (r(2, 3, 15, 13),)),
+        "dropout": (nn.Sequential(nn.Linear(8, 8), nn.Dropout(0.5), nn.Softplus()), (r(4, 8),)),
+        "labels": (Labels(), (r(7, 10), torch.tensor([0, 1, 2, 3, 4, 1, 0]))),
+        "adversary": (Adversary(), (r(5, 4), r(5, 6))),
+    }
+
+
+class Judge:
+    def __init__(self):
+        self.equal = self.count = 0
+        self.worst = 0.0
+
+    def compare(self, found, want):
+        found, want = found.detach(), want.detach()
+        if found.shape != want.shape or found.dtype != want.dtype:
+            raise AssertionError(f"a result is {tuple(found.shape)} of {found.dtype}, not {tuple(want.shape)} of {want.dtype}")
+        self.equal += int((found == want).sum())
+        self.count += want.numel()
+        if want.numel():
+            largest = max(float(want.abs().max()), 1e-6)
+            self.worst = max(self.worst, float((found.double() - want.double()).abs().max()) / largest)
+
+    def end(self, what, bound):
+        ok = self.worst <= bound
+        print(f"{what}: {self.equal} of {self.count} equal, largest difference {self.worst:.2g}{'' if ok else ' IS TOO LARGE'}", flush=True)
+        return ok
+
+
+def flat(value):
+    return mgpu.torch._flat(value)
+
+
+def forward(name, module, inputs):
+    module = copy.deepcopy(module).eval()
+    compiled = mgpu.compile(module, inputs, fallback=False)
+    judge = Judge()
+    for draw in range(2):
+        given = [each if draw == 0 or not each.is_floating_point() else torch.randn_like(each) for each in inputs]
+        with torch.no_grad():
+            want = module(*given)
+        for one, other in zip(flat(compiled(*given)), flat(want)):
+            judge.compare(one, other)
+    return judge.end(f"{name}, forward", FORWARD)
+
+
+def optimiser(name, parameters):
+    if name in ("mlp", "labels"):
+        return torch.optim.AdamW(parameters, lr=1e-2, weight_decay=0.1)
+    if name in ("lstm", "adversary"):  # not attention, whose key biases have no gradient but noise
+        return torch.optim.Adam(parameters, lr=1e-2)
+    return torch.optim.SGD(parameters, lr=0.05, momentum=0.9, nesterov=True, weight_decay=1e-2)
+
+
+def training(name, module, inputs):
+    """Some steps of both; dropout of random numbers is refused in training, so that one has it in eval()."""
+    mine = copy.deepcopy(module).train(name != "dropout")
+    theirs = copy.deepcopy(mine)
+
+    def loss(output):
+        # Each element has a weight of its own: the squares after a norm have no gradient but noise.
+        return sum((each * each * torch.arange(each.numel()).reshape(each.shape) / each.numel()).mean() for each in flat(output))
+
+    isLoss = name in ("labels", "adversary")
+    opt = optimiser(name, theirs.parameters())
+
+    class Loss(nn.Module):
+        def __init__(self, inner):
+            super().__init__()
+            self.inner = inner
+
+        def forward(self, *given):
+            output = self.inner(*given)
+            return output if isLoss else loss(output)
+
+    wrapped = Loss(mine)
+    compiled = mgpu.compile(wrapped, inputs, train=optimiser(name, wrapped.parameters()))
+    judge = Judge()
+    for _ in range(STEPS):
+        opt.zero_grad()
+        want = Loss(theirs)(*inputs)
+        want.backward()
+        opt.step()
+        judge.compare(compiled(*inputs), want)
+    compiled.sync()
+    ours, others = {**dict(mine.named_parameters()), **dict(mine.named_buffers())}, {**dict(theirs.named_parameters()), **dict(theirs.named_buffers())}
+    for key, value in others.items():
+        judge.compare(ours[key], value)
+    return judge.end(f"{name}, {STEPS} steps", TRAINING)
+
+
+def main():
+    torch.manual_seed(0)
+    torch.set_num_threads(1)
+    ok = True
+    for name, (module, inputs) in modules().items():
+        if sys.argv[4:] and name not in sys.argv[4:]:
+            continue
+        for test in (forward, training):
+            try:
+                ok &= test(name, module, inputs)
+            except Exception as error:  # pylint: disable=broad-except
+                print(f"{name}, {test.__name__}: {type(error).__name__}: {str(error)[-600:]}", flush=True)
+                if os.environ.get("MGPU_TRACE"):
+                    raise
+                ok = False
+    sys.exit(0 if ok else "FAIL")
+
+
+if __name__ == "__main__":
+    main()
