@@ -153,9 +153,8 @@ bool isAllowed(Atomic operation, Scalar type) {
 void decodeAtomic(Decoder &d, bool isReduction) {
   for (std::string_view word :
        {"relaxed", "acquire", "release", "acq_rel", "cta", "cluster", "gpu",
-        "sys", "L2::cache_hint", "async"})
-    if (word != "async")
-      d.has(word);
+        "sys", "L2::cache_hint"})
+    d.has(word);
   const Space space = d.space();
   d.has("noftz");
   uint32_t count = 1, operation = 99;

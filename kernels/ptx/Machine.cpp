@@ -128,7 +128,6 @@ void Machine::begin(Cluster &cluster, uint64_t number) {
   cluster.index = {uint32_t(number % count.x),
                    uint32_t(number / count.x % count.y),
                    uint32_t(number / count.x / count.y)};
-  cluster.bulk.clear();
   cluster.barrier = {};
   uint32_t latest = cluster.asyncTime;
   for (auto &block : cluster.blocks)
@@ -188,8 +187,6 @@ void Machine::runCluster(Cluster &cluster, uint64_t budget) {
                                  "warps, its limit, and has not ended",
                                  options.mostInstructions));
         }
-    if (!ran && !error)
-      ran = finishBulk(cluster, 0);
   }
 }
 

@@ -123,7 +123,9 @@ public:
   void meet();
   /// The block's own addresses in a register of 32 bits, and generic ones.
   void addresses(const Instr &instr, uint64_t *out) const;
-  void finishCopies(uint32_t lane, uint32_t groups);
+  /// Ends the copies of a lane that are in groups before `groups`; `all`: those
+  /// of no group, too.
+  void finishCopies(uint32_t lane, uint32_t groups, bool all);
   uint32_t pcOf(const Instr &instr) const;
 
   Machine &machine;
@@ -137,7 +139,6 @@ public:
   Clocks clocks, fenced; ///< `fenced`: what asynchronous copies may see
   std::vector<AsyncCopy> copies;
   std::array<uint32_t, lanes> groups{};
-  std::array<uint32_t, lanes> bulkGroups{};
   bool hasAwaited = false;   ///< griddepcontrol.wait
   uint64_t clusterPhase = 0; ///< of the cluster's barrier that it came to
 
@@ -163,13 +164,6 @@ struct Barrier {
   uint32_t lastCount = 0, lastThreads = 0;
 };
 
-/// A copy of the asynchronous proxy that an mbarrier or a group waits for.
-struct BulkCopy {
-  std::function<void()> finish;
-  uint64_t barrier = 0; ///< shared address with its rank; 0: a group's
-  uint32_t bytes = 0, warp = 0, lane = 0, group = openGroup;
-};
-
 struct Cluster;
 struct Block {
   Block(Machine &machine, Cluster &cluster, uint32_t rank);
@@ -191,7 +185,6 @@ struct Block {
 struct Cluster {
   Dim3 index;
   std::vector<std::unique_ptr<Block>> blocks;
-  std::vector<BulkCopy> bulk;
   Barrier barrier;
   uint32_t asyncTime = 1;
   bool isDone() const;
@@ -220,9 +213,6 @@ public:
 
   /// The region with these bytes in it, or null.
   Region *regionOf(uint64_t address, uint32_t bytes);
-  /// Performs what may be late; true if there was any of `cluster`'s.
-  bool finishBulk(Cluster &cluster, uint64_t barrier);
-  void finish(Cluster &cluster, size_t k);
   void print(std::string_view text) const;
   std::string placeText(uint32_t pc) const;
 

@@ -236,16 +236,17 @@ bool Warp::reachOther(uint64_t address, uint32_t bytes, Touch touch,
   return true;
 }
 
-void Warp::finishCopies(uint32_t lane, uint32_t groups) {
+void Warp::finishCopies(uint32_t lane, uint32_t groups, bool all) {
   size_t kept = 0;
   for (size_t k = 0; k < copies.size(); ++k) {
     const AsyncCopy copy = copies[k];
-    if (copy.lane != lane || copy.group >= groups) {
+    if (copy.lane != lane || (copy.group >= groups && !all)) {
       copies[kept++] = copy;
       continue;
     }
     SharedMemory &shared = block.shared;
-    std::memcpy(shared.bytes.data() + copy.to, copy.from, copy.read);
+    if (copy.read)
+      std::memcpy(shared.bytes.data() + copy.to, copy.from, copy.read);
     std::memset(shared.bytes.data() + copy.to + copy.read, 0,
                 copy.bytes - copy.read);
     std::memset(static_cast<void *>(shared.states.data() + copy.to),

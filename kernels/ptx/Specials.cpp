@@ -65,7 +65,6 @@ void Warp::start() {
   others.clear();
   copies.clear();
   groups.fill(0);
-  bulkGroups.fill(0);
   hasAwaited = false;
   using S = Special;
   const Dim3 &size = machine.options.block;
