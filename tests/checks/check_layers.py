@@ -15,11 +15,12 @@ RUNTIME = PLAN + ["kernels/abi", "kernels/space", "kernels/compile", "device/api
 OURS = {
     "support": [],
     "kernels/abi": [],
+    "kernels/ptx": [],
     "device/api": ["kernels/abi"],
     "device/tcp": ["device/api"],
     "device/mpi": ["device/api"],
     "device/mpi/plugin": ["device/mpi"],
-    "device/host": ["device/api", "kernels/abi"],
+    "device/host": ["device/api", "kernels/abi", "kernels/ptx"],
     "device/cuda/api": ["device/api", "kernels/abi"],
     "device/cuda/nccl": ["device/api", "device/cuda/api"],
     "device/cuda/cupti": ["device/cuda/api"],

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_KERNELS_PTX_BARRIERS_H
+#define MGPU_KERNELS_PTX_BARRIERS_H
+
+#include "kernels/ptx/Machine.h"
+
+namespace mgpu::kernels::ptx {
+
+/// Barriers that waited for all threads no longer wait for those of a warp that
+/// has ended.
+void leaveBarriers(Warp &warp);
+
+/// What an mbarrier in shared memory is made of, as its 64 bits are read here:
+/// PTX leaves them open (section 9.7.13.15.1).
+struct MbarrierWord {
+  uint32_t expected, pending; ///< arrivals: of a phase, still to come
+  int32_t bytes;              ///< of copies, still to come
+  bool phase;
+  static MbarrierWord of(uint64_t word);
+  uint64_t bits() const;
+};
+/// Counts arrivals and bytes at a shared address, and begins the next phase
+/// where none is left to come. False where a check failed.
+bool arrive(Warp &warp, uint32_t lane, uint64_t address, int64_t arrivals,
+            int64_t bytes, uint64_t *before = nullptr);
+
+} // namespace mgpu::kernels::ptx
+
+#endif // MGPU_KERNELS_PTX_BARRIERS_H
