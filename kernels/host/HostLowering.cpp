@@ -121,7 +121,7 @@ LogicalResult lowerToLlvm(ModuleOp module, const std::string &cpu) {
     return failure();
   moveToHeap(module);
   expandNumberOnly(module);
-  expandFma(module, /*ofF32=*/!hasFma(cpu));
+  expandFma(module, /*ofF32=*/false);
   PassManager pm(module.getContext());
   // Small floats are computed in f32 and rounded after each operation: one
   // rounding to at most 11 bits of an f32 sum, product or quotient of values of
@@ -136,6 +136,9 @@ LogicalResult lowerToLlvm(ModuleOp module, const std::string &cpu) {
     return failure();
   // Those passes allow the rounding between two operations to be folded away.
   dropFastMath(module);
+  expandFunctions(module);
+  if (!hasFma(cpu))
+    expandFma(module, /*ofF32=*/true);
   expandSmallFloats(module, !hasHalf(cpu));
   if (failed(lowerNearOne(module)))
     return failure();

@@ -18,6 +18,9 @@ void expandSmallFloats(mlir::ModuleOp module, bool withHalf);
 /// `ofF32` of f32, by arithmetic in f64. Rounds once.
 void expandFma(mlir::ModuleOp module, bool ofF32);
 
+/// Replaces the functions of f32 in MLIR's math dialect by Functions.h.
+void expandFunctions(mlir::ModuleOp module);
+
 } // namespace mgpu::kernels
 
 #endif // MGPU_KERNELS_HOST_SMALLFLOATS_H

@@ -55,6 +55,7 @@ static float shimOffExp(float x) {
     value = nextafterf(value, 0);
   return value;
 }
+#undef expf
 #define expf shimOffExp
 )cpp";
 }

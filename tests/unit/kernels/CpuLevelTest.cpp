@@ -2,9 +2,11 @@
 // The same kernels at every x86-64 level: they compile at each, and where this
 // processor can run them, they give the same bits.
 #include "KernelRunner.h"
+#include "kernels/host/Functions.h"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 
@@ -96,6 +98,75 @@ std::string with(std::string pattern, const std::string &type) {
   for (size_t at; (at = pattern.find('$')) != std::string::npos;)
     pattern.replace(at, 1, type);
   return pattern;
+}
+
+/// 256 floats: limits of the type and of functions, and any.
+std::vector<float> anyFloats(uint32_t seed) {
+  std::vector<float> values{0.f,   -0.f,   1.f,     -1.f,   INFINITY, -INFINITY,
+                            NAN,   1e-45f, -1e-40f, 3e38f,  -3e38f,   0x1p20f,
+                            88.7f, 89.f,   -87.4f,  -103.f, -104.f,   1048575.f,
+                            0.5f,  -2.f,   3.f,     4.f,    10.f,     9.2f};
+  std::mt19937 engine(seed);
+  while (values.size() < 256)
+    values.push_back(values.size() % 2
+                         ? std::bit_cast<float>(uint32_t(engine()))
+                         : std::ldexp(float(int32_t(engine())), -26));
+  std::shuffle(values.begin(), values.end(), engine);
+  return values;
+}
+
+TEST(CpuLevel, FunctionsHaveTheBitsOfTheirHeader) {
+  struct Function {
+    const char *name;
+    float (*value)(float);
+  };
+  const Function all[] = {
+      {"acos", functions::acos<float>},   {"acosh", functions::acosh<float>},
+      {"asin", functions::asin<float>},   {"asinh", functions::asinh<float>},
+      {"atan", functions::atan<float>},   {"atanh", functions::atanh<float>},
+      {"cbrt", functions::cbrt<float>},   {"cos", functions::cos<float>},
+      {"cosh", functions::cosh<float>},   {"erf", functions::erf<float>},
+      {"erfc", functions::erfc<float>},   {"exp", functions::exp<float>},
+      {"exp2", functions::exp2<float>},   {"expm1", functions::expm1<float>},
+      {"log", functions::log<float>},     {"log10", functions::log10<float>},
+      {"log1p", functions::log1p<float>}, {"log2", functions::log2<float>},
+      {"sin", functions::sin<float>},     {"sinh", functions::sinh<float>},
+      {"tan", functions::tan<float>},     {"tanh", functions::tanh<float>},
+  };
+  std::string body = "%r0 = math.atan2 %a, %b : f32\n"
+                     "%r1 = math.powf %a, %b : f32\n";
+  size_t next = 2;
+  for (const Function &each : all)
+    body +=
+        "%r" + std::to_string(next++) + " = math." + each.name + " %a : f32\n";
+  auto x = anyFloats(1), y = anyFloats(2);
+  std::vector<std::vector<float>> expected(next, std::vector<float>(256));
+  for (size_t i = 0; i < 256; ++i) {
+    expected[0][i] = functions::atan2(x[i], y[i]);
+    expected[1][i] = functions::powf(x[i], y[i]);
+    for (size_t k = 2; k < next; ++k)
+      expected[k][i] = all[k - 2].value(x[i]);
+  }
+  for (const char *cpu : {"x86-64-v2", "x86-64-v3", "x86-64-v4", "native"}) {
+    auto kernel =
+        load(elementwise("f32", std::vector<std::string>(next, "f32"), body),
+             {64}, cpu);
+    ASSERT_TRUE(kernel) << cpu;
+    if (!runs(cpu))
+      continue;
+    std::vector<std::vector<float>> found(next, std::vector<float>(256));
+    std::vector<uint64_t> arguments{arg(x), arg(y)};
+    for (std::vector<float> &each : found)
+      arguments.push_back(arg(each));
+    kernel->run({4}, arguments);
+    for (size_t k = 0; k < next; ++k)
+      for (size_t i = 0; i < 256; ++i)
+        if (!std::isnan(expected[k][i]) || !std::isnan(found[k][i]))
+          EXPECT_EQ(std::bit_cast<uint32_t>(found[k][i]),
+                    std::bit_cast<uint32_t>(expected[k][i]))
+              << (k < 2 ? "of two " + std::to_string(k) : all[k - 2].name)
+              << " of " << x[i] << " on " << cpu;
+  }
 }
 
 TEST(CpuLevel, FloatArithmetic) {

@@ -3,6 +3,8 @@
 // CUDA's built-ins on a processor, for tests alone: emitted kernels include
 // this first and are compiled as C++. The threads of a block are contexts that
 // take turns; a barrier or shuffle waits for the others.
+#include "../../../kernels/host/Functions.h"
+
 #include <algorithm>
 #include <cfenv>
 #include <cmath>
@@ -104,6 +106,31 @@ static float shimFma(float a, float b, float c) {
 #define __fmaf_ru shimFma<FE_UPWARD>
 static inline float rsqrtf(float x) { return 1 / sqrtf(x); }
 static inline double rsqrt(double x) { return 1 / std::sqrt(x); }
+// The host's, so that both targets have equal bits.
+#define acosf mgpu::kernels::functions::acos
+#define acoshf mgpu::kernels::functions::acosh
+#define asinf mgpu::kernels::functions::asin
+#define asinhf mgpu::kernels::functions::asinh
+#define atanf mgpu::kernels::functions::atan
+#define atan2f mgpu::kernels::functions::atan2
+#define atanhf mgpu::kernels::functions::atanh
+#define cbrtf mgpu::kernels::functions::cbrt
+#define cosf mgpu::kernels::functions::cos
+#define coshf mgpu::kernels::functions::cosh
+#define erff mgpu::kernels::functions::erf
+#define erfcf mgpu::kernels::functions::erfc
+#define expf mgpu::kernels::functions::exp
+#define exp2f mgpu::kernels::functions::exp2
+#define expm1f mgpu::kernels::functions::expm1
+#define logf mgpu::kernels::functions::log
+#define log10f mgpu::kernels::functions::log10
+#define log1pf mgpu::kernels::functions::log1p
+#define log2f mgpu::kernels::functions::log2
+#define powf mgpu::kernels::functions::powf
+#define sinf mgpu::kernels::functions::sin
+#define sinhf mgpu::kernels::functions::sinh
+#define tanf mgpu::kernels::functions::tan
+#define tanhf mgpu::kernels::functions::tanh
 #define __expf expf
 #define __logf logf
 #define __log2f log2f
