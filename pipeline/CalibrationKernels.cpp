@@ -52,11 +52,10 @@ Result<LoadedProgram> loadKernels(const LoadOptions &options, bool isGpu) {
   return loadProgram(loading);
 }
 
-/// `workspaceBytes` is what a call needs beside its arguments, and has as one
-/// more (planner/plan/Workspace.h).
+/// A call has what it needs beside its arguments as one more
+/// (planner/plan/Workspace.h).
 bench::CalibrationKernel kernelOf(const planner::Dag &dag, const DagNode &node,
-                                  const std::vector<std::byte> &object,
-                                  uint64_t workspaceBytes) {
+                                  const std::vector<std::byte> &object) {
   const auto &call = std::get<KernelCall>(node.work);
   bench::CalibrationKernel out;
   out.name = dag.kernels[call.kernel.value].name;
@@ -74,8 +73,8 @@ bench::CalibrationKernel kernelOf(const planner::Dag &dag, const DagNode &node,
     out.arguments.push_back({std::max<uint64_t>(buffer.sizeBytes, 1),
                              uint64_t(argument.offsetBytes)});
   }
-  if (workspaceBytes > 0)
-    out.arguments.push_back({workspaceBytes, 0});
+  if (const uint64_t bytes = workspaceBytesOf(object); bytes > 0)
+    out.arguments.push_back({bytes, 0});
   return out;
 }
 
@@ -90,22 +89,18 @@ Result<CalibrationKernels> compileCalibration(const LoadOptions &options,
   MGPU_TRY_ASSIGN(LoadedProgram program,
                   loadKernels(options, !architecture.empty()));
   std::vector<std::vector<std::byte>> objects;
-  std::vector<uint64_t> workspaceBytes(program.dag.kernels.size());
   if (architecture.empty()) {
     MGPU_TRY_ASSIGN(HostKernels kernels, pipeline::hostKernels(program, ""));
     objects = std::move(kernels.objects);
   } else {
     auto cache = openCubinCache(options.database);
-    MGPU_TRY_ASSIGN(kernels::CudaObjects kernels,
-                    cudaKernels(program, architecture, cache.get()));
-    objects = std::move(kernels.objects);
-    workspaceBytes = std::move(kernels.workspaceBytes);
+    MGPU_TRY_ASSIGN(objects, cudaKernels(program, architecture, cache.get()));
   }
   std::vector<bench::CalibrationKernel> kernels;
   for (const DagNode &node : program.dag.nodes)
     if (const auto *call = std::get_if<KernelCall>(&node.work))
-      kernels.push_back(kernelOf(program.dag, node, objects[call->kernel.value],
-                                 workspaceBytes[call->kernel.value]));
+      kernels.push_back(
+          kernelOf(program.dag, node, objects[call->kernel.value]));
   if (kernels.size() != 2 + std::size(products))
     return fail(ErrorKind::Invalid,
                 fmt::format("'{}' has {} kernels: give a bundle of "

@@ -3,6 +3,7 @@
 
 #include "capture/graph/Communication.h"
 #include "capture/ranks/RemoteRunner.h"
+#include "capture/replay/Workspaces.h"
 #include "db/FileSystem.h"
 #include "device/cuda/api/Libraries.h"
 #include "device/host/CpuLevel.h"
@@ -11,7 +12,6 @@
 #include "pipeline/Target.h"
 #include "pipeline/Version.h"
 #include "planner/dag/ContentHash.h"
-#include "planner/plan/Workspace.h"
 #include "support/Escape.h"
 #include "support/FileIO.h"
 #include "support/Plural.h"
@@ -34,8 +34,6 @@ std::string hashOf(const Prepared &prepared, const planner::Dag &dag) {
   for (const std::vector<std::byte> &kernel : prepared.kernels)
     hash.addField(
         {reinterpret_cast<const char *>(kernel.data()), kernel.size()});
-  for (const uint64_t bytes : prepared.workspaceBytes)
-    hash.addField(std::to_string(bytes));
   hash.addField(prepared.nccl);
   return hash.hex();
 }
@@ -58,8 +56,6 @@ Bytes toBytes(const Prepared &prepared, const planner::Dag &dag) {
   append(out, processorText());
   append(out, prepared.nccl);
   append(out, prepared.threads);
-  append(out, uint64_t(prepared.workspaceBytes.size()));
-  append(out, std::as_bytes(std::span(prepared.workspaceBytes)));
   append(out, uint64_t(prepared.kernels.size()));
   for (const std::vector<std::byte> &kernel : prepared.kernels) {
     append(out, uint64_t(kernel.size()));
@@ -92,9 +88,6 @@ Result<Prepared> fromBytes(std::span<const std::byte> bytes, planner::Dag &dag,
   out.nccl = reader.text();
   out.threads = reader.take<uint32_t>();
   auto left = reader.take<uint64_t>();
-  for (; left > 0 && !reader.isEmpty(); --left)
-    out.workspaceBytes.push_back(reader.take<uint64_t>());
-  left = reader.take<uint64_t>();
   if (left > 0 && what == KernelsFor::Processor)
     MGPU_TRY(checkProcessor(out.cpu, first));
   for (; left > 0; --left) {
@@ -139,7 +132,9 @@ Result<void> sharePrepared(planner::Dag &dag, Prepared &prepared,
   if (others.rank() != 0) {
     MGPU_TRY_ASSIGN(prepared, madeOfPlan(fromBytes(all[0], dag, what), others));
   }
-  return device::agree({{"plan", hashOf(prepared, dag)}}, others);
+  MGPU_TRY(device::agree({{"plan", hashOf(prepared, dag)}}, others));
+  capture::addWorkspaces(dag, prepared.plan, prepared.kernels);
+  return {};
 }
 
 Result<void> shareSubjects(planner::Dag &dag,
@@ -259,7 +254,6 @@ shareGpus(planner::Dag &dag, const RankGpus &here, const OpenGpus &open,
     MGPU_TRY_ASSIGN(prepared, prepareFirst(arch));
   }
   MGPU_TRY(sharePrepared(dag, prepared, others, KernelsFor::Gpu));
-  planner::addWorkspaces(dag, prepared.plan, prepared.workspaceBytes);
   MGPU_TRY_ASSIGN(RanksToOpen opening, madeOfPlan(open(prepared), others));
   return madeOfPlan(capture::runGpusWithOthers(
                         dag, prepared.plan, prepared.kernels, here.part,

@@ -25,7 +25,9 @@ Result<void> agreeOnProgram(const planner::Dag &dag,
 /// What all ranks' kernels are for.
 enum class KernelsFor : uint8_t { Processor, Gpu };
 
-/// Gives all ranks the plan, kernels and threads that rank 0 has in `prepared`.
+/// Gives all ranks the plan, kernels and threads that rank 0 has in `prepared`,
+/// as prepareBare() leaves it. Then the memory that the kernels need is a part
+/// of the program and its plan, everywhere.
 /// `dag` is the program as those change it on rank 0, and as it was before on
 /// the others, which then have the same and have proven the plan. Errors:
 /// Absent where a rank's processor cannot run the kernels.
@@ -78,8 +80,8 @@ struct RanksToOpen {
 using OpenGpus = std::function<Result<RanksToOpen>(const Prepared &)>;
 
 /// Like shareDevices(), of GPUs. All are of one architecture, which
-/// `prepareFirst` is given; it leaves memory that workspaces need to this.
-/// `open` gives the drivers of this rank's GPUs.
+/// `prepareFirst` gives to prepareBare(). `open` gives the drivers of this
+/// rank's GPUs.
 Result<std::unique_ptr<Runner>>
 shareGpus(planner::Dag &dag, const RankGpus &here, const OpenGpus &open,
           const std::function<Result<Prepared>(const std::string &arch)>

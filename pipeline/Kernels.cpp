@@ -2,8 +2,8 @@
 #include "pipeline/Kernels.h"
 
 #include "db/FileSystem.h"
-#include "device/cuda/api/Libraries.h"
 #include "device/host/CpuLevel.h"
+#include "kernels/compile/KernelRecipe.h"
 #include "pipeline/Compiler.h"
 #include "planner/plan/Workspace.h"
 
@@ -174,9 +174,9 @@ makeCubins(const LoadedProgram &program,
   return cubins;
 }
 
-Result<kernels::CudaObjects> cudaKernels(const LoadedProgram &program,
-                                         const std::string &arch,
-                                         device::BlobCache *cache) {
+Result<std::vector<std::vector<std::byte>>>
+cudaKernels(const LoadedProgram &program, const std::string &arch,
+            device::BlobCache *cache) {
   MGPU_TRY_ASSIGN(std::vector<kernels::CudaText> texts,
                   cudaTexts(program, cache));
   MGPU_TRY(checkPdl(program.variants.isAsked(Variant::Pdl), arch));
@@ -187,9 +187,7 @@ Result<kernels::CudaObjects> cudaKernels(const LoadedProgram &program,
   if (cubins.empty()) {
     MGPU_TRY_ASSIGN(cubins, makeCubins(program, texts, arch, cache));
   }
-  return kernels::cudaObjects(texts, std::move(cubins), arch,
-                              kernels::hasProducts(texts) &&
-                                  device::findCublasLt());
+  return kernels::cudaObjects(texts, cubins, arch);
 }
 
 Result<device::CudaCompile> ownCompilerOf(const LoadedProgram &program) {

@@ -7,7 +7,6 @@
 
 #include "db/SqliteBlobCache.h"
 #include "kernels/compile/CompileTexts.h"
-#include "kernels/compile/CudaObjects.h"
 #include "pipeline/LoadedProgram.h"
 #include "pipeline/OwnKernels.h"
 
@@ -55,10 +54,10 @@ givenCubin(const planner::KernelSpec &kernel, const kernels::CudaText &text,
            const std::string &arch);
 
 /// Kernels for GPUs of `arch`: those of the program's bundle where it has them
-/// for `arch`, else compiled.
-Result<kernels::CudaObjects> cudaKernels(const LoadedProgram &program,
-                                         const std::string &arch,
-                                         device::BlobCache *cache);
+/// for `arch`, else compiled; as kernels::cudaObjects().
+Result<std::vector<std::vector<std::byte>>>
+cudaKernels(const LoadedProgram &program, const std::string &arch,
+            device::BlobCache *cache);
 
 /// ownCompiler() with the target's own kernels that the bundle has.
 Result<device::CudaCompile> ownCompilerOf(const LoadedProgram &program);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "pipeline/Prepare.h"
 
+#include "capture/replay/Workspaces.h"
 #include "db/FileSystem.h"
 #include "pipeline/Kernels.h"
 #include "pipeline/Target.h"
-#include "planner/plan/Workspace.h"
 #include "planner/schedule/Origins.h"
 #include "planner/schedule/ProgramSearch.h"
 #include "planner/schedule/list/PlanBuilder.h"
@@ -184,10 +184,7 @@ static Result<void> buildDefault(const LoadedProgram &program,
                                  const std::string &arch, Prepared &prepared) {
   if (!arch.empty()) {
     auto cache = openCubinCache(program.from.database);
-    MGPU_TRY_ASSIGN(kernels::CudaObjects kernels,
-                    cudaKernels(program, arch, cache.get()));
-    prepared.kernels = std::move(kernels.objects);
-    prepared.workspaceBytes = std::move(kernels.workspaceBytes);
+    MGPU_TRY_ASSIGN(prepared.kernels, cudaKernels(program, arch, cache.get()));
     return {};
   }
   MGPU_TRY_ASSIGN(HostKernels kernels, hostKernels(program, options.cpu));
@@ -201,7 +198,7 @@ static Result<void> buildDefault(const LoadedProgram &program,
 Result<Prepared> prepare(LoadedProgram &program, const PrepareOptions &options,
                          const std::string &arch) {
   MGPU_TRY_ASSIGN(Prepared prepared, prepareBare(program, options, arch));
-  planner::addWorkspaces(program.dag, prepared.plan, prepared.workspaceBytes);
+  capture::addWorkspaces(program.dag, prepared.plan, prepared.kernels);
   return prepared;
 }
 

@@ -64,8 +64,6 @@ struct Prepared {
   std::vector<std::vector<std::byte>> kernels; ///< by KernelId
   std::string cpu = "native"; ///< CPU level, or "sm_90", of the kernels
   uint32_t threads = 0;       ///< threads that replay; 0: as many as useful
-  /// What planner::addWorkspaces() is to be given, by KernelId.
-  std::vector<uint64_t> workspaceBytes;
   /// That the threads stay on, the calling one first; empty: none is pinned.
   std::vector<int> cpus;
   bool isTuned = false;

@@ -5,7 +5,6 @@
 #include "pipeline/Prepare.h"
 #include "pipeline/Profile.h"
 #include "pipeline/Target.h"
-#include "planner/plan/Workspace.h"
 #include "planner/schedule/list/PlanBuilder.h"
 #include "planner/schedule/list/Schedulers.h"
 #include "tuner/record/MeasuredTimes.h"
@@ -133,7 +132,6 @@ Result<ProfileResult> profileOnRanks(LoadedProgram &program,
     predictFor(gpus.arch, prepared.plan, program.dag);
   }
   MGPU_TRY(sharePrepared(program.dag, prepared, others, KernelsFor::Gpu));
-  planner::addWorkspaces(program.dag, prepared.plan, prepared.workspaceBytes);
   MGPU_TRY_ASSIGN(const planner::Plan serial, serialPlan(program.dag));
   tuner::ProgramData data(program.dag, std::move(inputs));
   auto open =

@@ -4,6 +4,7 @@
 #include "kernels/abi/LaunchForm.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cstring>
 #include <elf.h>
 
@@ -138,6 +139,27 @@ void readLaunchForms(const Elf &elf, Cubin &cubin) {
   }
 }
 
+/// Section ".note.nv.tkinfo" has ptxas's own words: "Cuda compilation tools,
+/// release 13.0, V13.0.88".
+uint32_t toolkitOf(const Elf &elf) {
+  constexpr std::string_view before = ", release ";
+  for (const Elf64_Shdr &section : elf.sections) {
+    if (elf.nameOf(section) != ".note.nv.tkinfo" ||
+        section.sh_offset > elf.bytes.size())
+      continue;
+    const auto bytes = elf.bytes.subspan(size_t(section.sh_offset));
+    const std::string_view note(
+        reinterpret_cast<const char *>(bytes.data()),
+        std::min<uint64_t>(section.sh_size, bytes.size()));
+    uint32_t major = 0;
+    if (const size_t at = note.find(before); at != note.npos)
+      std::from_chars(note.data() + at + before.size(),
+                      note.data() + note.size(), major);
+    return major;
+  }
+  return 0;
+}
+
 } // namespace
 
 Cubin readCubin(std::span<const std::byte> bytes) {
@@ -146,6 +168,7 @@ Cubin readCubin(std::span<const std::byte> bytes) {
   if (!elf.isCubin())
     return cubin;
   cubin.architecture = elf.header.e_flags >> 8 & 0xff;
+  cubin.toolkit = toolkitOf(elf);
   for (const Elf64_Shdr &section : elf.sections)
     if (std::string entry = after(elf.nameOf(section), ".text.");
         !entry.empty())

@@ -32,6 +32,7 @@ struct CubinEntry {
 
 struct Cubin {
   uint32_t architecture = 0; ///< 90
+  uint32_t toolkit = 0; ///< major release of CUDA that made it; 0: not said
   std::map<std::string, CubinEntry> entries;
 };
 

@@ -205,4 +205,12 @@ Result<KernelImage> decodeImage(std::string_view name,
   return image;
 }
 
+uint64_t workspaceBytesOf(std::span<const std::byte> object) {
+  const auto parts = unframeBytes(object);
+  if (!parts)
+    return 0;
+  const auto image = JsonFields::read<KernelImage>("", parts->first);
+  return image ? image->workspaceBytes : 0;
+}
+
 } // namespace mgpu

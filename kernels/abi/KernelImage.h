@@ -95,6 +95,8 @@ std::vector<std::byte> encodeImage(const KernelImage &image);
 /// `name` is for errors. Invalid for bytes that encodeImage() did not make.
 Result<KernelImage> decodeImage(std::string_view name,
                                 std::span<const std::byte> bytes);
+/// KernelImage::workspaceBytes of such bytes. 0 for others: the host's.
+uint64_t workspaceBytesOf(std::span<const std::byte> object);
 
 } // namespace mgpu
 

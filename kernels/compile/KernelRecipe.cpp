@@ -38,6 +38,8 @@ Result<KernelImage> KernelRecipe::imageOf(const CompiledKernel &compiled,
 
 KernelImage KernelRecipe::imageOf(std::span<const std::byte> cubin) const {
   KernelImage out = image;
+  // Not a choice of who asks: with less memory, cuBLASLt has other algorithms.
+  out.workspaceBytes = out.product ? productWorkspaceBytes : 0;
   out.setBytes(cubin);
   return out;
 }
@@ -81,6 +83,16 @@ KernelRecipe recipeOf(const CudaText &text, const std::string &arch) {
   return text.space && text.image.takesPart
              ? recipeOf(text, text.space->defaults, arch)
              : bareRecipe(text, arch);
+}
+
+std::vector<std::vector<std::byte>>
+cudaObjects(const std::vector<CudaText> &texts,
+            const std::vector<std::vector<std::byte>> &cubins,
+            const std::string &arch) {
+  std::vector<std::vector<std::byte>> out;
+  for (size_t k = 0; k < texts.size(); ++k)
+    out.push_back(encodeImage(recipeOf(texts[k], arch).imageOf(cubins[k])));
+  return out;
 }
 
 } // namespace mgpu::kernels

@@ -41,6 +41,13 @@ KernelRecipe recipeOf(const CudaText &text, const planner::KernelConfig &config,
 /// `text` in the default of its space, or as its author wrote it.
 KernelRecipe recipeOf(const CudaText &text, const std::string &arch);
 
+/// `cubins`, for GPUs of `arch`, are those of the texts, in their order: the
+/// objects, as Driver::loadKernel of the CUDA target takes them.
+std::vector<std::vector<std::byte>>
+cudaObjects(const std::vector<CudaText> &texts,
+            const std::vector<std::vector<std::byte>> &cubins,
+            const std::string &arch);
+
 /// Makes `image` launch what `space` says of `config`: its block, what that
 /// covers, its cluster, its dynamic shared memory, and which algorithm of a
 /// library computes a product, if any does.

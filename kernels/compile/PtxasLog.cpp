@@ -6,7 +6,7 @@
 namespace mgpu::kernels {
 
 /// The number right before `unit` ("24 registers"), 0 where there is none.
-static uint32_t before(std::string_view line, std::string_view unit) {
+static uint32_t countBefore(std::string_view line, std::string_view unit) {
   size_t at = line.find(unit);
   if (at == std::string_view::npos)
     return 0;
@@ -44,14 +44,14 @@ std::vector<EntryUsage> parsePtxasLog(std::string_view log) {
     } else if (entries.empty()) {
       continue;
     } else if (line.find("stack frame") != std::string_view::npos) {
-      entries.back().stackBytes = before(line, " bytes stack frame");
-      entries.back().spillStoreBytes = before(line, " bytes spill stores");
-      entries.back().spillLoadBytes = before(line, " bytes spill loads");
+      entries.back().stackBytes = countBefore(line, " bytes stack frame");
+      entries.back().spillStoreBytes = countBefore(line, " bytes spill stores");
+      entries.back().spillLoadBytes = countBefore(line, " bytes spill loads");
     } else if (line.find(" registers") != std::string_view::npos) {
-      entries.back().registers = before(line, " registers");
-      entries.back().barriers = before(line, " barriers");
-      entries.back().sharedBytes = before(line, " bytes smem");
-      entries.back().constantBytes = before(line, " bytes cmem[0]");
+      entries.back().registers = countBefore(line, " registers");
+      entries.back().barriers = countBefore(line, " barriers");
+      entries.back().sharedBytes = countBefore(line, " bytes smem");
+      entries.back().constantBytes = countBefore(line, " bytes cmem[0]");
     }
   }
   return entries;

@@ -2,26 +2,23 @@
 #include "pipeline/c/OpenedBundle.h"
 
 #include "capture/graph/Communication.h"
+#include "capture/replay/Workspaces.h"
 #include "device/cuda/api/Libraries.h"
 #include "device/host/CpuLevel.h"
 #include "device/host/HostTarget.h"
-#include "kernels/compile/CudaObjects.h"
-#include "kernels/compile/NvrtcCompiler.h"
+#include "kernels/compile/KernelRecipe.h"
 #include "pipeline/c/ThreadedGpus.h"
-#include "planner/plan/Workspace.h"
 
 #include <fmt/format.h>
 
 namespace mgpu::capture {
 
-/// The bundle's kernels for GPUs, and what memory they need.
-static Result<kernels::CudaObjects> cudaObjects(Bundle &bundle,
-                                                const std::string &arch) {
+/// The bundle's kernels for GPUs.
+static Result<std::vector<std::vector<std::byte>>>
+cudaObjects(Bundle &bundle, const std::string &arch) {
   MGPU_TRY_ASSIGN(auto cubins, bundle.cubins(arch));
   MGPU_TRY_ASSIGN(auto texts, bundle.cudaTexts());
-  return kernels::cudaObjects(texts, std::move(cubins), arch,
-                              kernels::hasProducts(texts) &&
-                                  device::findCublasLt());
+  return kernels::cudaObjects(texts, cubins, arch);
 }
 
 static Result<device::CudaCompile> ownCompiler(Bundle &bundle) {
@@ -149,11 +146,9 @@ Result<void> OpenedBundle::openGpuPart(const std::string &path,
   };
   auto prepareFirst =
       [&](const std::string &arch) -> Result<pipeline::Prepared> {
-    MGPU_TRY_ASSIGN(kernels::CudaObjects kernels, cudaObjects(bundle, arch));
     pipeline::Prepared out;
+    MGPU_TRY_ASSIGN(out.kernels, cudaObjects(bundle, arch));
     out.plan = std::move(thePlan);
-    out.kernels = std::move(kernels.objects);
-    out.workspaceBytes = std::move(kernels.workspaceBytes);
     out.cpu = arch;
     return out;
   };
@@ -184,9 +179,9 @@ Result<void> OpenedBundle::openHost(Bundle &bundle, const std::string &target) {
 
 Result<std::vector<std::vector<std::byte>>>
 OpenedBundle::takeCubins(Bundle &bundle, const std::string &arch) {
-  MGPU_TRY_ASSIGN(kernels::CudaObjects kernels, cudaObjects(bundle, arch));
-  planner::addWorkspaces(theProgram.dag, thePlan, kernels.workspaceBytes);
-  return std::move(kernels.objects);
+  MGPU_TRY_ASSIGN(auto kernels, cudaObjects(bundle, arch));
+  addWorkspaces(theProgram.dag, thePlan, kernels);
+  return kernels;
 }
 
 Result<void> OpenedBundle::openGpu(Bundle &bundle, const std::string &target) {

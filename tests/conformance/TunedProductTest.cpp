@@ -8,11 +8,12 @@
 #include "tests/unit/cuda/FakeTarget.h"
 #include "tests/unit/db/TempFolder.h"
 
+#include "capture/replay/Workspaces.h"
 #include "kernels/abi/KernelImage.h"
 #include "kernels/compile/NvrtcCompiler.h"
 #include "pipeline/TuneContext.h"
 #include "pipeline/compiler/MlirCompiler.h"
-#include "tuner/candidate/Evaluator.h"
+#include "tuner/candidate/CandidateRun.h"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -73,9 +74,10 @@ func.func @main(%ha: {0}, %hb: {0}, %hc: {0}) {{
     ASSERT_LT(place, tunables.size());
   }
 
-  /// Replays the program with the configuration's kernels, over doubles.
-  /// Counts the runs of the kernel's own text, which computes nothing.
-  Result<int> replay() {
+  /// Runs the program with the configuration's kernels, over doubles: as `run`
+  /// does, or as the tuner does with a candidate. Counts the runs of the
+  /// kernel's own text, which computes nothing.
+  Result<int> run(bool isCandidate) {
     MGPU_TRY_ASSIGN(auto objects,
                     pipeline::compileConfig(program, context, config));
     MGPU_TRY_ASSIGN(KernelImage object, decodeImage("k", objects[0]));
@@ -85,13 +87,33 @@ func.func @main(%ha: {0}, %hb: {0}, %hc: {0}) {{
     fake::FakeKernel &own = fake::freshMachine(1).kernels[object.entry];
     own.parameterSizes = {8, 8, 8, 48};
     own.run = [&](void **, const unsigned *, const unsigned *) { ++ownRuns; };
-    fake::FakeCublasLt::reset().workspaceBytes = 0;
-    MGPU_TRY_ASSIGN(auto driver, fake::openFake(fake::fakeOptions(1), [] {
-                      return Result<std::shared_ptr<const device::CublasLtApi>>(
-                          fake::FakeCublasLt::api());
-                    }));
+    fake::FakeCublasLt::reset(); // whose algorithms all want a workspace
     MGPU_TRY_ASSIGN(planner::Plan plan, makePlan(program.dag, "serial"));
-    MGPU_TRY(execute(program.dag, plan, objects, {}, *driver));
+    auto open = [](uint32_t, uint32_t, std::span<const int>) {
+      return fake::openFake(fake::fakeOptions(1), [] {
+        return Result<std::shared_ptr<const device::CublasLtApi>>(
+            fake::FakeCublasLt::api());
+      });
+    };
+    if (!isCandidate) {
+      planner::Dag dag = program.dag;
+      capture::addWorkspaces(dag, plan, objects);
+      MGPU_TRY_ASSIGN(auto driver, open(1, 1, {}));
+      MGPU_TRY(execute(dag, plan, objects, {}, *driver));
+      return ownRuns;
+    }
+    tuner::CandidateOptions options;
+    options.openDriver = open;
+    const tuner::ProgramData data(program.dag, {});
+    tuner::CandidateRun candidate(
+        {std::make_shared<const planner::Dag>(program.dag),
+         std::move(plan),
+         {std::make_shared<const Bytes>(objects[0])}},
+        data, options);
+    auto outputs =
+        candidate.answer(tuner::requestOf(tuner::Command::Outputs, 0));
+    if (!outputs)
+      return fail(ErrorKind::Invalid, outputs.error().what);
     return ownRuns;
   }
 };
@@ -110,13 +132,16 @@ TEST(TunedProduct, TheChosenAlgorithmIsTheOneThatRuns) {
     tuned.config.kernels[0].tunables[tuned.place] = chosen;
     auto check = tuned.context.spaces[0].check(tuned.config.kernels[0]);
     ASSERT_TRUE(check) << check.error().message;
-    auto ownRuns = tuned.replay();
-    ASSERT_TRUE(ownRuns) << ownRuns.error().message;
-    const fake::FakeCublasLt &library = fake::FakeCublasLt::instance();
-    EXPECT_EQ(*ownRuns, chosen == 0 ? 1 : 0);
-    EXPECT_EQ(library.captured, chosen == 0 ? 0u : 1u);
-    if (chosen > 0) {
-      EXPECT_EQ(library.place, chosen - 1);
+    for (bool isCandidate : {false, true}) {
+      SCOPED_TRACE(isCandidate);
+      auto ownRuns = tuned.run(isCandidate);
+      ASSERT_TRUE(ownRuns) << ownRuns.error().message;
+      const fake::FakeCublasLt &library = fake::FakeCublasLt::instance();
+      EXPECT_EQ(*ownRuns, chosen > 0 ? 0 : isCandidate ? 2 : 1);
+      EXPECT_EQ(library.captured, chosen == 0 ? 0u : 1u);
+      EXPECT_EQ(library.workspace != nullptr, chosen > 0);
+      if (chosen > 0)
+        EXPECT_EQ(library.place, chosen - 1);
     }
   }
 }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tests/rehearsal/KernelTexts.h"
 
-#include "kernels/abi/CubinElf.h"
+#include "kernels/abi/LaunchForm.h"
 #include "support/FileIO.h"
 #include "support/Sha256.h"
 #include "tests/unit/cuda/CubinLength.h"
 
 #include <algorithm>
+#include <array>
 #include <csetjmp>
 #include <csignal>
 #include <cstdio>
@@ -64,14 +65,15 @@ static float shimOffExp(float x) {
 /// parameters as a launch has them.
 std::string programOf(const std::string &text,
                       const std::vector<std::string> &entries) {
-  constexpr size_t mostShared = 227 * 1024;
+  constexpr size_t mostShared = 228 * 1024; // whole pages
   const bool isDynamic = text.find("mgpu_dynamic_shared") != std::string::npos;
   // Threads that never meet need no stacks of their own.
   const bool meets = std::regex_search(
       text, std::regex("__sync|__shfl|\\bmma[A-Z]|\\bloadTiles|\\bloadFewTiles|"
                        "\\bawait|mgpu_dynamic_"
                        "shared|__shared__"));
-  std::string out = "#include \"CudaShim.h\"\n#include <utility>\n"
+  std::string out = "#include \"CudaShim.h\"\n#include <signal.h>\n"
+                    "#include <sys/mman.h>\n#include <utility>\n"
                     "#undef __shared__\n#define __shared__\n" +
                     (unitsOfExp() ? offExp(unitsOfExp()) : "") + text +
                     "\n#line 1 \"adapters\"\n";
@@ -89,7 +91,7 @@ std::string programOf(const std::string &text,
              (isC ? "C" : "C++") + "\" {\n" +
              (isC && each != spaces.front() ? "extern " : "") +
              "unsigned char mgpu_dynamic_shared[" + std::to_string(mostShared) +
-             "] __attribute__((aligned(128)));\n}\n" +
+             "] __attribute__((aligned(4096)));\n}\n" +
              (each.empty() ? "" : "}\n");
   out += R"cpp(
 static void **shimParameters;
@@ -104,6 +106,23 @@ static void shimCall(void (*)(A...), std::index_sequence<K...>) {
 }
 template <auto Entry, class... A> static void shimRun(void (*as)(A...)) {
   shimCall<Entry>(as, std::index_sequence_for<A...>());
+}
+// A launch has `asked` bytes of the memory: pages behind them fault, and what is left of the last one has a pattern that no one writes.
+static struct {
+  unsigned char *memory;
+  size_t all, asked;
+} shimLimits;
+static bool shimLimitShared(unsigned char *memory, size_t all, size_t asked) {
+  shimLimits = {memory, all, asked};
+  const size_t page = 4096, end = (asked + page - 1) / page * page;
+  const unsigned char pattern = 0xfb;
+  mprotect(memory, all, PROT_READ | PROT_WRITE);
+  bool isIntact = true;
+  for (size_t k = asked; k < end; ++k)
+    isIntact &= memory[k] == pattern;
+  memset(memory + asked, pattern, end - asked);
+  mprotect(memory + end, all - end, PROT_NONE);
+  return isIntact;
 }
 template <auto Entry> static void shimBodyOf() { shimRun<Entry>(Entry); }
 template <class... A> static const size_t *shimSizes(void (*)(A...)) {
@@ -129,8 +148,11 @@ static void shimPlain(ShimIndex grid, ShimIndex block, void (*body)()) {
 static void (*shimAwaitOthers)();
 static void shimAwaitHere() {
   void **mine = shimParameters;
+  const auto limits = shimLimits;
   shimAwaitOthers();
   shimParameters = mine;
+  if (limits.memory)
+    shimLimitShared(limits.memory, limits.all, limits.asked);
 }
 extern "C" void shim_await(void (*others)()) {
   shimAwaitOthers = others;
@@ -151,15 +173,21 @@ extern "C" void shim_await(void (*others)()) {
     out += "extern \"C\" const size_t *shim_sizes_" + entry +
            "() { return shimSizes(" + in + entry + "); }\n" +
            "extern \"C\" void shim_" + entry +
-           "(void **parameters, const unsigned *grid, const unsigned *block) "
-           "{\n  shimParameters = parameters;\n  shimHasAwaited = false;\n";
+           "(void **parameters, const unsigned *grid, const unsigned *block, "
+           "unsigned sharedBytes) {\n"
+           "  shimParameters = parameters;\n  shimHasAwaited = false;\n";
+    const std::string limit = "shimLimitShared(" + in +
+                              "mgpu_dynamic_shared, " +
+                              std::to_string(mostShared) + ", sharedBytes)";
     if (isDynamic)
       out += "  shimShared = " + in + "mgpu_dynamic_shared;\n" +
-             "  shimSharedBytes = " + std::to_string(mostShared) + ";\n";
+             "  shimSharedBytes = sharedBytes;\n  " + limit + ";\n";
     out += std::string("  ") + (meets ? "shimLaunch" : "shimPlain") +
            "({grid[0], grid[1], grid[2]}, {block[0], block[1], block[2]}, "
            "shimBodyOf<" +
-           in + entry + ">);\n}\n";
+           in + entry + ">);\n" +
+           (isDynamic ? "  if (!" + limit + ")\n    raise(SIGSEGV);\n" : "") +
+           "}\n";
   }
   return out;
 }
@@ -209,7 +237,7 @@ timer_t timerOfThread() {
   return timer;
 }
 
-using Call = void (*)(void **, const unsigned *, const unsigned *);
+using Call = void (*)(void **, const unsigned *, const unsigned *, unsigned);
 
 void runApart(Call call, void **parameters, const unsigned *grid,
               const unsigned *block) {
@@ -224,7 +252,8 @@ void runApart(Call call, void **parameters, const unsigned *grid,
   const int signal = sigsetjmp(beforeLaunch, 1);
   if (signal == 0) {
     timer_settime(timerOfThread(), 0, &limitOfKernels, nullptr);
-    call(parameters, grid, block);
+    call(parameters, grid, block,
+         fake::FakeCuda::instance().dynamicSharedBytes);
   } else if (signal == SIGSEGV) {
     lastFault = CUDA_ERROR_ILLEGAL_ADDRESS;
   } else {
@@ -236,6 +265,22 @@ void runApart(Call call, void **parameters, const unsigned *grid,
 }
 
 CUresult faultOf() { return lastFault; }
+
+/// What a driver holds a launch to, as the cubin says it.
+void takeLimits(const kernels::CubinEntry &entry, fake::FakeKernel &kernel) {
+  constexpr uint32_t reserved = 1024; // of CUDA's own, a part of the section
+  kernel.sharedBytes = int(std::max(entry.sharedBytes, reserved) - reserved);
+  if (entry.maxThreads > 0)
+    kernel.maxThreads = int(std::min(entry.maxThreads, 1024u));
+  kernels::LaunchForm form;
+  if (entry.launchForm.size() * sizeof(uint32_t) == sizeof form) {
+    std::memcpy(static_cast<void *>(&form), entry.launchForm.data(),
+                sizeof form);
+    std::ranges::copy(
+        std::array{form.cluster.x, form.cluster.y, form.cluster.z},
+        kernel.cluster);
+  }
+}
 
 /// What the kernel that runs waits for runs in its middle.
 void awaitOthers() {
@@ -252,8 +297,9 @@ std::map<std::string, fake::FakeKernel> kernelsOf(const void *code) {
   const std::span<const std::byte> cubin = fake::wholeCubin(code);
   if (cubin.empty())
     return {};
+  const kernels::Cubin about = kernels::readCubin(cubin);
   std::vector<std::string> entries;
-  for (auto &[name, entry] : kernels::readCubin(cubin).entries)
+  for (auto &[name, entry] : about.entries)
     entries.push_back(name);
   // The target's own have twins already.
   const auto &known = fake::FakeCuda::instance().kernels;
@@ -304,6 +350,7 @@ std::map<std::string, fake::FakeKernel> kernelsOf(const void *code) {
       runApart(call, parameters, grid, block);
     };
     kernel.fault = faultOf;
+    takeLimits(about.entries.at(name), kernel);
   }
   return out;
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tuner/candidate/CandidateRun.h"
 
+#include "capture/replay/Workspaces.h"
+
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -57,6 +59,15 @@ Bytes requestOf(Command command, uint64_t number,
   return request;
 }
 
+CandidateRun::CandidateRun(Realization given, const ProgramData &data,
+                           const CandidateOptions &options)
+    : realization(std::move(given)), data(data), options(options) {
+  std::vector<Bytes> kernels;
+  for (const KernelObject &kernel : realization.kernels)
+    kernels.push_back(*kernel);
+  capture::addWorkspaces(realization.dag, realization.plan, kernels);
+}
+
 Outcome<Bytes> CandidateRun::answer(std::span<const std::byte> request) {
   ByteReader reader(request);
   Command command;
@@ -94,7 +105,7 @@ Outcome<void> CandidateRun::open(Guarded &into, Plan plan) {
   into.driver = std::make_unique<GuardedDriver>(std::move(*driver));
   into.plan = std::move(plan);
   std::vector<Bytes> kernels;
-  for (const auto &kernel : realization.kernels)
+  for (const KernelObject &kernel : realization.kernels)
     kernels.push_back(*kernel);
   auto replayer = capture::Replayer::create(*realization.dag, into.plan,
                                             kernels, *into.driver);

@@ -70,10 +70,9 @@ Bytes timelineOf(std::vector<bench::Spans> replays);
 
 class CandidateRun {
 public:
-  /// All are referred to.
-  CandidateRun(const Realization &realization, const ProgramData &data,
-               const CandidateOptions &options)
-      : realization(realization), data(data), options(options) {}
+  /// `data` and `options` are referred to.
+  CandidateRun(Realization realization, const ProgramData &data,
+               const CandidateOptions &options);
 
   Outcome<Bytes> answer(std::span<const std::byte> request);
   /// Opens what is measured, unless it is open.
@@ -99,7 +98,7 @@ private:
   Outcome<Bytes> nodeTimes(double seconds);
   Outcome<Bytes> timeline(double seconds);
 
-  const Realization &realization;
+  Realization realization; ///< with the memory that its kernels need
   const ProgramData &data;
   const CandidateOptions &options;
   Guarded timed;

@@ -147,11 +147,12 @@ static Result<void> checkAlignment(const KernelNodeParams &params,
   for (size_t k = 0; k < std::min(asked.size(), params.arguments.size()); ++k)
     if (params.arguments[k] % asked[k] != 0)
       return fail(ErrorKind::Invalid,
-                  fmt::format("node '{}': argument {} begins at {:#x}, no "
-                              "multiple of the {} bytes that kernel {} was "
-                              "compiled for: compile it again",
-                              params.name, k, params.arguments[k], asked[k],
-                              kernel.launch.entry));
+                  fmt::format("node '{}': argument {} begins at {:#x}, and "
+                              "kernel {} reads and writes {} bytes at once: "
+                              "give it memory that begins at a multiple of "
+                              "{} bytes",
+                              params.name, k, params.arguments[k],
+                              kernel.launch.entry, asked[k], asked[k]));
   return {};
 }
 

@@ -89,7 +89,7 @@ CudaState::~CudaState() {
       for (std::byte *memory : adopted)
         api->cuMemHostUnregister(memory);
       for (auto &[hash, library] : libraries)
-        api->cuLibraryUnload(library);
+        api->cuLibraryUnload(library.handle);
       for (std::byte *memory : windows)
         communicators->freeWindow(memory);
       for (CUdeviceptr memory : deviceMemory)

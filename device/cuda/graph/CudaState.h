@@ -14,6 +14,7 @@
 #include "device/cuda/api/SparseProducts.h"
 #include "device/cuda/cupti/CuptiSession.h"
 #include "device/cuda/nccl/Communicators.h"
+#include "kernels/abi/CubinElf.h"
 #include "kernels/abi/KernelImage.h"
 
 #include <map>
@@ -193,8 +194,12 @@ private:
                                     std::string_view purpose);
   /// How much would fit on the GPU, for an error.
   std::string freeText() const;
-  Result<CUlibrary> loadLibrary(std::string_view name,
-                                std::span<const std::byte> cubin);
+  struct LoadedLibrary {
+    CUlibrary handle = nullptr;
+    kernels::Cubin cubin; ///< what can be read of it
+  };
+  Result<const LoadedLibrary *> loadLibrary(std::string_view name,
+                                            std::span<const std::byte> cubin);
   Result<CUkernel> loadEntry(CUlibrary library, const std::string &entry,
                              std::string_view name);
   /// What kernels print is in a buffer of CUDA's, which it empties when it is
@@ -228,7 +233,7 @@ private:
   std::shared_ptr<Spare> spare = std::make_shared<Spare>();
   std::byte *oneWord = nullptr, *zeroBytes = nullptr;
   std::vector<void *> hostMemory;
-  std::map<std::string, CUlibrary> libraries; ///< by SHA-256 of the cubin
+  std::map<std::string, LoadedLibrary> libraries; ///< by SHA-256 of the cubin
   std::map<std::string, CUkernel> deviceKernels;
   std::map<CUkernel, uint32_t> sharedBytes; ///< dynamic, as asked for
   std::vector<std::byte *> adopted;         ///< host memory of the caller's

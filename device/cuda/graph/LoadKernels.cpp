@@ -11,25 +11,44 @@
 
 namespace mgpu::device {
 
-Result<CUlibrary> CudaState::loadLibrary(std::string_view name,
-                                         std::span<const std::byte> cubin) {
+/// Why a driver does not take a cubin, if it is older than the compiler. A
+/// driver takes what toolkits of its own major release make (CUDA
+/// Compatibility, "Minor Version Compatibility").
+static std::string olderThan(const CudaApi &api, const kernels::Cubin &cubin) {
+  int version = 0;
+  if (api.cuDriverGetVersion(&version) != CUDA_SUCCESS ||
+      cubin.toolkit <= uint32_t(version / 1000))
+    return "";
+  return fmt::format("its code was compiled by CUDA {}, and the NVIDIA driver "
+                     "is one of CUDA {}: install a driver of CUDA {}.0 or "
+                     "later, or compile it with NVRTC {}",
+                     cubin.toolkit, cudaVersionText(version), cubin.toolkit,
+                     version / 1000);
+}
+
+Result<const CudaState::LoadedLibrary *>
+CudaState::loadLibrary(std::string_view name,
+                       std::span<const std::byte> cubin) {
   // Kernels compiled together come with the same cubin.
   Sha256 hash;
   hash.addField({reinterpret_cast<const char *>(cubin.data()), cubin.size()});
   std::string key = hash.hex();
   if (auto at = libraries.find(key); at != libraries.end())
-    return at->second;
-  CUlibrary library = nullptr;
-  MGPU_TRY(check(api->cuLibraryLoadData(&library, cubin.data(), nullptr,
-                                        nullptr, 0, nullptr, nullptr, 0),
-                 "cuLibraryLoadData",
+    return &at->second;
+  LoadedLibrary library{nullptr, kernels::readCubin(cubin)};
+  const CUresult code = api->cuLibraryLoadData(
+      &library.handle, cubin.data(), nullptr, nullptr, 0, nullptr, nullptr, 0);
+  if (code != CUDA_SUCCESS)
+    if (const std::string why = olderThan(*api, library.cubin); !why.empty())
+      return fail(ErrorKind::Absent,
+                  fmt::format("kernel {} {}: {}", name, where(), why));
+  MGPU_TRY(check(code, "cuLibraryLoadData",
                  fmt::format("for kernel {} {}", name, where())));
-  libraries.emplace(key, library);
   constexpr std::string_view printf = "vprintf"; // what the compiler calls
   mayPrint |= std::string_view(reinterpret_cast<const char *>(cubin.data()),
                                cubin.size())
                   .find(printf) != std::string_view::npos;
-  return library;
+  return &libraries.emplace(key, std::move(library)).first->second;
 }
 
 Result<CUkernel> CudaState::loadEntry(CUlibrary library,
@@ -84,13 +103,14 @@ Result<KernelHandle> CudaState::loadKernel(std::string_view name,
   MGPU_TRY(checkAlive());
   LoadedKernel loaded;
   MGPU_TRY_ASSIGN(loaded.launch, decodeImage(name, object));
-  MGPU_TRY(kernels::checkLaunchForm(name, loaded.launch,
-                                    kernels::readCubin(loaded.launch.bytes())));
   Current current(*this);
   MGPU_TRY(current.entered);
-  MGPU_TRY_ASSIGN(CUlibrary library, loadLibrary(name, loaded.launch.bytes()));
+  MGPU_TRY_ASSIGN(const LoadedLibrary *library,
+                  loadLibrary(name, loaded.launch.bytes()));
+  MGPU_TRY(kernels::checkLaunchForm(name, loaded.launch, library->cubin));
   loaded.launch.blob.clear();
-  MGPU_TRY_ASSIGN(loaded.kernel, loadEntry(library, loaded.launch.entry, name));
+  MGPU_TRY_ASSIGN(loaded.kernel,
+                  loadEntry(library->handle, loaded.launch.entry, name));
   int threads = 0;
   std::string forKernel = fmt::format("for kernel {} {}", name, where());
   MGPU_TRY(check(api->cuKernelGetAttribute(
@@ -134,8 +154,8 @@ Result<CUkernel> CudaState::deviceKernel(const std::string &entry,
                   options.compile(source, entry, arch()));
   Current current(*this);
   MGPU_TRY(current.entered);
-  MGPU_TRY_ASSIGN(CUlibrary library, loadLibrary(entry, cubin));
-  MGPU_TRY_ASSIGN(CUkernel kernel, loadEntry(library, entry, entry));
+  MGPU_TRY_ASSIGN(const LoadedLibrary *library, loadLibrary(entry, cubin));
+  MGPU_TRY_ASSIGN(CUkernel kernel, loadEntry(library->handle, entry, entry));
   deviceKernels.emplace(entry, kernel);
   return kernel;
 }

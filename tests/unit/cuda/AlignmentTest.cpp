@@ -39,11 +39,51 @@ TEST(Alignment, OfBuffersIsCheckedWhenANodeIsMade) {
   EXPECT_EQ(node.error().message.find("node 'sum': argument 0 begins at 0x"),
             0u);
   EXPECT_NE(node.error().message.find(
-                "no multiple of the 16 bytes that kernel add was compiled "
-                "for: compile it again"),
+                "kernel add reads and writes 16 bytes at once: give it memory "
+                "that begins at a multiple of 16 bytes"),
             std::string::npos)
       << node.error().message;
   EXPECT_FALSE(add({memory, memory + 4, 3}));
+  EXPECT_TRUE(fake.violations.empty()) << fake.violations.front();
+}
+
+/// A launch has the dynamic shared memory that its kernel was compiled for, and
+/// the driver refuses one that does not fit the code.
+TEST(LaunchLimits, AreTheCodesOwn) {
+  FakeCuda &fake = freshMachine();
+  uint32_t sharedBytes = 0;
+  FakeKernel &kernel = fake.kernels["add"];
+  kernel.parameterSizes = {8, 48};
+  kernel.run = [&](void **, const unsigned *, const unsigned *) {
+    sharedBytes = FakeCuda::instance().dynamicSharedBytes;
+  };
+  auto driver = openFake(fakeOptions(1));
+  ASSERT_TRUE(driver) << driver.error().message;
+  const uint64_t memory = uintptr_t(*(*driver)->allocate({0}, 4096));
+  KernelImage object;
+  object.entry = "add";
+  object.arch = "sm_90";
+  object.block = object.covers = object.sourceBlock = {128, 1, 1};
+  object.dynamicSharedBytes = 60000;
+  object.setBytes(fakeCubin({"add"}));
+  auto launch = [&]() -> Result<void> {
+    MGPU_TRY_ASSIGN(auto handle,
+                    (*driver)->loadKernel("add", encodeImage(object)));
+    auto graph = (*driver)->createGraph();
+    MGPU_TRY(graph->addKernel({"sum", {0}, handle, {3, 1, 1}, {memory}}, {}));
+    MGPU_TRY_ASSIGN(auto exec, graph->instantiate());
+    return exec->launch();
+  };
+  auto done = launch();
+  ASSERT_TRUE(done) << done.error().message;
+  EXPECT_EQ(sharedBytes, 60000u);
+  kernel.cluster[0] = 2; // of which three blocks are not a whole number
+  EXPECT_FALSE(launch());
+  kernel.cluster[0] = 1;
+  kernel.maxThreads = 64;
+  EXPECT_FALSE(launch());
+  kernel.maxThreads = 128;
+  EXPECT_TRUE(launch());
   EXPECT_TRUE(fake.violations.empty()) << fake.violations.front();
 }
 

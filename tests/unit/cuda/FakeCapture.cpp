@@ -109,6 +109,7 @@ void captureKernel(FakeCuda &fake, Stream &stream, const void *owner,
                    bool isSerialized) {
   auto node = std::make_unique<Node>();
   node->graph = stream.capturing;
+  node->priority = stream.priority;
   std::memset(&node->params, 0, sizeof node->params);
   node->params.type = CU_GRAPH_NODE_TYPE_KERNEL;
   node->dependencies = stream.frontier;

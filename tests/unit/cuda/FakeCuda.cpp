@@ -157,7 +157,7 @@ CUresult init(unsigned flags) {
 
 CUresult driverVersion(int *version) {
   MGPU_FAKE_ENTER("cuDriverGetVersion");
-  *version = 13000;
+  *version = fake.cudaVersion;
   return CUDA_SUCCESS;
 }
 
@@ -329,7 +329,9 @@ CUresult streamCreate(CUstream *stream, unsigned flags, int priority) {
     return fake.refuse(CUDA_ERROR_INVALID_VALUE);
   if (!(flags & CU_STREAM_NON_BLOCKING))
     fake.violations.push_back("a stream in step with the legacy one");
-  *stream = reinterpret_cast<CUstream>(fake.streams.add({fake.current()}));
+  Stream made{fake.current()};
+  made.priority = std::clamp(priority, -5, 0); // 14964: to what there is
+  *stream = reinterpret_cast<CUstream>(fake.streams.add(std::move(made)));
   return CUDA_SUCCESS;
 }
 

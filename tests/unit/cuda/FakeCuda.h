@@ -38,6 +38,7 @@ struct FakeKernel {
   int sharedBytes = 0; ///< static
   /// After a run: an error of the launch; null: there is none.
   CUresult (*fault)() = nullptr;
+  unsigned cluster[3] = {1, 1, 1}; ///< blocks of one, as it was compiled
 };
 
 struct Context {
@@ -62,6 +63,7 @@ struct Stream {
   std::vector<Node *> frontier = {};
   /// What was launched and has not ended, in order.
   std::deque<std::shared_ptr<Run>> runs = {};
+  int priority = 0; ///< kernels captured in it have it, too
 };
 struct Event {
   Context *context;
@@ -179,6 +181,7 @@ public:
   /// Asked first: kernels of that code alone, whatever others are called.
   std::function<std::map<std::string, FakeKernel>(const void *code)> kernelsOf;
   std::string gpuName = "Fake GPU";
+  int cudaVersion = 13000;
   bool remembersCalls = true; ///< in `called`
   /// How long a node takes that is not a library's; null: an eighth of a
   /// millisecond each.
@@ -262,6 +265,8 @@ public:
   uint64_t nodesMade = 0;
   uint64_t unsynchronized = 0; ///< launches since a cuStreamSynchronize
   uint64_t earlyBegins = 0; ///< kernels that began before the one they follow
+  /// What the node of the kernel that runs asked for.
+  uint32_t dynamicSharedBytes = 0;
 
   FakeCuda() = default;
   ~FakeCuda();

@@ -290,6 +290,7 @@ CUresult FakeCuda::runNode(const Node &node) {
       pointers.push_back(value.data());
     unsigned grid[3] = {params.gridDimX, params.gridDimY, params.gridDimZ};
     unsigned block[3] = {params.blockDimX, params.blockDimY, params.blockDimZ};
+    dynamicSharedBytes = params.sharedMemBytes;
     kernel->code->run(pointers.data(), grid, block);
     return kernel->code->fault ? kernel->code->fault() : CUDA_SUCCESS;
   }

@@ -52,6 +52,11 @@ CUresult checkKernel(FakeCuda &fake, const CUDA_KERNEL_NODE_PARAMS_v3 &params,
     return CUDA_ERROR_INVALID_VALUE;
   if (int(params.sharedMemBytes) > kernel->dynamicSharedBytes)
     return CUDA_ERROR_INVALID_VALUE;
+  // The same guide, Thread Block Clusters: a grid is of whole ones.
+  const auto &[clusterX, clusterY, clusterZ] = kernel->code->cluster;
+  if (params.gridDimX % clusterX || params.gridDimY % clusterY ||
+      params.gridDimZ % clusterZ)
+    return CUDA_ERROR_INVALID_CLUSTER_SIZE;
   const auto &sizes = kernel->code->parameterSizes;
   if (params.extra || (!sizes.empty() && !params.kernelParams))
     return CUDA_ERROR_INVALID_VALUE;

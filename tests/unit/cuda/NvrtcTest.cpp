@@ -3,6 +3,7 @@
 // The CUDA target's own kernels as NVRTC compiles them.
 
 #include "DeviceKernelList.h"
+#include "FakeTarget.h"
 
 #include "../compile/Nvrtc.h"
 #include "../db/TempFolder.h"
@@ -45,6 +46,36 @@ TEST(DeviceKernels, CompileWithoutAWarning) {
           << entry << " for " << arch;
       EXPECT_EQ(usage->stackBytes, 0u) << entry << " for " << arch;
     }
+  }
+}
+
+/// A driver that does not take code of a newer toolkit is named with it.
+TEST(DeviceKernels, OfANewerToolkitNameTheDriver) {
+  MGPU_OPEN_NVRTC(compiler);
+  auto made = compiler->compile(
+      {"extern \"C\" __global__ void k() {}", "k.cu", {}, "sm_90"});
+  ASSERT_TRUE(made) << made.error().message;
+  const uint32_t toolkit = readCubin(made->cubin).toolkit;
+  KernelImage image;
+  image.entry = "k";
+  image.takesPart = false;
+  image.setBytes(made->cubin);
+  for (const bool isOld : {false, true}) {
+    fake::FakeCuda &fake = fake::freshMachine(); // refuses a real cubin
+    fake.cudaVersion = int(toolkit - isOld) * 1000 + 80;
+    auto driver = fake::openFake(fake::fakeOptions(1));
+    ASSERT_TRUE(driver) << driver.error().message;
+    auto loaded = (*driver)->loadKernel("k", encodeImage(image));
+    ASSERT_FALSE(loaded);
+    const std::string &words = loaded.error().message;
+    EXPECT_EQ(words.find(fmt::format(
+                  "kernel k on GPU 0: its code was compiled by CUDA {}, and "
+                  "the NVIDIA driver is one of CUDA {}.8: install a driver of "
+                  "CUDA {}.0 or later",
+                  toolkit, toolkit - 1, toolkit)) == 0,
+              isOld)
+        << words;
+    EXPECT_EQ(loaded.error().kind == ErrorKind::Absent, isOld);
   }
 }
 

@@ -426,6 +426,22 @@ TEST_F(ProductTest, ItsWorkspaceIsTheLaunchs) {
   }
 }
 
+/// A collective has the highest priority, and what it waits for has not.
+TEST_F(ProductTest, ItGivesWayToCollectives) {
+  open(true);
+  ASSERT_TRUE(add(cases[0]));
+  auto exec = graph->instantiate();
+  ASSERT_TRUE(exec) << exec.error().message;
+  const Graph &made = *FakeCuda::instance().graphs.youngest();
+  ASSERT_TRUE(std::ranges::any_of(
+      made.nodes, [](const auto &node) { return bool(node->start); }));
+  for (const auto &node : made.nodes)
+    EXPECT_EQ(node->priority, 0);
+  exec->reset();
+  graph.reset();
+  close();
+}
+
 TEST(CublasLt, SaysWhatIsMissing) {
   auto none = openCublasLt({"libmgpu-has-no-such.so"});
   ASSERT_FALSE(none);
