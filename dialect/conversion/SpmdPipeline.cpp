@@ -50,6 +50,25 @@ struct AvoidWrongFolds : PassWrapper<AvoidWrongFolds, OperationPass<ModuleOp>> {
   void runOnOperation() override { ir::avoidWrongFolds(getOperation(), 32); }
 };
 
+/// Does what upstream's pass of this name does, without a rewriter's rounds.
+struct EmptyToAllocTensor
+    : PassWrapper<EmptyToAllocTensor, OperationPass<ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(EmptyToAllocTensor)
+
+  void getDependentDialects(DialectRegistry &registry) const override {
+    registry.insert<bufferization::BufferizationDialect>();
+  }
+  void runOnOperation() override {
+    getOperation().walk([](tensor::EmptyOp op) {
+      OpBuilder b(op);
+      if (!op->use_empty())
+        op->replaceAllUsesWith(bufferization::AllocTensorOp::create(
+            b, op.getLoc(), op.getType(), op.getDynamicSizes()));
+      op->erase();
+    });
+  }
+};
+
 } // namespace
 
 static void addTosa(OpPassManager &passes) {
@@ -138,7 +157,7 @@ void addSpmdBufferization(OpPassManager &passes,
   passes.addPass(createSeparateReads());
   if (insertions)
     passes.addPass(bufferization::createEmptyTensorEliminationPass());
-  passes.addPass(bufferization::createEmptyTensorToAllocTensorPass());
+  passes.addPass(std::make_unique<EmptyToAllocTensor>());
   passes.addPass(bufferization::createOneShotBufferizePass(options));
   passes.addPass(createForallToParallelLoopPass());
   passes.addPass(createPlainCanonicalizer());

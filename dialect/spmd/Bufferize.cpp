@@ -34,9 +34,10 @@ struct DestinationModel
     auto distribute = dyn_cast<DistributeOp>(op);
     auto argument = distribute ? dyn_cast<BlockArgument>(distribute.getInput())
                                : BlockArgument();
-    auto function = argument ? dyn_cast<FunctionOpInterface>(
-                                   argument.getOwner()->getParentOp())
-                             : FunctionOpInterface();
+    auto function =
+        argument
+            ? dyn_cast<FunctionOpInterface>(argument.getOwner()->getParentOp())
+            : FunctionOpInterface();
     auto role = function ? function.getArgAttrOfType<StringAttr>(
                                argument.getArgNumber(), "mgpu.role")
                          : StringAttr();

@@ -90,6 +90,12 @@ void takeSplats(linalg::GenericOp op) {
   }
 }
 
+bool hasExpansions(ModuleOp module) {
+  return module
+      .walk([](tensor::ExpandShapeOp) { return WalkResult::interrupt(); })
+      .wasInterrupted();
+}
+
 struct FuseElementwise : impl::FuseElementwiseBase<FuseElementwise> {
   using FuseElementwiseBase::FuseElementwiseBase;
 
@@ -108,7 +114,8 @@ struct FuseElementwise : impl::FuseElementwiseBase<FuseElementwise> {
                                                        isProductOfRows);
     // One after the other: the second undoes expansions that the first makes.
     for (RewritePatternSet *each : {&patterns, &ofProducts})
-      if (failed(
+      if ((each == &patterns || hasExpansions(getOperation())) &&
+          failed(
               applyPatternsGreedily(getOperation(), std::move(*each), config)))
         return signalPassFailure();
   }
