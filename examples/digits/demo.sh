@@ -31,8 +31,8 @@ python3 - "$out" <<'PYTHON'
 import json, sys
 load = lambda name: json.load(open(f"{sys.argv[1]}/{name}.json"))
 parallel, serial = load("list"), load("serial")
-print(f"list {parallel['makespan_us']:.1f} us, serial {serial['makespan_us']:.1f} us, "
-      f"bound {parallel['lower_bound_us']:.1f} us  (predicted: {parallel['model']})")
+print(f"list {parallel['replay_us']:.1f} us, serial {serial['replay_us']:.1f} us, "
+      f"bound {parallel['replay_bound_us']:.1f} us  (predicted: {parallel['model']})")
 PYTHON
 
 say "3. tune: plan, threads and kernels, for $budget (a longer --budget finds more)"

@@ -65,13 +65,18 @@ std::vector<StartReason> predictTimes(Plan &plan, const Dag &dag) {
 
   Holder phaseEnd, latest; // latest: the step that ends last so far
   Phase phase = Phase::Load;
+  PhaseTimes times{};
   for (size_t s = 0; s < plan.steps.size(); ++s) {
     PlanStep &step = plan.steps[s];
     const DagNode &node = dag.node(step.node);
-    if (node.phase != phase) {
-      phase = node.phase;
+    if (partOf(node.phase) != partOf(phase)) { // its times begin at 0
+      resources.assign(resources.size(), {});
+      streams.clear();
+      phaseEnd = latest = {};
+    } else if (node.phase != phase) {
       phaseEnd = latest;
     }
+    phase = node.phase;
     double start = 0;
     StartReason reason;
     // The strictest constraint names the reason; of equals, the first asked.
@@ -82,10 +87,11 @@ std::vector<StartReason> predictTimes(Plan &plan, const Dag &dag) {
       }
     };
     for (NodeId wait : step.waits)
-      constrain(endOf[wait.value],
-                depends(step.node, wait) ? StartReason::Dependence
-                                         : StartReason::Order,
-                wait);
+      if (partOf(dag.node(wait).phase) == partOf(phase))
+        constrain(endOf[wait.value],
+                  depends(step.node, wait) ? StartReason::Dependence
+                                           : StartReason::Order,
+                  wait);
     for (PlanStream stream : step.streams)
       if (const Holder &tail = streams[stream]; tail.used)
         constrain(tail.until,
@@ -110,8 +116,11 @@ std::vector<StartReason> predictTimes(Plan &plan, const Dag &dag) {
       resources[resourceIndex(device, workClass(node))] = mine;
     if (!latest.used || mine.until > latest.until)
       latest = mine;
+    times[size_t(phase)] = latest.until - phaseEnd.until;
   }
-  plan.makespanUs = latest.until;
+  plan.loadUs = partUs(times, dag, PlanPart::Load);
+  plan.makespanUs = partUs(times, dag, PlanPart::Replay);
+  plan.fetchUs = partUs(times, dag, PlanPart::Fetch);
   return reasons;
 }
 
@@ -237,7 +246,9 @@ void followTimes(Plan &plan, const Dag &dag) {
            at != streams.end() && at->first.device == mine.device; ++at) {
         Steps &other = at->second;
         auto hasEnded = [&](const PlanStep &each) {
-          return each.startUs + each.durationUs <= step.startUs;
+          return partOf(dag.node(each.node).phase) <
+                     partOf(dag.node(step.node).phase) ||
+                 each.startUs + each.durationUs <= step.startUs;
         };
         while (other.ended < other.steps.size() &&
                hasEnded(plan.steps[other.steps[other.ended]]))

@@ -20,9 +20,9 @@ assert steps
 form = load(form)
 nodes = [(node["id"], node["name"], len(node["streams"])) for node in form["nodes"]]
 assert nodes == [(int(i), name, len(lanes.split())) for i, name, lanes, _, _ in steps]
-ends = [node["end_us"] for node in form["nodes"]]
-assert abs(max(ends) - form["makespan_us"]) < 1e-6
-assert form["lower_bound_us"] <= form["makespan_us"] <= form["serial_makespan_us"]
+ends = [node["phase_end_us"] for node in form["nodes"]]
+assert abs(max(ends) - form["replay_us"]) < 1e-6
+assert form["replay_bound_us"] <= form["replay_us"] <= form["serial_replay_us"]
 
 spans = [event for event in load(trace)["traceEvents"] if event["ph"] == "X"]
 wanted = [(name, float(start)) for _, name, lanes, start, _ in steps for _ in lanes.split()]
