@@ -34,17 +34,16 @@ static tl::unexpected<Error> noMatch(const Program &program,
   constexpr size_t most = 20;
   const std::vector<std::string> first(
       names.begin(), names.begin() + long(std::min(most, names.size())));
-  return fail(ErrorKind::Usage,
-              fmt::format("{} {}: no argument that is an array has that name; "
-                          "there are: {}{}{}",
-                          option, key,
-                          names.empty()
-                              ? "none"
-                              : fmt::format("{}", fmt::join(first, ", ")),
-                          names.size() > most
-                              ? fmt::format(" and {} more", names.size() - most)
+  return fail(
+      ErrorKind::Usage,
+      fmt::format(
+          "{} {}: no argument that is an array has that name; "
+          "there are: {}{}{}",
+          option, key,
+          names.empty() ? "none" : fmt::format("{}", fmt::join(first, ", ")),
+          names.size() > most ? fmt::format(" and {} more", names.size() - most)
                               : "",
-                          didYouMean(word, names)));
+          didYouMean(word, names)));
 }
 
 static bool isArray(const ProgramArgument &argument) {
@@ -194,16 +193,17 @@ std::string uploadsText(const LoadedProgram &program,
                         std::span<const double> durationsUs) {
   std::string out;
   if (const MadeResident &made = program.madeResident; made.arguments > 0)
-    out = fmt::format("resident   {}, {} bytes, by --role and --resident-except\n",
-                      counted(made.arguments, "argument"), made.bytes);
+    out = fmt::format(
+        "resident   {}, {} bytes, by --role and --resident-except\n",
+        counted(made.arguments, "argument"), made.bytes);
   const Uploads uploads = uploadsOf(program, durationsUs);
   if (uploads.arguments > 0)
     out += fmt::format(
-        "uploads    {} that nothing writes, {} bytes, {} copied in each replay: "
-        "{:.3f} us; {}--resident-except NAMES copies all but NAMES once\n",
+        "uploads    {} that nothing writes, {} bytes, {} copied in each "
+        "replay: "
+        "{:.3f} us; --resident-except NAMES copies all but NAMES once\n",
         counted(uploads.arguments, "argument"), uploads.bytes,
-        uploads.arguments == 1 ? "is" : "are", uploads.us,
-        program.bundle ? "`bundle` with " : "");
+        uploads.arguments == 1 ? "is" : "are", uploads.us);
   return out;
 }
 

@@ -117,11 +117,12 @@ Result<void> requireOurs(const mgt_program *program, size_t index,
   const planner::ProgramArgument &argument = program->argument(index);
   if (!program->isLoaded || argument.role != planner::ArgumentRole::Resident)
     return {};
-  return fail(ErrorKind::Usage,
-              fmt::format("{}: '{}' is resident, and mgt_load() has taken it to "
-                          "the devices, where a replay would not see another "
-                          "value: open the program again, or make '{}' an input",
-                          call, argument.name, argument.name));
+  return fail(
+      ErrorKind::Usage,
+      fmt::format("{}: '{}' is resident, and mgt_load() has taken it to "
+                  "the devices, where a replay would not see another "
+                  "value: open the program again, or make '{}' an input",
+                  call, argument.name, argument.name));
 }
 
 /// Gives `text(program)` for as long as mgt_plan_text() says.

@@ -34,9 +34,9 @@ struct PlanStep {
   std::vector<PlanStream>
       streams;               ///< one per device the node occupies, ascending
   std::vector<NodeId> waits; ///< nodes of other streams it waits for, ascending
-  double startUs = 0; ///< predicted, from the begin of its PlanPart; of a
-                      ///< rolled loop only the first trip is counted
-  double durationUs = 0;     ///< predicted
+  double startUs = 0;    ///< predicted, from the begin of its PlanPart; of a
+                         ///< rolled loop only the first trip is counted
+  double durationUs = 0; ///< predicted
   Origin origin = Origin::Assumed; ///< of the duration
   /// How NCCL does a collective fastest by the model, where the model says.
   std::optional<CollectiveAlgorithm> algorithm = std::nullopt;

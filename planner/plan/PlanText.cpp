@@ -23,11 +23,11 @@
 // protocol, where one was chosen; version 1 had none. Version 2 did not say
 // what proves the bound, version 3 neither the memory nor what a duration rests
 // on, which is `measured`, `published`, `given` or, where
-// nothing is said, assumed. Up to version 4 all times counted from the load, and
-// `makespan` was the sum of the parts, of one trip of a rolled loop. `after` lists waits. Names repeat what the DAG
-// says, so that a plan read against another DAG is refused. Numbers are the
-// shortest text that reads back to the same double. Blank lines and lines that
-// start with # are skipped.
+// nothing is said, assumed. Up to version 4 all times counted from the load,
+// and `makespan` was the sum of the parts, of one trip of a rolled loop.
+// `after` lists waits. Names repeat what the DAG says, so that a plan read
+// against another DAG is refused. Numbers are the shortest text that reads back
+// to the same double. Blank lines and lines that start with # are skipped.
 
 #include "planner/plan/Plan.h"
 
@@ -188,8 +188,7 @@ private:
     for (size_t s = 0; s < plan.steps.size(); ++s) {
       PlanStep &step = plan.steps[s];
       const Phase phase = dag.node(step.node).phase,
-                  before =
-                      s ? dag.node(plan.steps[s - 1].node).phase : phase;
+                  before = s ? dag.node(plan.steps[s - 1].node).phase : phase;
       isReplayAlone &= phase == Phase::Replay;
       if (phase != before)
         begin = end;

@@ -127,7 +127,9 @@ static std::string reasonText(const StartReason &reason, const Dag &dag) {
 }
 
 std::string partTitle(const Plan &plan, const Dag &dag, size_t step) {
-  auto part = [&](size_t s) { return partOf(dag.node(plan.steps[s].node).phase); };
+  auto part = [&](size_t s) {
+    return partOf(dag.node(plan.steps[s].node).phase);
+  };
   if (plan.steps.empty() ||
       (part(0) == PlanPart::Replay &&
        part(plan.steps.size() - 1) == PlanPart::Replay) ||

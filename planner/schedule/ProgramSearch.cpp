@@ -92,8 +92,8 @@ private:
     if (fault)
       return fail(std::move(*fault));
     if (search.provenUs() > certificate.boundUs * (1 + 1e-12)) {
-      model.bound.us += model.phases[k].times *
-                        (search.provenUs() - certificate.boundUs);
+      model.bound.us +=
+          model.phases[k].times * (search.provenUs() - certificate.boundUs);
       if (model.phases[k].times > 0)
         model.bound.by = BoundArgument::Search;
     }

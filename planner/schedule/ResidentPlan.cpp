@@ -9,13 +9,13 @@
 
 namespace mgpu::planner {
 
-/// Nothing of Load comes after, and nothing of Fetch before, what a replay does.
+/// Nothing of Load comes after, and nothing of Fetch before, what a replay
+/// does.
 static bool keepsPhases(const Dag &dag) {
-  return std::all_of(dag.edges.begin(), dag.edges.end(),
-                     [&](const DepEdge &edge) {
-                       return dag.node(edge.from).phase <=
-                              dag.node(edge.to).phase;
-                     });
+  return std::all_of(
+      dag.edges.begin(), dag.edges.end(), [&](const DepEdge &edge) {
+        return dag.node(edge.from).phase <= dag.node(edge.to).phase;
+      });
 }
 
 std::optional<Dag> withoutResidents(const Dag &dag) {
@@ -26,17 +26,16 @@ std::optional<Dag> withoutResidents(const Dag &dag) {
   std::vector<uint32_t> moved;
   for (uint32_t i = 0; i < dag.nodes.size(); ++i) {
     auto *copy = std::get_if<CopyCall>(&dag.nodes[i].work);
-    if (copy && ((dag.nodes[i].phase == Phase::Load &&
-                  isArgument(copy->source)) ||
-                 (dag.nodes[i].phase == Phase::Fetch &&
-                  isArgument(copy->destination))))
+    if (copy &&
+        ((dag.nodes[i].phase == Phase::Load && isArgument(copy->source)) ||
+         (dag.nodes[i].phase == Phase::Fetch && isArgument(copy->destination))))
       moved.push_back(i);
   }
   if (moved.empty())
     return std::nullopt;
   Dag out = dag;
   for (uint32_t i : moved)
-    out.nodes[i].phase = !isRolled                               ? Phase::Replay
+    out.nodes[i].phase = !isRolled                           ? Phase::Replay
                          : dag.nodes[i].phase == Phase::Load ? Phase::Prologue
                                                              : Phase::Epilogue;
   if (!keepsPhases(out))
@@ -104,8 +103,8 @@ static bool takePhases(Dag &made, const Dag &dag) {
   std::map<std::string, Phase> phases;
   for (const DagNode &node : dag.nodes)
     if (const std::string name = copyName(dag, node);
-        !name.empty() && phases.try_emplace(name, node.phase).first->second !=
-                             node.phase)
+        !name.empty() &&
+        phases.try_emplace(name, node.phase).first->second != node.phase)
       return false;
   for (uint32_t i = 0; i < made.nodes.size(); ++i)
     if (auto at = phases.find(copyName(made, made.nodes[i]));
@@ -128,10 +127,9 @@ std::optional<Plan> planApart(const Plan &other, Dag &made, const Dag &dag) {
       if (made.node(step.node).phase == phase)
         order.push_back({step.node, step.streams});
   const DurationsOf durations(other, made);
-  Result<Plan> plan =
-      finishPlan(other.scheduler + ", of no resident arguments",
-                 std::move(order), other.streamsPerDevice,
-                 WaitPolicy::Dependences, made, durations, {});
+  Result<Plan> plan = finishPlan(other.scheduler + ", of no resident arguments",
+                                 std::move(order), other.streamsPerDevice,
+                                 WaitPolicy::Dependences, made, durations, {});
   Result<ProgramModel> model = modelOf(made, durations);
   if (!plan || !model)
     return std::nullopt;

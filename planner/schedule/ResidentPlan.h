@@ -21,11 +21,12 @@ std::optional<Dag> withoutResidents(const Dag &dag);
 /// each once.
 double leastUploadUs(const Dag &dag, const LatencyEstimator &latency);
 
-/// `other`, a plan of withoutResidents(`dag`), for `dag`: the copies of resident
-/// arguments go to their phases, and all else keeps its order and streams, so
-/// that no step of a replay starts later. `made` is the DAG that transforms left
-/// of the other one, whose nodes get the phases of those of `dag` of their
-/// names. None where it cannot be made so. With its bound; not verified.
+/// `other`, a plan of withoutResidents(`dag`), for `dag`: the copies of
+/// resident arguments go to their phases, and all else keeps its order and
+/// streams, so that no step of a replay starts later. `made` is the DAG that
+/// transforms left of the other one, whose nodes get the phases of those of
+/// `dag` of their names. None where it cannot be made so. With its bound; not
+/// verified.
 std::optional<Plan> planApart(const Plan &other, Dag &made, const Dag &dag);
 
 } // namespace mgpu::planner

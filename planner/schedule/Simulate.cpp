@@ -73,7 +73,8 @@ public:
     PhaseTimes times{};
     for (size_t phase = 0; phase < allPhases.size(); ++phase) {
       current = phase;
-      if (phase == 0 || partOf(allPhases[phase]) != partOf(allPhases[phase - 1]))
+      if (phase == 0 ||
+          partOf(allPhases[phase]) != partOf(allPhases[phase - 1]))
         now = 0;
       const double begin = now;
       for (uint32_t s : phases[phase])

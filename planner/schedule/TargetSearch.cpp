@@ -223,10 +223,9 @@ private:
       budget.spend();
       double share = 0.02 + 0.5 * random.uniform() * random.uniform();
       for (size_t i = 0; i < tails.size(); ++i) // once is what it was
-        priorities[i] =
-            partOf(dag.nodes[i].phase) != PlanPart::Replay
-                ? tails[i]
-                : tails[i] * (1 + share * (random.uniform() - 0.5));
+        priorities[i] = partOf(dag.nodes[i].phase) != PlanPart::Replay
+                            ? tails[i]
+                            : tails[i] * (1 + share * (random.uniform() - 0.5));
       uint32_t most = std::max(options.streamsPerDevice, 1u),
                streams = schedulePolicy.join ? 1 + uint32_t(random.below(most))
                                              : most;

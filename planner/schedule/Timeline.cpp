@@ -84,8 +84,8 @@ std::string toChromeTrace(const Plan &plan, const Dag &dag) {
     addParts(events, parts, plan.numDevices + 1);
   for (const PlanStep &step : plan.steps) {
     const DagNode &node = dag.node(step.node);
-    const auto in = std::find_if(
-        parts.begin(), parts.end(), [&](const PartSpan &each) {
+    const auto in =
+        std::find_if(parts.begin(), parts.end(), [&](const PartSpan &each) {
           return each.part == partOf(node.phase);
         });
     Json waits = Json::array();

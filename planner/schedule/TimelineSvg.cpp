@@ -87,7 +87,7 @@ private:
   std::string out;
 };
 
-/// Of a rolled loop one trip is drawn.
+/// The end of what is drawn, which of a rolled loop is one trip.
 static double replayEnd(const Plan &plan, const Dag &dag) {
   double end = 0;
   for (const PlanStep &step : plan.steps)
@@ -98,8 +98,8 @@ static double replayEnd(const Plan &plan, const Dag &dag) {
 
 Picture::Picture(const Plan &plan, const Dag &dag,
                  const std::vector<MeshDevices> &meshes)
-    : plan(plan), dag(dag), meshes(meshes),
-      span(replayEnd(plan, dag)), scale(width / span) {
+    : plan(plan), dag(dag), meshes(meshes), span(replayEnd(plan, dag)),
+      scale(width / span) {
   for (const PlanStep &step : plan.steps)
     if (isDrawn(step))
       for (PlanStream stream : step.streams)

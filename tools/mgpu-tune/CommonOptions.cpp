@@ -19,14 +19,15 @@ void addCommands(CommandLine &line) {
 }
 
 /// `take` gets each K and V, and says whether it is there for the first time.
-static void addEachPair(
-    CLI::App *command, const char *name,
-    std::function<bool(const std::string &, const std::string &)> take,
-    const char *help) {
+static void
+addEachPair(CLI::App *command, const char *name,
+            std::function<bool(const std::string &, const std::string &)> take,
+            const char *help) {
   command
       ->add_option_function<std::vector<std::string>>(
           name,
-          [name, take = std::move(take)](const std::vector<std::string> &pairs) {
+          [name,
+           take = std::move(take)](const std::vector<std::string> &pairs) {
             for (const std::string &pair : pairs) {
               size_t equals = pair.find('=');
               if (equals == 0 || equals == std::string::npos ||
@@ -77,8 +78,8 @@ static void addRoles(CLI::App *command, RoleOptions &options) {
                 into.push_back(name);
           },
           "Arrays that nothing writes are resident, which copies them once and "
-          "not in each replay: all but these; * is any letters")
-      ->type_name("[NAMES]")
+          "not in each replay: all but these, or all; * is any letters")
+      ->type_name("NAMES")
       ->expected(0, 1);
 }
 

@@ -94,9 +94,9 @@ Result<void> writeFiles(const planner::Plan &plan, const planner::Dag &dag,
       return fail(ErrorKind::Unsupported,
                   "--dag: what is planned is a DAG file that is spmd already; "
                   "leave it out");
-    MGPU_TRY(writeFileAtomic(options.dagFile,
-                             planner::programJsonText(
-                                                  dag, durationsOf(plan, dag))));
+    MGPU_TRY(
+        writeFileAtomic(options.dagFile,
+                        planner::programJsonText(dag, durationsOf(plan, dag))));
   }
   if (!options.output.empty() && options.output != standardOutput)
     MGPU_TRY(writeFileAtomic(options.output, planner::toText(plan, dag)));

@@ -169,8 +169,7 @@ void printText(const PlanReport &report, const LoadedProgram &program,
     fmt::print("contention {:.3f} us, where work on a device slows down what "
                "runs beside it\n",
                report.target->contendedUs);
-  fmt::print("{}{}{}",
-             uploadsText(program, durationsOf(plan, program.dag)),
+  fmt::print("{}{}{}", uploadsText(program, durationsOf(plan, program.dag)),
              durationsText(report, program.dag),
              originsText(plan, program.dag));
   if (options.steps)

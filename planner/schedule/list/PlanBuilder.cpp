@@ -44,23 +44,30 @@ static std::span<const DeviceId> exclusiveDevices(const DagNode &node) {
   return smShare(node) < 1 ? std::span<const DeviceId>() : streamDevices(node);
 }
 
+static bool isPredecessor(std::span<const DepEdge> edges, NodeId node) {
+  auto it = std::lower_bound(
+      edges.begin(), edges.end(), node,
+      [](const DepEdge &edge, NodeId from) { return edge.from < from; });
+  return it != edges.end() && it->from == node;
+}
+
+namespace {
+/// What runs last on a stream, a resource, or in a phase.
+struct Holder {
+  double until = 0;
+  NodeId node;
+  bool used = false;
+};
+} // namespace
+
 std::vector<StartReason> predictTimes(Plan &plan, const Dag &dag) {
-  struct Holder {
-    double until = 0;
-    NodeId node;
-    bool used = false;
-  };
   std::vector<Holder> resources(numResources(dag));
   std::map<PlanStream, Holder> streams;
   std::vector<double> endOf(dag.nodes.size(), 0);
   std::vector<StartReason> reasons(plan.steps.size());
   Predecessors predecessors(dag);
   auto depends = [&](NodeId node, NodeId on) {
-    auto edges = predecessors.of(node);
-    auto it = std::lower_bound(
-        edges.begin(), edges.end(), on,
-        [](const DepEdge &edge, NodeId from) { return edge.from < from; });
-    return it != edges.end() && it->from == on;
+    return isPredecessor(predecessors.of(node), on);
   };
 
   Holder phaseEnd, latest; // latest: the step that ends last so far
