@@ -3,6 +3,7 @@
 
 #include "pipeline/Compiler.h"
 #include "pipeline/MachinePlan.h"
+#include "pipeline/Roles.h"
 #include "pipeline/VariantRecord.h"
 #include "pipeline/torch/Lower.h"
 #include "planner/dagfile/DagJson.h"
@@ -51,11 +52,12 @@ bool isSameScalar(const std::string &text, const std::string &value,
 Result<void> checkMadeFor(const LoadedProgram &program,
                           const LoadOptions &options) {
   const db::ProgramRecord &origin = program.bundle->origin();
-  if (!options.roles.empty())
-    return fail(ErrorKind::Usage,
-                fmt::format("--role {}: the roles of a bundle are fixed: make "
-                            "it again from {}",
-                            options.roles.begin()->first, origin.source));
+  for (const char *option : {"--role", "--resident-except"})
+    if (options.given.contains(option))
+      return fail(ErrorKind::Usage,
+                  fmt::format("{}: the roles of a bundle are fixed: make it "
+                              "again from {}",
+                              option, origin.source));
   if (!options.fuse)
     return fail(ErrorKind::Usage,
                 fmt::format("--no-fusion: the kernels of a bundle are made: "
@@ -233,6 +235,7 @@ const Format formats[] = {
      isJson,
      {{"--entry", holdsNodes},
       {"--role", holdsNodes},
+      {"--resident-except", holdsNodes},
       {"--node-limit", holdsNodes},
       {"--devices", holdsNodes},
       {"--assign", holdsNodes},
@@ -268,6 +271,7 @@ static Result<LoadedProgram> loadAgain(const LoadedProgram &program,
                   options.compiler->importProgram(import, nullptr));
   ordered.variants = import.variants;
   ordered.from = std::move(options);
+  MGPU_TRY(applyRoles(ordered));
   findNeeded(ordered);
   return ordered;
 }
@@ -319,6 +323,7 @@ Result<LoadedProgram> loadProgram(const LoadOptions &given,
   MGPU_TRY_ASSIGN(LoadedProgram program, format.load(options, messages));
   program.from = options;
   program.from.entry = program.dag.name; // it may be the only public one
+  MGPU_TRY(applyRoles(program));
   findNeeded(program);
   MGPU_TRY(checkArgumentKeys(program, options));
   return program;

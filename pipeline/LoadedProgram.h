@@ -13,8 +13,10 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace mgpu::planner {
@@ -28,14 +30,30 @@ class Compiler;
 /// Unsupported and a sentence that says so.
 const Compiler &noCompiler();
 
+/// Which arguments have which role, as the user wrote it (pipeline/Roles.h).
+struct RoleOptions {
+  /// By an argument's name or number.
+  std::map<std::string, std::string> roles = {};
+  /// Names in which `*` is any letters, and roles, in the order of the options.
+  std::vector<std::pair<std::string, std::string>> rolePatterns = {};
+  /// --resident-except: names, numbers and patterns; none: it is not given.
+  std::optional<std::vector<std::string>> residentExcept = std::nullopt;
+};
+
+/// Arguments that rolePatterns and residentExcept made resident.
+struct MadeResident {
+  size_t arguments = 0;
+  uint64_t bytes = 0;
+};
+
 /// What an .mlir program is specialised by.
-struct ImportOptions {
+struct ImportOptions : RoleOptions {
   std::string file;
   /// What the file has, where it is the standard input and was read.
   std::shared_ptr<const std::string> text = nullptr;
   std::string entry = "main";
-  /// Values and roles by an argument's name or number, as the user wrote them.
-  std::map<std::string, std::string> arguments, roles;
+  /// Values by an argument's name or number, as the user wrote them.
+  std::map<std::string, std::string> arguments;
   /// How many devices run a function over tensors; 0: as many as its layouts
   /// say, else one.
   uint64_t devices = 0;
@@ -95,6 +113,7 @@ struct LoadedProgram : planner::Program {
   std::vector<bool>
       needsValue; ///< by argument: it is read before it is written
   uint32_t numRaces = 0;
+  MadeResident madeResident;
   std::vector<std::string> notFused; ///< as planner::ParsedProgram has it
   std::vector<std::string> sharding; ///< the same
   planner::Shardings shardings;      ///< the same

@@ -37,6 +37,11 @@ Result<db::ProgramRecord> originOf(const LoadOptions &options) {
     origin.options += fmt::format("arg {}={}\n", key, value);
   for (const auto &[key, value] : options.roles)
     origin.options += fmt::format("role {}={}\n", key, value);
+  for (const auto &[pattern, role] : options.rolePatterns)
+    origin.options += fmt::format("role {}={}\n", pattern, role);
+  if (options.residentExcept)
+    origin.options += fmt::format("resident-except {}\n",
+                                  fmt::join(*options.residentExcept, ","));
   origin.options += fmt::format("roll-from {}\n", options.rollFrom);
   if (!options.fuse)
     origin.options += "no-fusion\n";

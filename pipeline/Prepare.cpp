@@ -86,6 +86,21 @@ readDecision(const LoadedProgram &program, const TuneContext &context,
                              context.settings, store);
 }
 
+/// Names a configuration that was chosen by other times than a replay's.
+static void nameOlder(const TuneContext &context, const planner::Dag &dag,
+                      const std::string &path) {
+  const auto older = tuner::olderDecisionProblem(context.keys(dag, false));
+  auto store = openToRead(path);
+  if (!older || !store)
+    return;
+  if (const auto trials = store->trials(*older);
+      trials && !trials->trials.empty())
+    fmt::print(stderr,
+               "mgpu-tune: what was tuned in '{}' was judged by load, replay "
+               "and fetch together, and is not used: tune again\n",
+               path);
+}
+
 /// The number of threads that `profile` found fastest, if it was asked.
 static Result<std::optional<uint32_t>>
 profiledThreads(const LoadedProgram &program, const TuneContext &context,
@@ -149,6 +164,8 @@ Result<std::optional<TunedChoice>> findTuned(const LoadedProgram &program,
   } else if (program.bundle) {
     return None(); // it is the choice of whoever made it
   } else {
+    if (says)
+      nameOlder(choice.context, program.dag, path);
     choice.config = tuner::defaultConfig(program.dag, choice.context.spaces,
                                          choice.context.limits);
     auto threads = profiledThreads(program, choice.context, path);

@@ -111,6 +111,20 @@ Result<void> requireLoaded(const mgt_program *program, const char *call) {
   return {};
 }
 
+/// A resident argument is the devices' from mgt_load() on.
+Result<void> requireOurs(const mgt_program *program, size_t index,
+                         const char *call) {
+  const planner::ProgramArgument &argument = program->argument(index);
+  if (!program->isLoaded || argument.role != planner::ArgumentRole::Resident)
+    return {};
+  return fail(
+      ErrorKind::Usage,
+      fmt::format("{}: '{}' is resident, and mgt_load() has taken it to "
+                  "the devices, where a replay would not see another "
+                  "value: open the program again, or make '{}' an input",
+                  call, argument.name, argument.name));
+}
+
 /// Gives `text(program)` for as long as mgt_plan_text() says.
 template <typename Text>
 mgt_status giveText(mgt_program *program, const char **out, const char *call,
@@ -183,6 +197,7 @@ mgt_status mgt_write(mgt_program *program, const char *name, const void *data,
   return onProgram(program, call, [&]() -> Result<void> {
     MGPU_TRY_ASSIGN(const size_t index,
                     findSized(program, name, data, bytes, call));
+    MGPU_TRY(requireOurs(program, index, call));
     MGPU_TRY(program->opened->runner().write(
         *program->argument(index).buffer,
         {static_cast<const std::byte *>(data), bytes}));

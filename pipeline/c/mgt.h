@@ -155,8 +155,8 @@ mgt_status mgt_argument_device(const mgt_program *program, size_t index,
                                int32_t *device);
 
 /* Copies all bytes of an argument in, or of an argument or result out, wherever
- * it lies. A resident argument is taken over by mgt_load(), others by
- * mgt_replay(). */
+ * it lies. A resident argument is taken over by mgt_load(), after which writing
+ * it is MGT_USAGE; others by mgt_replay(). */
 mgt_status mgt_write(mgt_program *program, const char *name, const void *data,
                      size_t bytes);
 mgt_status mgt_read(mgt_program *program, const char *name, void *data,

@@ -8,6 +8,7 @@
 // argument that joins them. check() verifies it without search, and shares
 // nothing with what made it but the problem.
 
+#include "planner/dag/Dag.h"
 #include "planner/schedule/problem/Problem.h"
 
 #include <variant>
@@ -81,6 +82,7 @@ struct SearchArgument {
 inline constexpr uint32_t maxSearchedNodes = 128;
 
 struct Certificate {
+  Phase phase = Phase::Replay; ///< of the plan, which the problem is of
   double boundUs = 0;
   std::variant<NodeArgument, SetArgument, MemoryArgument, SearchArgument>
       argument;

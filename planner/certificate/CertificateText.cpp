@@ -2,9 +2,10 @@
 //
 // The text form of a plan's certificates, one claim per line:
 //
-//   mgpu-certificate 3
+//   mgpu-certificate 4
 //   phases 1                     those of the plan that have nodes, in order
-//   nodes 2                      of the first
+//   phase replay                 the first
+//   nodes 2
 //   bound 12.5 by node 1         or: by set 0 head 2.5 tail 4; or, of device 0:
 //                                by memory 0 small 64 head 2.5 tail 4; or, of
 //                                three branches: by search 3, and then
@@ -19,8 +20,7 @@
 //
 // A head `work 1 from 4` is 4 and the work on resource 1 of the node's
 // ancestors whose heads are at least 4; a tail likewise, of descendants.
-// Numbers are the shortest text that reads back to the same double. Version 2
-// had no memory.
+// Numbers are the shortest text that reads back to the same double.
 
 #include "planner/certificate/Certificate.h"
 #include "support/LineText.h"
@@ -44,7 +44,8 @@ static void writeClaims(std::string &out, std::string_view name,
 }
 
 static void write(std::string &out, const Certificate &certificate) {
-  out += fmt::format("nodes {}\nbound {} by ", certificate.heads.size(),
+  out += fmt::format("phase {}\nnodes {}\nbound {} by ",
+                     toString(certificate.phase), certificate.heads.size(),
                      numberText(certificate.boundUs));
   if (auto *node = std::get_if<NodeArgument>(&certificate.argument)) {
     out += fmt::format("node {}\n", node->node);
@@ -71,7 +72,7 @@ static void write(std::string &out, const Certificate &certificate) {
 
 std::string toText(std::span<const Certificate> certificates) {
   std::string out =
-      fmt::format("mgpu-certificate 3\nphases {}\n", certificates.size());
+      fmt::format("mgpu-certificate 4\nphases {}\n", certificates.size());
   for (const Certificate &certificate : certificates)
     write(out, certificate);
   return out + "end\n";
@@ -89,13 +90,15 @@ public:
     MGPU_TRY(title.keyword("mgpu-certificate"));
     MGPU_TRY_ASSIGN(uint32_t version,
                     title.integer<uint32_t>("version number"));
-    if (version < 2 || version > 3)
-      return title.bad("this program reads versions 2 and 3");
+    if (version != 4)
+      return title.bad("this program reads version 4; `plan --certificate` "
+                       "writes it");
     MGPU_TRY(title.expectEnd());
     MGPU_TRY_ASSIGN(const uint32_t phases, count("phases"));
     std::vector<Certificate> certificates;
     for (uint32_t k = 0; k < phases; ++k) {
       certificate = {};
+      MGPU_TRY(parsePhase());
       MGPU_TRY_ASSIGN(const uint32_t nodes, count("nodes"));
       MGPU_TRY(parseBound());
       MGPU_TRY(parseClaims(nodes, "head", "after", certificate.heads));
@@ -117,6 +120,19 @@ private:
     MGPU_TRY_ASSIGN(uint32_t number, line.integer<uint32_t>(what));
     MGPU_TRY(line.expectEnd());
     return number;
+  }
+  Result<void> parsePhase() {
+    LineReader line = lines.next();
+    MGPU_TRY(line.keyword("phase"));
+    const std::string_view name = line.word();
+    for (Phase phase : allPhases)
+      if (name == toString(phase)) {
+        certificate.phase = phase;
+        return line.expectEnd();
+      }
+    return line.bad(fmt::format("\"{}\" is no phase; write load, prologue, "
+                                "replay, epilogue or fetch",
+                                name.substr(0, 40)));
   }
   Result<void> parseBound() {
     LineReader line = lines.next();

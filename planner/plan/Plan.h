@@ -7,8 +7,8 @@
 // plans, verify() (Verify.h) judges them.
 
 #include "planner/dag/CollectiveAlgorithm.h"
-#include "planner/dag/Dag.h"
 #include "planner/dag/Origin.h"
+#include "planner/dag/PlanPart.h"
 
 #include <optional>
 #include <string>
@@ -34,8 +34,9 @@ struct PlanStep {
   std::vector<PlanStream>
       streams;               ///< one per device the node occupies, ascending
   std::vector<NodeId> waits; ///< nodes of other streams it waits for, ascending
-  double startUs = 0;        ///< predicted
-  double durationUs = 0;     ///< predicted
+  double startUs = 0;    ///< predicted, from the begin of its PlanPart; of a
+                         ///< rolled loop only the first trip is counted
+  double durationUs = 0; ///< predicted
   Origin origin = Origin::Assumed; ///< of the duration
   /// How NCCL does a collective fastest by the model, where the model says.
   std::optional<CollectiveAlgorithm> algorithm = std::nullopt;
@@ -80,8 +81,9 @@ struct Plan {
                                      ///< order within a stream = this order
   std::vector<Placement> placements; ///< every buffer of arenas, by BufferId
   std::vector<uint64_t> arenaBytes;  ///< per device
-  double makespanUs = 0; ///< of all phases; of a rolled loop, one trip
-  double lowerBoundUs = 0;
+  double makespanUs = 0;   ///< of one replay, with all trips of a rolled loop
+  double lowerBoundUs = 0; ///< of makespanUs
+  double loadUs = 0, fetchUs = 0; ///< what runs once, beside the replays
   BoundArgument boundBy = BoundArgument::Unknown;
 
   /// How far from the least makespan the plan can be: "optimal", "within 0.39 %
@@ -89,6 +91,9 @@ struct Plan {
   std::string boundVerdict() const;
   /// "makespan 12.5 us, bound 12.5 us by path: optimal (host roofline)".
   std::string verdictLine() const;
+  /// "load 84.4 us, once before the replays; fetch 2 us, once after them"; ""
+  /// where there is neither.
+  std::string onceLine() const;
 };
 
 /// The text form: readable, diffable, read back exactly.

@@ -87,6 +87,10 @@ PlanDiff diffPlans(const PlanAlone &a, const PlanAlone &b) {
   diff.bMakespanUs = b.plan.makespanUs;
   diff.aLowerBoundUs = a.plan.lowerBoundUs;
   diff.bLowerBoundUs = b.plan.lowerBoundUs;
+  diff.aLoadUs = a.plan.loadUs;
+  diff.bLoadUs = b.plan.loadUs;
+  diff.aFetchUs = a.plan.fetchUs;
+  diff.bFetchUs = b.plan.fetchUs;
   diff.aArenaBytes = largest(a.plan.arenaBytes);
   diff.bArenaBytes = largest(b.plan.arenaBytes);
   diff.aWaits = waitsOf(a.plan);
@@ -134,6 +138,10 @@ std::string toText(const PlanDiff &diff, size_t most) {
       diff.bArenaBytes, diff.aWaits, diff.bWaits, diff.same,
       diff.changes.size(), diff.onlyInA.size(), diff.onlyInB.size());
   auto append = [&out](const std::string &text) { out += text; };
+  if (diff.aLoadUs + diff.bLoadUs + diff.aFetchUs + diff.bFetchUs > 0)
+    append(fmt::format(
+        "once: load {:.3f} -> {:.3f} us, fetch {:.3f} -> {:.3f} us\n",
+        diff.aLoadUs, diff.bLoadUs, diff.aFetchUs, diff.bFetchUs));
   for (size_t k = 0; k < diff.changes.size() && k < most; ++k) {
     const StepChange &change = diff.changes[k];
     append(fmt::format(

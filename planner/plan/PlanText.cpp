@@ -2,15 +2,17 @@
 //
 // The text form of a plan, one fact per line:
 //
-//   mgpu-plan 4
+//   mgpu-plan 5
 //   scheduler "list"
 //   model "frozen durations"
 //   transforms copies bucket     what was done to the DAG first; may be absent
 //   devices 2
 //   streams 4
 //   memory 80000000000         the limit of each device; may be absent
-//   makespan 12.5
-//   bound 11 by path             what proves it may be absent
+//   load 84.4                  of what runs once, before the replays
+//   replay 12.5                of one replay: the makespan
+//   fetch 0                    of what runs once, after them
+//   bound 11 by path           of the replay; what proves it may be absent
 //   arena 0 1024                 device, bytes; one line per device
 //   place 3 "x" at 256           buffer, its name, offset
 //   step 7 "saxpy" on 0.1 start 1.5 for 2 measured after 3 4
@@ -21,15 +23,17 @@
 // protocol, where one was chosen; version 1 had none. Version 2 did not say
 // what proves the bound, version 3 neither the memory nor what a duration rests
 // on, which is `measured`, `published`, `given` or, where
-// nothing is said, assumed. `after` lists waits. Names repeat what the DAG
-// says, so that a plan read against another DAG is refused. Numbers are the
-// shortest text that reads back to the same double. Blank lines and lines that
-// start with # are skipped.
+// nothing is said, assumed. Up to version 4 all times counted from the load,
+// and `makespan` was the sum of the parts, of one trip of a rolled loop.
+// `after` lists waits. Names repeat what the DAG says, so that a plan read
+// against another DAG is refused. Numbers are the shortest text that reads back
+// to the same double. Blank lines and lines that start with # are skipped.
 
 #include "planner/plan/Plan.h"
 
 #include "support/LineText.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -73,6 +77,16 @@ std::string Plan::verdictLine() const {
       toString(boundBy), verdict.empty() ? "" : ": ", verdict, model);
 }
 
+std::string Plan::onceLine() const {
+  std::string out;
+  if (loadUs > 0)
+    out = fmt::format("load {:.3f} us, once before the replays", loadUs);
+  if (fetchUs > 0)
+    out += fmt::format("{}fetch {:.3f} us, once after the replays",
+                       out.empty() ? "" : "; ", fetchUs);
+  return out;
+}
+
 static std::string streamText(PlanStream stream) {
   return stream.device.isHost()
              ? fmt::format("host.{}", stream.stream.value)
@@ -80,7 +94,7 @@ static std::string streamText(PlanStream stream) {
 }
 
 std::string toText(const Plan &plan, const Dag &dag) {
-  std::string out = "mgpu-plan 4\n";
+  std::string out = "mgpu-plan 5\n";
   auto append = [&out](const std::string &text) { out += text; };
   append(fmt::format("scheduler {}\nmodel {}\n", quoteText(plan.scheduler),
                      quoteText(plan.model)));
@@ -90,8 +104,9 @@ std::string toText(const Plan &plan, const Dag &dag) {
                      plan.streamsPerDevice));
   if (plan.memoryBytes != UINT64_MAX)
     append(fmt::format("memory {}\n", plan.memoryBytes));
-  append(fmt::format("makespan {}\nbound {}", numberText(plan.makespanUs),
-                     numberText(plan.lowerBoundUs)));
+  append(fmt::format("load {}\nreplay {}\nfetch {}\nbound {}",
+                     numberText(plan.loadUs), numberText(plan.makespanUs),
+                     numberText(plan.fetchUs), numberText(plan.lowerBoundUs)));
   if (plan.boundBy != BoundArgument::Unknown)
     append(fmt::format(" by {}", toString(plan.boundBy)));
   out += '\n';
@@ -158,19 +173,49 @@ public:
     }
     if (LineReader line = lines.next(); !line.atEnd())
       return line.bad("text after \"end\"");
+    if (version < 5)
+      countApart();
     return std::move(plan);
   }
 
 private:
+  /// Splits the times of a version before 5. Its bound was of the sum of the
+  /// parts and says nothing of a replay, unless that was all.
+  void countApart() {
+    PhaseTimes times{};
+    double begin = 0, end = 0, partBegin = 0;
+    bool isReplayAlone = dag.loop.trips == 1;
+    for (size_t s = 0; s < plan.steps.size(); ++s) {
+      PlanStep &step = plan.steps[s];
+      const Phase phase = dag.node(step.node).phase,
+                  before = s ? dag.node(plan.steps[s - 1].node).phase : phase;
+      isReplayAlone &= phase == Phase::Replay;
+      if (phase != before)
+        begin = end;
+      if (partOf(phase) != partOf(before))
+        partBegin = end;
+      end = std::max(end, step.startUs + step.durationUs);
+      times[size_t(phase)] = end - begin;
+      step.startUs = std::max(0.0, step.startUs - partBegin);
+    }
+    if (isReplayAlone)
+      return;
+    plan.loadUs = partUs(times, dag, PlanPart::Load);
+    plan.makespanUs = partUs(times, dag, PlanPart::Replay);
+    plan.fetchUs = partUs(times, dag, PlanPart::Fetch);
+    plan.lowerBoundUs = 0;
+    plan.boundBy = BoundArgument::Unknown;
+  }
+
   /// Up to the transforms.
   Result<void> parseTitle() {
     LineReader line = lines.next();
     MGPU_TRY(line.keyword("mgpu-plan"));
-    MGPU_TRY_ASSIGN(uint32_t version, line.integer<uint32_t>("version number"));
-    if (version < 1 || version > 4) {
+    MGPU_TRY_ASSIGN(version, line.integer<uint32_t>("version number"));
+    if (version < 1 || version > 5) {
       Error error =
           line.bad(fmt::format("the plan has version {}; this program "
-                               "reads versions 1 to 4",
+                               "reads versions 1 to 5",
                                version))
               .value();
       error.kind = ErrorKind::Unsupported;
@@ -200,7 +245,13 @@ private:
                               lines.number(), plan.numDevices, dag.numDevices));
     MGPU_TRY_ASSIGN(plan.streamsPerDevice, countLine("streams"));
     MGPU_TRY(parseMemory());
-    MGPU_TRY_ASSIGN(plan.makespanUs, timeLine("makespan"));
+    if (version < 5) {
+      MGPU_TRY_ASSIGN(plan.makespanUs, timeLine("makespan"));
+    } else {
+      MGPU_TRY_ASSIGN(plan.loadUs, timeLine("load"));
+      MGPU_TRY_ASSIGN(plan.makespanUs, timeLine("replay"));
+      MGPU_TRY_ASSIGN(plan.fetchUs, timeLine("fetch"));
+    }
     MGPU_TRY(parseBound());
     for (uint32_t device = 0; device < plan.numDevices; ++device) {
       LineReader line = lines.next();
@@ -370,6 +421,7 @@ private:
   LineSource lines;
   const Dag &dag;
   Plan plan;
+  uint32_t version = 0;
 };
 
 } // namespace

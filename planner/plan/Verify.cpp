@@ -57,9 +57,10 @@ private:
       return bad(fmt::format("it uses {} streams per device; from 1 to {} are "
                              "allowed",
                              plan.streamsPerDevice, limits.streamsPerDevice));
-    for (double time : {plan.makespanUs, plan.lowerBoundUs})
+    for (double time :
+         {plan.makespanUs, plan.lowerBoundUs, plan.loadUs, plan.fetchUs})
       if (!std::isfinite(time) || time < 0)
-        return bad("its makespan or bound is not a finite time");
+        return bad("its makespan, bound, load or fetch is not a finite time");
     return {};
   }
 

@@ -41,17 +41,17 @@ double common(const Spans &a, const Spans &b) {
 }
 } // namespace
 
-PlanSummary summarize(const Plan &plan, const Dag &dag) {
-  PlanSummary summary;
-  summary.makespanUs = plan.makespanUs;
-  summary.lowerBoundUs = plan.lowerBoundUs;
-  if (plan.lowerBoundUs > 0)
-    summary.ratio = plan.makespanUs / plan.lowerBoundUs;
+/// Adds what the devices do in one phase of a replay, as often as that runs it.
+static void addTimes(PlanSummary &summary, const Plan &plan, const Dag &dag,
+                     Phase phase) {
+  const double times = timesInReplay(dag, phase);
   std::vector<Spans> spans(numResources(dag));
   for (const PlanStep &step : plan.steps) {
-    summary.serialMakespanUs += step.durationUs;
-    summary.waits += step.waits.size();
     const DagNode &node = dag.node(step.node);
+    if (node.phase != phase)
+      continue;
+    summary.serialMakespanUs += times * step.durationUs;
+    summary.waits += step.waits.size();
     for (DeviceId device : streamDevices(node))
       spans[resourceIndex(device, workClass(node))].emplace_back(
           step.startUs, step.startUs + step.durationUs);
@@ -62,17 +62,28 @@ PlanSummary summarize(const Plan &plan, const Dag &dag) {
     auto of = [&](WorkClass work) -> const Spans & {
       return spans[resourceIndex(DeviceId{int32_t(d)}, work)];
     };
-    DeviceTimes times;
-    times.kernelUs = length(of(WorkClass::Kernel));
-    times.collectiveUs = length(of(WorkClass::Collective));
-    times.copyUs = length(of(WorkClass::Copy));
+    DeviceTimes &sums = summary.devices[d];
+    sums.kernelUs += times * length(of(WorkClass::Kernel));
+    sums.collectiveUs += times * length(of(WorkClass::Collective));
+    sums.copyUs += times * length(of(WorkClass::Copy));
     Spans moving = of(WorkClass::Collective);
     moving.insert(moving.end(), of(WorkClass::Copy).begin(),
                   of(WorkClass::Copy).end());
     unite(moving);
-    times.exposedUs = length(moving) - common(moving, of(WorkClass::Kernel));
-    summary.devices.push_back(times);
+    sums.exposedUs +=
+        times * (length(moving) - common(moving, of(WorkClass::Kernel)));
   }
+}
+
+PlanSummary summarize(const Plan &plan, const Dag &dag) {
+  PlanSummary summary;
+  summary.makespanUs = plan.makespanUs;
+  summary.lowerBoundUs = plan.lowerBoundUs;
+  if (plan.lowerBoundUs > 0)
+    summary.ratio = plan.makespanUs / plan.lowerBoundUs;
+  summary.devices.resize(dag.numDevices);
+  for (Phase phase : allPhases)
+    addTimes(summary, plan, dag, phase);
   for (const Buffer &buffer : dag.buffers)
     if (isInArena(buffer))
       summary.bufferBytes += buffer.sizeBytes;
@@ -115,6 +126,18 @@ static std::string reasonText(const StartReason &reason, const Dag &dag) {
                      dag.node(reason.node).name);
 }
 
+std::string partTitle(const Plan &plan, const Dag &dag, size_t step) {
+  auto part = [&](size_t s) {
+    return partOf(dag.node(plan.steps[s].node).phase);
+  };
+  if (plan.steps.empty() ||
+      (part(0) == PlanPart::Replay &&
+       part(plan.steps.size() - 1) == PlanPart::Replay) ||
+      (step > 0 && part(step) == part(step - 1)))
+    return {};
+  return fmt::format("{}:\n", toString(part(step)));
+}
+
 static std::string locationText(const DagNode &node) {
   return node.location.empty() ? "" : fmt::format(" ({})", node.location);
 }
@@ -138,6 +161,7 @@ std::string explain(const Plan &plan, const Dag &dag) {
                      "start", "takes");
   for (size_t s = 0; s < plan.steps.size(); ++s) {
     const PlanStep &step = replayed.steps[s];
+    out += partTitle(plan, dag, s);
     std::string streams;
     for (PlanStream stream : step.streams)
       streams +=
@@ -160,9 +184,11 @@ std::string explain(const Plan &plan, const Dag &dag) {
       out +=
           fmt::format("fused: kernel {} is {}\n", kernel.name, kernel.location);
   if (dag.loop.trips > 1)
-    out += fmt::format("the loop at {} is rolled: of its {} trips one is "
-                       "counted here\n",
+    out += fmt::format("the loop at {} is rolled: of its {} trips the steps "
+                       "show one\n",
                        dag.loop.location, dag.loop.trips);
+  if (const std::string once = plan.onceLine(); !once.empty())
+    out += once + "\n";
   out += fmt::format(
       "makespan {:.3f} us, lower bound {:.3f} us, ratio {:.3f}{}\n"
       "one node after the other {:.3f} us, {} cross-stream waits\n"

@@ -19,7 +19,8 @@ public:
       const PlanStep &step = plan.steps[s];
       stepOf[step.node.value] = s;
       const DagNode &node = dag.node(step.node);
-      if (workClass(node) == WorkClass::Kernel)
+      if (workClass(node) == WorkClass::Kernel &&
+          timesInReplay(dag, node.phase) > 0)
         for (DeviceId device : node.devices)
           kernels[size_t(device.value)].push_back(s);
     }
@@ -37,7 +38,7 @@ public:
         continue;
       ExposedCollective worst;
       for (DeviceId device : node.devices) {
-        double us = exposedOn(s, device);
+        double us = timesInReplay(dag, node.phase) * exposedOn(s, device);
         if (us > worst.exposedUs)
           worst = {plan.steps[s].node, device, us, {}, "", "", 0};
       }
@@ -110,7 +111,7 @@ private:
       if (!related[plan.steps[k].node.value] &&
           dag.node(plan.steps[k].node).phase == dag.node(id).phase)
         sum += plan.steps[k].durationUs;
-    return sum;
+    return timesInReplay(dag, dag.node(id).phase) * sum;
   }
 
   void explain(ExposedCollective &one) const {

@@ -24,13 +24,15 @@ struct Fork {
   double lost = 0; ///< work that the two do less meanwhile, microseconds
 };
 
-/// A class of a device runs one step at a time, so each step meets no more than
-/// one of each other class at its start.
+/// Those of a replay. A class of a device runs one step at a time, so each step
+/// meets no more than one of each other class at its start.
 std::vector<Fork> forksOf(const Plan &plan, const Dag &dag,
                           const Contention &contention) {
   Simulation played = simulate(plan, dag, contention);
-  std::vector<uint32_t> byStart(plan.steps.size());
-  std::iota(byStart.begin(), byStart.end(), 0u);
+  std::vector<uint32_t> byStart;
+  for (uint32_t s = 0; s < plan.steps.size(); ++s)
+    if (timesInReplay(dag, dag.node(plan.steps[s].node).phase) > 0)
+      byStart.push_back(s);
   std::sort(byStart.begin(), byStart.end(), [&](uint32_t a, uint32_t b) {
     return std::pair(played.startUs[a], a) < std::pair(played.startUs[b], b);
   });

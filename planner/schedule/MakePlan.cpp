@@ -3,6 +3,7 @@
 
 #include "planner/schedule/Origins.h"
 #include "planner/schedule/ProgramSearch.h"
+#include "planner/schedule/ResidentPlan.h"
 #include "planner/schedule/list/PlanBuilder.h"
 #include "support/Random.h"
 
@@ -55,6 +56,35 @@ uint64_t movesFor(const Dag &dag) {
   return std::clamp<uint64_t>(60'000 / (dag.nodes.size() + 1), 8, 2000);
 }
 
+/// By the replay, and of equal ones by what runs once.
+bool isShorter(const Plan &a, const Plan &b) {
+  if (a.makespanUs != b.makespanUs)
+    return a.makespanUs < b.makespanUs * (1 - 1e-9);
+  return a.loadUs + a.fetchUs < (b.loadUs + b.fetchUs) * (1 - 1e-9);
+}
+
+/// Takes the plan of the program without resident arguments, less their copies,
+/// where that is shorter.
+Result<void> takeOther(Plan &plan, const Dag &dag, const PlanRequest &request,
+                       const LatencyEstimator &latency) {
+  auto isLeast = [&](double us) { return plan.makespanUs <= us * (1 + 1e-9); };
+  std::optional<Dag> other;
+  if (isLeast(plan.lowerBoundUs) || !(other = withoutResidents(dag)))
+    return {};
+  MGPU_TRY_ASSIGN(const ProgramModel model, modelOf(*other, latency));
+  if (isLeast(model.bound.us))
+    return {};
+  MGPU_TRY_ASSIGN(const Plan whole, makePlan(*other, request, &latency));
+  std::optional<Plan> apart = planApart(whole, *other, dag);
+  if (!apart || !isShorter(*apart, plan) ||
+      !verify(*apart, dag, request.limits))
+    return {};
+  apart->lowerBoundUs = plan.lowerBoundUs;
+  apart->boundBy = plan.boundBy;
+  plan = std::move(*apart);
+  return {};
+}
+
 /// Sets the bound of a plan, and shortens it where the request leaves it open.
 Result<void> complete(Plan &plan, const Dag &dag, const PlanRequest &request,
                       const LatencyEstimator &latency) {
@@ -70,7 +100,7 @@ Result<void> complete(Plan &plan, const Dag &dag, const PlanRequest &request,
       for (uint64_t bytes : shorter.arenaBytes)
         taken = std::max(taken, double(bytes + dag.residentBytes) /
                                     double(request.limits.arenaBytes));
-      if (taken <= 1 && shorter.makespanUs < plan.makespanUs * (1 - 1e-9))
+      if (taken <= 1 && isShorter(shorter, plan))
         plan = std::move(shorter);
       return taken;
     };
@@ -78,7 +108,9 @@ Result<void> complete(Plan &plan, const Dag &dag, const PlanRequest &request,
                          1, budget, offer));
   }
   setBound(plan, model.bound.us, model.bound.by);
-  return {};
+  return request.scheduler == "list" && request.seed == 0
+             ? takeOther(plan, dag, request, latency)
+             : Result<void>();
 }
 
 } // namespace

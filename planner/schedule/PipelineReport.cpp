@@ -19,7 +19,8 @@ struct Span {
 std::vector<std::vector<Span>> workOf(const Plan &plan, const Dag &dag) {
   std::vector<std::vector<Span>> work(dag.numDevices);
   for (const PlanStep &step : plan.steps)
-    if (workClass(dag.node(step.node)) != WorkClass::Copy)
+    if (workClass(dag.node(step.node)) != WorkClass::Copy &&
+        timesInReplay(dag, dag.node(step.node).phase) > 0)
       for (DeviceId device : dag.node(step.node).devices)
         work[size_t(device.value)].push_back(
             {step.startUs, step.startUs + step.durationUs});

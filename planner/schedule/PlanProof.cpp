@@ -82,13 +82,18 @@ Result<PlanBound> proofOf(const Plan &plan, const Dag &dag) {
   const std::vector<double> starts = startsOf(plan, dag);
   double end = 0;
   bound.us = 0;
+  bound.words.clear();
   for (size_t k = 0; k < phases.size(); ++k) {
+    if (beginsPart(phases, k))
+      end = 0;
     Schedule schedule = scheduleIn(phases[k], starts, end);
     end += schedule.makespan;
+    if (phases[k].times == 0)
+      continue;
     Certificate &certificate = bound.certificates[k];
     MGPU_TRY(proveBySearch(phases[k], std::move(schedule), certificate));
-    bound.words[k] = explainBound(certificate, phases[k].problem);
-    bound.us += certificate.boundUs;
+    bound.words.push_back(explainBound(certificate, phases[k].problem));
+    bound.us += phases[k].times * certificate.boundUs;
   }
   if (restsOnSearch(bound.certificates))
     bound.by = BoundArgument::Search;
@@ -118,18 +123,34 @@ Result<double> checkProof(const Plan &plan, const Dag &dag,
                              bytes, dag.residentBytes, plan.memoryBytes));
   const std::vector<double> starts = startsOf(plan, dag);
   double end = 0, proven = 0;
+  PhaseTimes times{};
   for (size_t k = 0; k < phases.size(); ++k) {
+    if (certificates[k].phase != phases[k].phase)
+      return fail(ErrorKind::Invalid,
+                  fmt::format("certificate: it is of phase {} where the plan "
+                              "has phase {}",
+                              toString(certificates[k].phase),
+                              toString(phases[k].phase)));
+    if (beginsPart(phases, k))
+      end = 0;
     const Schedule schedule = scheduleIn(phases[k], starts, end);
     if (auto ok = check(phases[k].problem, schedule); !ok)
       return bad(
           fmt::format("its times are no schedule: {}", ok.error().message));
     MGPU_TRY(check(certificates[k], phases[k].problem));
     end += schedule.makespan;
-    proven += certificates[k].boundUs;
+    times[size_t(phases[k].phase)] = schedule.makespan;
+    proven += phases[k].times * certificates[k].boundUs;
   }
-  if (std::abs(end - plan.makespanUs) > 1e-9 * std::max(1.0, end))
-    return bad(fmt::format("it says a makespan of {} us, and ends after {} us",
-                           plan.makespanUs, end));
+  for (PlanPart part : allPlanParts) {
+    const double says = part == PlanPart::Load    ? plan.loadUs
+                        : part == PlanPart::Fetch ? plan.fetchUs
+                                                  : plan.makespanUs,
+                 takes = partUs(times, dag, part);
+    if (std::abs(takes - says) > 1e-9 * std::max(1.0, takes))
+      return bad(fmt::format("it says a {} of {} us, and its steps take {} us",
+                             toString(part), says, takes));
+  }
   if (plan.lowerBoundUs > plan.makespanUs * (1 + 1e-9))
     return bad(fmt::format("its bound of {} us is above its makespan of {} us",
                            plan.lowerBoundUs, plan.makespanUs));

@@ -33,7 +33,10 @@ public:
     for (const PlanStep &step : start.steps)
       starts[step.node.value] = step.startUs;
     double end = 0;
-    for (const PhaseProblem &phase : model.phases) {
+    for (size_t k = 0; k < model.phases.size(); ++k) {
+      const PhaseProblem &phase = model.phases[k];
+      if (beginsPart(model.phases, k))
+        end = 0;
       for (const ProblemDevice &device : phase.problem.devices)
         memoryBytes = std::min(memoryBytes, device.memoryBytes);
       Schedule &schedule = schedules.emplace_back();
@@ -89,8 +92,10 @@ private:
     if (fault)
       return fail(std::move(*fault));
     if (search.provenUs() > certificate.boundUs * (1 + 1e-12)) {
-      model.bound.us += search.provenUs() - certificate.boundUs;
-      model.bound.by = BoundArgument::Search;
+      model.bound.us +=
+          model.phases[k].times * (search.provenUs() - certificate.boundUs);
+      if (model.phases[k].times > 0)
+        model.bound.by = BoundArgument::Search;
     }
     return {};
   }

@@ -70,9 +70,13 @@ public:
     since.assign(count, 0);
     version.assign(count, 0);
     running.assign(size_t(dag.numDevices) + 1, {});
-    now = 0;
+    PhaseTimes times{};
     for (size_t phase = 0; phase < allPhases.size(); ++phase) {
       current = phase;
+      if (phase == 0 ||
+          partOf(allPhases[phase]) != partOf(allPhases[phase - 1]))
+        now = 0;
+      const double begin = now;
       for (uint32_t s : phases[phase])
         if (missing[s] == 0)
           start(s);
@@ -84,8 +88,9 @@ public:
         now = end.time;
         finish(end.step);
       }
+      times[phase] = now - begin;
     }
-    result.makespanUs = now;
+    result.makespanUs = partUs(times, dag, PlanPart::Replay);
     return result;
   }
 

@@ -11,8 +11,8 @@
 namespace mgpu::planner {
 
 struct Simulation {
-  std::vector<double> startUs, endUs; ///< by step of the plan
-  double makespanUs = 0;
+  std::vector<double> startUs, endUs; ///< by step; as PlanStep::startUs
+  double makespanUs = 0;              ///< of a replay, as Plan::makespanUs
 };
 
 /// Durations alone are those of the plan's steps; resources are taken in plan

@@ -70,12 +70,14 @@ std::string summaryText(const Plan &plan, const Dag &dag) {
     out +=
         fmt::format("           after {}\n", fmt::join(plan.transforms, ", "));
   out += plan.verdictLine() + "\n";
+  if (const std::string once = plan.onceLine(); !once.empty())
+    out += fmt::format("once       {}\n", once);
   out += fmt::format("serial     {:.3f} us, one node after the other\n",
                      summary.serialMakespanUs);
   if (dag.loop.trips > 1)
     out +=
-        fmt::format("loop       {} is rolled: of its {} trips one is counted "
-                    "here\n",
+        fmt::format("loop       {} is rolled: of its {} trips the steps show "
+                    "one\n",
                     dag.loop.location, dag.loop.trips);
   return out + exposedText(plan, dag, summary) + memoryText(plan, dag);
 }
@@ -84,7 +86,9 @@ std::string stepsText(const Plan &plan, const Dag &dag) {
   std::string out =
       fmt::format("{:>12}  {:>12}  {:<12}  {:<32}  {:<16}  {}\n", "start (us)",
                   "takes (us)", "streams", "node", "waits for", "source");
-  for (const PlanStep &step : plan.steps) {
+  for (size_t s = 0; s < plan.steps.size(); ++s) {
+    const PlanStep &step = plan.steps[s];
+    out += partTitle(plan, dag, s);
     std::vector<std::string> streams;
     for (PlanStream stream : step.streams)
       streams.push_back(

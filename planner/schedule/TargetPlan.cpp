@@ -3,6 +3,7 @@
 
 #include "planner/plan/ArenaLayout.h"
 #include "planner/schedule/Origins.h"
+#include "planner/schedule/ResidentPlan.h"
 #include "planner/schedule/Simulate.h"
 #include "planner/schedule/transform/ChunkCounts.h"
 #include "support/Units.h"
@@ -348,6 +349,52 @@ private:
 
 } // namespace
 
+/// Takes the plan of the program without resident arguments, less their copies,
+/// where that is shorter, or is no longer than with them, as it should be, and
+/// `made` is.
+static Result<void> takeOther(TargetPlan &made, const Dag &dag,
+                              const TopologyEstimator &machine,
+                              const TargetOptions &options,
+                              rcpsp::Budget &budget) {
+  std::optional<Dag> source;
+  if (dag.spmd || !(source = withoutResidents(dag)) ||
+      made.contendedUs <= leastUploadUs(*source, machine))
+    return {};
+  Result<TargetPlan> whole =
+      Transforming(*source, machine, options, budget).run();
+  if (!whole) // it needs more memory than there is
+    return whole.error().kind == ErrorKind::Invalid ? Result<void>()
+                                                    : fail(whole.error());
+  TargetPlan other = *whole;
+  Dag left = other.dag ? *other.dag : *source;
+  std::optional<Plan> apart = planApart(other.plan, left, dag);
+  if (!apart)
+    return {};
+  const Contention contention = contentionOf(machine.machine());
+  other.plan = std::move(*apart);
+  if (options.schedulePolicy.join)
+    joinForks(other.plan, left, contention);
+  other.contendedUs = simulate(other.plan, left, contention).makespanUs;
+  auto times = [](const TargetPlan &plan) {
+    return std::pair(plan.contendedUs, plan.plan.makespanUs);
+  };
+  auto isLonger = [&](const TargetPlan &plan) {
+    constexpr double rounding = 1 + 1e-9;
+    return plan.contendedUs > whole->contendedUs * rounding ||
+           plan.plan.makespanUs > whole->plan.makespanUs * rounding;
+  };
+  if (std::pair(isLonger(other), times(other)) >=
+          std::pair(isLonger(made), times(made)) ||
+      !verify(other.plan, left,
+              {other.plan.streamsPerDevice, options.memoryBytes}))
+    return {};
+  other.serialUs = made.serialUs;
+  if (other.dag)
+    other.dag = std::move(left);
+  made = std::move(other);
+  return {};
+}
+
 Result<TargetPlan> planForTarget(const Dag &dag,
                                  const TopologyEstimator &machine,
                                  const TargetOptions &options,
@@ -357,7 +404,12 @@ Result<TargetPlan> planForTarget(const Dag &dag,
     return fail(ErrorKind::Absent,
                 fmt::format("the program is of {} devices, {} has {}",
                             dag.numDevices, topology.name, topology.devices));
-  return Transforming(dag, machine, options, budget).run();
+  // What the program without resident arguments is planned with.
+  rcpsp::Budget again = budget.part(1);
+  MGPU_TRY_ASSIGN(TargetPlan made,
+                  Transforming(dag, machine, options, budget).run());
+  MGPU_TRY(takeOther(made, dag, machine, options, again));
+  return made;
 }
 
 } // namespace mgpu::planner

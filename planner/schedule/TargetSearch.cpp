@@ -139,12 +139,15 @@ private:
         smallest = std::move(plan);
       return {};
     }
-    if (shortest.steps.empty() || plan.makespanUs < shortest.makespanUs)
+    auto lengths = [](const Plan &of) {
+      return std::pair(of.makespanUs, of.loadUs + of.fetchUs);
+    };
+    if (shortest.steps.empty() || lengths(plan) < lengths(shortest))
       shortest = plan;
     double contended = simulate(plan, dag, contention).makespanUs;
     if (!best.plan.steps.empty() &&
-        std::pair(contended, plan.makespanUs) >=
-            std::pair(best.contendedUs, best.plan.makespanUs))
+        std::pair(contended, lengths(plan)) >=
+            std::pair(best.contendedUs, lengths(best.plan)))
       return {};
     MGPU_TRY(prove(plan));
     best.plan = std::move(plan);
@@ -219,8 +222,10 @@ private:
         break;
       budget.spend();
       double share = 0.02 + 0.5 * random.uniform() * random.uniform();
-      for (size_t i = 0; i < tails.size(); ++i)
-        priorities[i] = tails[i] * (1 + share * (random.uniform() - 0.5));
+      for (size_t i = 0; i < tails.size(); ++i) // once is what it was
+        priorities[i] = partOf(dag.nodes[i].phase) != PlanPart::Replay
+                            ? tails[i]
+                            : tails[i] * (1 + share * (random.uniform() - 0.5));
       uint32_t most = std::max(options.streamsPerDevice, 1u),
                streams = schedulePolicy.join ? 1 + uint32_t(random.below(most))
                                              : most;

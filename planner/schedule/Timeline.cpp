@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/schedule/Timeline.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -12,6 +13,45 @@ using Json = nlohmann::json;
 static std::string deviceName(DeviceId device) {
   return device.isHost() ? "host" : fmt::format("device {}", device.value);
 }
+
+namespace {
+/// A part of the run as a trace shows it, of a rolled loop one trip.
+struct PartSpan {
+  PlanPart part = PlanPart::Replay;
+  double begin = 0, end = 0;
+};
+
+/// Those that have steps, one after the other.
+std::vector<PartSpan> partsOf(const Plan &plan, const Dag &dag) {
+  std::vector<PartSpan> parts;
+  for (const PlanStep &step : plan.steps) {
+    const PlanPart part = partOf(dag.node(step.node).phase);
+    if (parts.empty() || parts.back().part != part) {
+      const double begin = parts.empty() ? 0 : parts.back().end;
+      parts.push_back({part, begin, begin});
+    }
+    PartSpan &last = parts.back();
+    last.end = std::max(last.end, last.begin + step.startUs + step.durationUs);
+  }
+  return parts;
+}
+
+void addParts(Json &events, const std::vector<PartSpan> &parts,
+              uint32_t process) {
+  events.push_back({{"ph", "M"},
+                    {"name", "process_name"},
+                    {"pid", process},
+                    {"args", {{"name", "phases"}}}});
+  for (const PartSpan &each : parts)
+    events.push_back({{"ph", "X"},
+                      {"name", toString(each.part)},
+                      {"cat", "phase"},
+                      {"pid", process},
+                      {"tid", 0},
+                      {"ts", each.begin},
+                      {"dur", each.end - each.begin}});
+}
+} // namespace
 
 std::string toChromeTrace(const Plan &plan, const Dag &dag) {
   auto processOf = [&](DeviceId device) {
@@ -39,8 +79,15 @@ std::string toChromeTrace(const Plan &plan, const Dag &dag) {
          {"tid", stream.stream.value},
          {"args", {{"name", fmt::format("stream {}", stream.stream.value)}}}});
   }
+  const std::vector<PartSpan> parts = partsOf(plan, dag);
+  if (parts.size() > 1)
+    addParts(events, parts, plan.numDevices + 1);
   for (const PlanStep &step : plan.steps) {
     const DagNode &node = dag.node(step.node);
+    const auto in =
+        std::find_if(parts.begin(), parts.end(), [&](const PartSpan &each) {
+          return each.part == partOf(node.phase);
+        });
     Json waits = Json::array();
     for (NodeId wait : step.waits)
       waits.push_back(wait.value);
@@ -50,7 +97,7 @@ std::string toChromeTrace(const Plan &plan, const Dag &dag) {
                         {"cat", toString(workClass(node))},
                         {"pid", processOf(stream.device)},
                         {"tid", stream.stream.value},
-                        {"ts", step.startUs},
+                        {"ts", in->begin + step.startUs},
                         {"dur", step.durationUs},
                         {"args",
                          {{"node", step.node.value},
@@ -62,8 +109,10 @@ std::string toChromeTrace(const Plan &plan, const Dag &dag) {
                 {"otherData",
                  {{"scheduler", plan.scheduler},
                   {"model", plan.model},
-                  {"makespan_us", plan.makespanUs},
-                  {"lower_bound_us", plan.lowerBoundUs}}},
+                  {"load_us", plan.loadUs},
+                  {"replay_us", plan.makespanUs},
+                  {"replay_bound_us", plan.lowerBoundUs},
+                  {"fetch_us", plan.fetchUs}}},
                 {"traceEvents", std::move(events)}};
   // Names come from the user's file and may be no UTF-8.
   return trace.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";

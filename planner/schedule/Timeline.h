@@ -3,7 +3,8 @@
 #define MGPU_PLANNER_SCHEDULE_TIMELINE_H
 
 // A plan made visible: trace, graph, explanation. All times are predictions of
-// the plan's model. The plans given must have passed verify().
+// the plan's model, of a replay unless they are said to be of the load or the
+// fetch. The plans given must have passed verify().
 
 #include "planner/dag/MeshDevices.h"
 #include "planner/schedule/list/Schedulers.h"
@@ -11,10 +12,12 @@
 namespace mgpu::planner {
 
 /// Chrome trace events, as Perfetto and chrome://tracing read them: one
-/// process per device (the host after the last), one thread per stream.
+/// process per device (the host after the last), one thread per stream. Load,
+/// replay and fetch follow each other; where there are several, a process after
+/// the host's shows them.
 std::string toChromeTrace(const Plan &plan, const Dag &dag);
 
-/// The same as a picture: one row per stream, a tooltip per step. Work of a
+/// A replay as a picture: one row per stream, a tooltip per step. Work of a
 /// pipeline has the colour of its microbatch, and rows name the mesh of their
 /// device.
 std::string toSvg(const Plan &plan, const Dag &dag,
@@ -34,7 +37,7 @@ struct PlanSummary {
   double makespanUs = 0;
   double lowerBoundUs = 0;
   double ratio = 1;            ///< makespan over bound; 1 for an empty plan
-  double serialMakespanUs = 0; ///< the sum of all durations
+  double serialMakespanUs = 0; ///< the sum of a replay's durations
   std::vector<DeviceTimes> devices;
   uint64_t waits = 0;       ///< cross-stream waits
   uint64_t bufferBytes = 0; ///< sum of device buffers; arenas may be smaller
@@ -68,6 +71,10 @@ struct ExposedCollective {
 /// Those most exposed, the worst first. O(edges) each.
 std::vector<ExposedCollective>
 exposedCollectives(const Plan &plan, const Dag &dag, size_t most = 10);
+
+/// "load:\n", "replay:\n" or "fetch:\n" before the first step of the part, in
+/// lists of the steps; "" before others, and where a replay is all there is.
+std::string partTitle(const Plan &plan, const Dag &dag, size_t step);
 
 /// For people: makespan and bound, what is exposed and what would help, memory.
 std::string summaryText(const Plan &plan, const Dag &dag);

@@ -70,6 +70,9 @@ private:
   void drawTicks();
   void drawBound();
   void drawStep(const PlanStep &step);
+  bool isDrawn(const PlanStep &step) const {
+    return timesInReplay(dag, dag.node(step.node).phase) > 0;
+  }
   void key(const std::string &colour, std::string_view text);
   std::string colourOf(const DagNode &node) const;
   std::string nameOf(DeviceId device) const;
@@ -84,13 +87,23 @@ private:
   std::string out;
 };
 
+/// The end of what is drawn, which of a rolled loop is one trip.
+static double replayEnd(const Plan &plan, const Dag &dag) {
+  double end = 0;
+  for (const PlanStep &step : plan.steps)
+    if (timesInReplay(dag, dag.node(step.node).phase) > 0)
+      end = std::max(end, step.startUs + step.durationUs);
+  return end > 0 ? end : 1;
+}
+
 Picture::Picture(const Plan &plan, const Dag &dag,
                  const std::vector<MeshDevices> &meshes)
-    : plan(plan), dag(dag), meshes(meshes),
-      span(plan.makespanUs > 0 ? plan.makespanUs : 1), scale(width / span) {
+    : plan(plan), dag(dag), meshes(meshes), span(replayEnd(plan, dag)),
+      scale(width / span) {
   for (const PlanStep &step : plan.steps)
-    for (PlanStream stream : step.streams)
-      rows.try_emplace(stream, 0);
+    if (isDrawn(step))
+      for (PlanStream stream : step.streams)
+        rows.try_emplace(stream, 0);
   size_t count = 0;
   for (auto &[stream, index] : rows)
     index = count++;
@@ -132,8 +145,10 @@ void Picture::key(const std::string &colour, std::string_view text) {
 }
 
 void Picture::drawLegend() {
-  out += fmt::format("<text x=\"{:.0f}\" y=\"15\">{}</text>\n", left,
-                     escape(plan.verdictLine()));
+  const std::string once = plan.onceLine();
+  out += fmt::format("<text x=\"{:.0f}\" y=\"15\">{}{}</text>\n", left,
+                     escape(plan.verdictLine()),
+                     once.empty() ? "" : "; not drawn: " + once);
   if (microbatches > 0) {
     for (auto kind : {PipelinePart::Kind::Forward, PipelinePart::Kind::Backward,
                       PipelinePart::Kind::Weights})
@@ -165,7 +180,7 @@ void Picture::drawTicks() {
 
 /// No plan ends before this line.
 void Picture::drawBound() {
-  if (plan.lowerBoundUs <= 0)
+  if (plan.lowerBoundUs <= 0 || dag.loop.trips > 1)
     return;
   const double x = left + std::min(plan.lowerBoundUs, span) * scale;
   out += fmt::format("<line class=\"bound\" x1=\"{0:.2f}\" x2=\"{0:.2f}\" "
@@ -215,7 +230,8 @@ std::string Picture::draw() {
                        top + row * double(index) + 15, nameOf(stream.device),
                        stream.stream.value);
   for (const PlanStep &step : plan.steps)
-    drawStep(step);
+    if (isDrawn(step))
+      drawStep(step);
   drawBound();
   return out + "</svg>\n";
 }

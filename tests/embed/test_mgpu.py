@@ -446,7 +446,7 @@ class Costs(unittest.TestCase):
             g = mgpu.Graph()
             table, row = g.empty((1024, 1024)), g.empty((1024,))
             g.kernel("look", params=("w", "r"), host="void look(mgpu_block, float *y, const float *table) {}")(row, table, **options)
-            return float(next(line for line in g.plan().text.splitlines() if line.startswith("makespan ")).split()[1])
+            return float(next(line for line in g.plan().text.splitlines() if line.startswith("replay ")).split()[1])
         whole, part = makespan(), makespan(most_bytes={1: 4096})
         self.assertLess(part, whole / 10)
         with self.assertRaisesRegex(mgpu.UsageError, "most_bytes {2: 1}: give bytes by the places of its arguments"):

@@ -62,12 +62,12 @@ def compare(file, *options, arena=False, resharded=False):
         every, _ = plan(file, "--transforms", transforms, *options)
         one, _ = plan(file, "--one-device", "--transforms", transforms, *options)
         assert one["verified"] and one["devices"] == every["devices"]
-        if resharded and one["makespan_us"] != every["makespan_us"]:
-            assert every["makespan_us"] < one["makespan_us"] < 1.2 * every["makespan_us"], (file, transforms)
+        if resharded and one["replay_us"] != every["replay_us"]:
+            assert every["replay_us"] < one["replay_us"] < 1.2 * every["replay_us"], (file, transforms)
             continue
-        assert one["makespan_us"] == every["makespan_us"], (file, transforms, one["makespan_us"], every["makespan_us"])
+        assert one["replay_us"] == every["replay_us"], (file, transforms, one["replay_us"], every["replay_us"])
         # Equal starts are told apart by the numbers of nodes, so what runs beside what may differ a little.
-        for name in ("contended_makespan_us", "lower_bound_us"):
+        for name in ("contended_replay_us", "replay_bound_us"):
             assert abs(one[name] / every[name] - 1) < 0.01, (file, transforms, name, one[name], every[name])
         if arena and transforms == "none":
             assert one["arena_bytes"][0] == every["arena_bytes"][0], file

@@ -5,6 +5,7 @@
 #include "pipeline/Faults.h"
 #include "pipeline/Load.h"
 #include "pipeline/Probe.h"
+#include "pipeline/Roles.h"
 #include "support/Plural.h"
 #include "tools/mgpu-tune/JsonOutput.h"
 #include "tools/mgpu-tune/Options.h"
@@ -44,6 +45,15 @@ argumentsJson(const std::vector<planner::ProgramArgument> &arguments) {
   return out;
 }
 
+/// By node, on the target.
+static std::vector<double> durationsOf(const LoadedProgram &program) {
+  std::vector<double> durations;
+  for (uint32_t n = 0; n < program.dag.nodes.size(); ++n)
+    durations.push_back(
+        program.from.times->durationUs(program.dag, planner::NodeId{n}));
+  return durations;
+}
+
 /// What there is to say of the program, sound or not.
 static json toJson(const Result<LoadedProgram> &program,
                    const std::vector<Message> &messages,
@@ -68,6 +78,7 @@ static json toJson(const Result<LoadedProgram> &program,
   out["loop_trips"] = dag.loop.trips;
   out["arguments"] = argumentsJson(program->arguments);
   out["results"] = argumentsJson(program->results);
+  addUploads(out, *program, durationsOf(*program));
   if (load.reportSharding)
     out["sharding"] = program->sharding;
   return out;
@@ -131,6 +142,7 @@ Result<int> runCheck(const CheckOptions &options) {
     printArgument("result", result);
   for (const std::string &line : program->sharding)
     fmt::print("  {}\n", line);
+  fmt::print("{}", uploadsText(*program, durationsOf(*program)));
   if (!aboutPlan.empty())
     fmt::print("{}\n", aboutPlan);
   return 0;

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <functional>
+
 namespace mgpu::pipeline {
 
 void addCommands(CommandLine &line) {
@@ -16,20 +18,23 @@ void addCommands(CommandLine &line) {
     add(line);
 }
 
-void addPairs(CLI::App *command, const char *name, Pairs &into,
-              const char *help) {
+/// `take` gets each K and V, and says whether it is there for the first time.
+static void
+addEachPair(CLI::App *command, const char *name,
+            std::function<bool(const std::string &, const std::string &)> take,
+            const char *help) {
   command
       ->add_option_function<std::vector<std::string>>(
           name,
-          [name, &into](const std::vector<std::string> &pairs) {
+          [name,
+           take = std::move(take)](const std::vector<std::string> &pairs) {
             for (const std::string &pair : pairs) {
               size_t equals = pair.find('=');
               if (equals == 0 || equals == std::string::npos ||
                   equals + 1 == pair.size())
                 throw CLI::ValidationError(
                     name, "'" + pair + "' is not of the form K=V");
-              if (!into.emplace(pair.substr(0, equals), pair.substr(equals + 1))
-                       .second)
+              if (!take(pair.substr(0, equals), pair.substr(equals + 1)))
                 throw CLI::ValidationError(name, "'" + pair.substr(0, equals) +
                                                      "' is given twice");
             }
@@ -39,6 +44,43 @@ void addPairs(CLI::App *command, const char *name, Pairs &into,
       ->expected(1)
       ->allow_extra_args(false) // what follows the one value is not its
       ->take_all();
+}
+
+void addPairs(CLI::App *command, const char *name, Pairs &into,
+              const char *help) {
+  addEachPair(
+      command, name,
+      [&into](const std::string &key, const std::string &value) {
+        return into.emplace(key, value).second;
+      },
+      help);
+}
+
+static void addRoles(CLI::App *command, RoleOptions &options) {
+  addEachPair(
+      command, "--role",
+      [&options](const std::string &key, const std::string &role) {
+        if (key.find('*') == std::string::npos)
+          return options.roles.emplace(key, role).second;
+        options.rolePatterns.emplace_back(key, role);
+        return true;
+      },
+      "Role of argument K: input, output, resident; of a scalar: specialised, "
+      "dynamic. In K, * is any letters: the last such K that matches holds, "
+      "and a name goes before it");
+  command
+      ->add_option_function<std::string>(
+          "--resident-except",
+          [&options](const std::string &names) {
+            std::vector<std::string> &into = options.residentExcept.emplace();
+            for (const std::string &name : CLI::detail::split(names, ','))
+              if (name != "true" && !name.empty()) // CLI11's word for nothing
+                into.push_back(name);
+          },
+          "Arrays that nothing writes are resident, which copies them once and "
+          "not in each replay: all but these, or all; * is any letters")
+      ->type_name("NAMES")
+      ->expected(0, 1);
 }
 
 void addJson(CLI::App *command, bool &json) {
@@ -52,9 +94,7 @@ void addProgramOptions(CLI::App *command, ProgramOptions &options) {
   addPairs(
       command, "--arg", load.arguments,
       "Value of argument K, a name or number (docs/cli.md lists the forms)");
-  addPairs(command, "--role", load.roles,
-           "Role of argument K: input, output, resident; of a scalar: "
-           "specialised, dynamic");
+  addRoles(command, load);
   addPairs(command, "--dim", load.dims,
            "Size V of dimension K, which a .pt2 file leaves open");
   takeWhole(command->add_option("--devices", load.devices,

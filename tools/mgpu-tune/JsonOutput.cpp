@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tools/mgpu-tune/JsonOutput.h"
 
-#include <cstdlib>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -9,28 +8,26 @@ namespace mgpu::pipeline {
 
 using nlohmann::json;
 
-/// Sixteen digits of a time say nothing that six do not.
-static void roundNumbers(json &value) {
-  if (value.is_structured()) {
-    for (json &each : value)
-      roundNumbers(each);
-  } else if (value.is_number_float()) {
-    value = std::strtod(fmt::format("{:.6g}", value.get<double>()).c_str(),
-                        nullptr);
-  }
-}
-
 /// A command prints one object, which says what failed where it prints it.
 static bool isPrinted = false;
 
 void printJson(json value) {
   isPrinted = true;
-  roundNumbers(value);
   if (!value.is_object())
     value = json{{"results", std::move(value)}};
   value["schema"] = jsonSchema;
   value.emplace("ok", true); // unless it says otherwise
   fmt::print("{}\n", value.dump(2, ' ', false, json::error_handler_t::replace));
+}
+
+void addUploads(json &out, const LoadedProgram &program,
+                std::span<const double> durationsUs) {
+  const Uploads uploads = uploadsOf(program, durationsUs);
+  out["uploads"] = {{"arguments", uploads.arguments},
+                    {"bytes", uploads.bytes},
+                    {"us", uploads.us}};
+  out["made_resident"] = {{"arguments", program.madeResident.arguments},
+                          {"bytes", program.madeResident.bytes}};
 }
 
 static const char *nameOf(ErrorKind kind) {

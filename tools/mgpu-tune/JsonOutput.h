@@ -5,25 +5,28 @@
 // What --json prints (docs/cli.md): one object, with the version of its
 // schema, on success and on failure.
 
-#include "support/Result.h"
+#include "pipeline/Roles.h"
 
 #include <nlohmann/json_fwd.hpp>
 
 namespace mgpu::pipeline {
 
 /// Raised where a field changes its meaning or goes; not where one is added.
-inline constexpr int jsonSchema = 1;
+inline constexpr int jsonSchema = 2;
 
-/// Prints it with six digits of each number that is not whole. A list is the
-/// field "results" of an object.
+/// Prints it with all digits. A list is the field "results" of an object.
 void printJson(nlohmann::json value);
 
 /// {"kind": ..., "exit_code": ..., "message": ..., "location": ...}
 nlohmann::json errorObject(const Error &error);
 
-/// {"schema": 1, "ok": false, "error": {...}}, unless an object was printed,
+/// {"schema": 2, "ok": false, "error": {...}}, unless an object was printed,
 /// which then has its own "ok".
 void printJsonError(const Error &error);
+
+/// Adds what uploadsText() says: "uploads", and "made_resident".
+void addUploads(nlohmann::json &out, const LoadedProgram &program,
+                std::span<const double> durationsUs);
 
 } // namespace mgpu::pipeline
 

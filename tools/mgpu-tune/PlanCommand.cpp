@@ -6,6 +6,7 @@
 #include "pipeline/Kernels.h"
 #include "pipeline/Load.h"
 #include "pipeline/OneDevice.h"
+#include "pipeline/Roles.h"
 #include "planner/dagfile/DagJson.h"
 #include "planner/schedule/Timeline.h"
 #include "support/FileIO.h"
@@ -89,15 +90,13 @@ Result<void> writeFiles(const planner::Plan &plan, const planner::Dag &dag,
     MGPU_TRY(
         writeFileAtomic(options.svgFile, planner::toSvg(plan, dag, meshes)));
   if (!options.dagFile.empty()) {
-    std::vector<double> durations(dag.nodes.size());
-    for (const planner::PlanStep &step : plan.steps)
-      durations[step.node.value] = step.durationUs;
     if (dag.spmd)
       return fail(ErrorKind::Unsupported,
                   "--dag: what is planned is a DAG file that is spmd already; "
                   "leave it out");
-    MGPU_TRY(writeFileAtomic(options.dagFile,
-                             planner::programJsonText(dag, durations)));
+    MGPU_TRY(
+        writeFileAtomic(options.dagFile,
+                        planner::programJsonText(dag, durationsOf(plan, dag))));
   }
   if (!options.output.empty() && options.output != standardOutput)
     MGPU_TRY(writeFileAtomic(options.output, planner::toText(plan, dag)));

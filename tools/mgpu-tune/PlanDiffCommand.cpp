@@ -44,13 +44,15 @@ Result<int> runPlanDiff(const CompareOptions &options) {
   json changes = json::array();
   for (const planner::StepChange &change : diff.changes)
     changes.push_back({{"name", change.name},
-                       {"start_us", {change.aStartUs, change.bStartUs}},
+                       {"phase_start_us", {change.aStartUs, change.bStartUs}},
                        {"duration_change_us", change.durationUs},
                        {"other_streams", change.hasOtherStreams}});
   json out{{"models", {a.plan.model, b.plan.model}},
            {"transforms", {a.plan.transforms, b.plan.transforms}},
-           {"makespan_us", {diff.aMakespanUs, diff.bMakespanUs}},
-           {"lower_bound_us", {diff.aLowerBoundUs, diff.bLowerBoundUs}},
+           {"load_us", {diff.aLoadUs, diff.bLoadUs}},
+           {"replay_us", {diff.aMakespanUs, diff.bMakespanUs}},
+           {"fetch_us", {diff.aFetchUs, diff.bFetchUs}},
+           {"replay_bound_us", {diff.aLowerBoundUs, diff.bLowerBoundUs}},
            {"largest_arena_bytes", {diff.aArenaBytes, diff.bArenaBytes}},
            {"waits", {diff.aWaits, diff.bWaits}},
            {"same", diff.same},

@@ -16,9 +16,9 @@ static void printFrontJson(const Front &front) {
   json rows = json::array();
   for (const FrontPoint &point : front.points) {
     rows.push_back({{"memory_bytes", point.memory},
-                    {"makespan_us", point.makespanUs},
-                    {"contended_makespan_us", point.contendedUs},
-                    {"lower_bound_us", point.lowerBoundUs},
+                    {"replay_us", point.makespanUs},
+                    {"contended_replay_us", point.contendedUs},
+                    {"replay_bound_us", point.lowerBoundUs},
                     {"transforms", point.transforms}});
     if (!point.order.empty())
       rows.back()["schedule"] = point.order;

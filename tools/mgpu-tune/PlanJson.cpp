@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // What `plan --json` prints.
+#include "pipeline/Roles.h"
 #include "planner/schedule/Origins.h"
 #include "planner/schedule/PipelineReport.h"
 #include "planner/schedule/Timeline.h"
@@ -72,7 +73,7 @@ json toJson(const OrderChoice &order) {
   for (const TriedOrder &tried : order.tried)
     out["tried"].push_back(
         tried.why.empty()
-            ? json{{"name", tried.name}, {"makespan_us", tried.makespanUs}}
+            ? json{{"name", tried.name}, {"replay_us", tried.makespanUs}}
             : json{{"name", tried.name}, {"why", tried.why}});
   return out;
 }
@@ -80,11 +81,11 @@ json toJson(const OrderChoice &order) {
 json toJson(const ShardingChoice &choice) {
   json out{{"tried", choice.tried},
            {"without_plan", choice.noPlan},
-           {"best_us", choice.bestUs},
+           {"best_replay_us", choice.bestUs},
            {"splits", choice.splits},
            {"program", choice.text}};
   if (choice.givenUs)
-    out["given_us"] = *choice.givenUs;
+    out["given_replay_us"] = *choice.givenUs;
   return out;
 }
 
@@ -95,12 +96,14 @@ json toJson(const planner::Plan &plan, const planner::Dag &dag,
   json out{{"scheduler", plan.scheduler},
            {"model", plan.model},
            {"devices", plan.numDevices},
-           {"makespan_us", plan.makespanUs},
-           {"lower_bound_us", plan.lowerBoundUs},
-           {"bound_by", toString(plan.boundBy)},
-           {"ratio", summary.ratio},
-           {"verdict", plan.boundVerdict()},
-           {"serial_makespan_us", summary.serialMakespanUs},
+           {"load_us", plan.loadUs},
+           {"replay_us", plan.makespanUs},
+           {"fetch_us", plan.fetchUs},
+           {"replay_bound_us", plan.lowerBoundUs},
+           {"replay_bound_by", toString(plan.boundBy)},
+           {"replay_ratio", summary.ratio},
+           {"replay_verdict", plan.boundVerdict()},
+           {"serial_replay_us", summary.serialMakespanUs},
            {"loop_trips", dag.loop.trips},
            {"arena_bytes", plan.arenaBytes},
            {"arena_bound_bytes", summary.arenaBoundBytes},
@@ -129,8 +132,9 @@ json toJson(const planner::Plan &plan, const planner::Dag &dag,
     nodes.push_back({{"id", step.node.value},
                      {"name", dag.node(step.node).name},
                      {"streams", std::move(streams)},
-                     {"start_us", step.startUs},
-                     {"end_us", step.startUs + step.durationUs}});
+                     {"phase", toString(dag.node(step.node).phase)},
+                     {"phase_start_us", step.startUs},
+                     {"phase_end_us", step.startUs + step.durationUs}});
     if (isExplained)
       explainNode(nodes.back(), step, dag.node(step.node),
                   reasons[nodes.size() - 1], predecessors.of(step.node));
@@ -146,9 +150,11 @@ json toJson(const planner::Plan &plan, const planner::Dag &dag,
 
 json toJson(const ChangedPlan &then, const std::vector<std::string> &changes) {
   return {{"changes", changes},
-          {"makespan_us", then.plan.plan.makespanUs},
-          {"lower_bound_us", then.plan.plan.lowerBoundUs},
-          {"contended_makespan_us", then.plan.contendedUs},
+          {"load_us", then.plan.plan.loadUs},
+          {"replay_us", then.plan.plan.makespanUs},
+          {"fetch_us", then.plan.plan.fetchUs},
+          {"replay_bound_us", then.plan.plan.lowerBoundUs},
+          {"contended_replay_us", then.plan.contendedUs},
           {"scaled", then.scaled},
           {"absent", then.absent}};
 }
@@ -162,8 +168,9 @@ void printJson(const PlanReport &report, const LoadedProgram &program,
                     target ? target->algorithms
                            : std::vector<planner::AlgorithmChoice>(),
                     options.explain);
+  addUploads(out, program, durationsOf(report.plan, program.dag));
   if (report.bound)
-    out["bound_words"] = report.bound->words;
+    out["replay_bound_words"] = report.bound->words;
   if (!program.meshes.empty())
     out["pipeline"] = toJson(
         planner::reportPipeline(report.plan, program.dag, program.meshes));
@@ -173,21 +180,21 @@ void printJson(const PlanReport &report, const LoadedProgram &program,
     out["shardings"] = toJson(report.shardings);
   if (report.noise)
     out["noise"] = {{"percent", options.noisePercent},
-                    {"p50_us", report.noise->first},
-                    {"p95_us", report.noise->second}};
+                    {"replay_p50_us", report.noise->first},
+                    {"replay_p95_us", report.noise->second}};
   if (program.recordedUs > 0)
     out["recorded_us"] = program.recordedUs;
   if (target) {
-    out["contended_makespan_us"] = target->contendedUs;
-    out["contended_serial_us"] = target->serialUs;
+    out["contended_replay_us"] = target->contendedUs;
+    out["contended_serial_replay_us"] = target->serialUs;
     for (const planner::TransformGain &gain : target->gains)
       out["transforms"].push_back(
           {{"name", toString(gain.transform)},
            {"changes", gain.changes},
-           {"makespan_before_us", gain.beforeUs},
-           {"makespan_after_us", gain.afterUs},
-           {"contended_before_us", gain.contendedBeforeUs},
-           {"contended_after_us", gain.contendedAfterUs},
+           {"replay_before_us", gain.beforeUs},
+           {"replay_after_us", gain.afterUs},
+           {"contended_replay_before_us", gain.contendedBeforeUs},
+           {"contended_replay_after_us", gain.contendedAfterUs},
            {"kept", gain.isKept},
            {"left", gain.left}});
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // What `plan` prints for people.
+#include "pipeline/Roles.h"
 #include "planner/schedule/HostReplay.h"
 #include "planner/schedule/Origins.h"
 #include "planner/schedule/PipelineReport.h"
@@ -31,6 +32,10 @@ void printWhatIf(const planner::TargetPlan &now, const ChangedPlan &then,
       percent(now.plan.makespanUs, then.plan.plan.makespanUs),
       now.plan.lowerBoundUs, then.plan.plan.lowerBoundUs, now.contendedUs,
       then.plan.contendedUs, percent(now.contendedUs, then.plan.contendedUs));
+  const planner::Plan &was = now.plan, &is = then.plan.plan;
+  if (was.loadUs + was.fetchUs + is.loadUs + is.fetchUs > 0)
+    fmt::print("  once: load {:.3f} -> {:.3f} us, fetch {:.3f} -> {:.3f} us\n",
+               was.loadUs, is.loadUs, was.fetchUs, is.fetchUs);
   if (then.scaled > 0)
     fmt::print("  {} durations of the file, scaled as estimated on both "
                "machines (assumed)\n",
@@ -164,7 +169,8 @@ void printText(const PlanReport &report, const LoadedProgram &program,
     fmt::print("contention {:.3f} us, where work on a device slows down what "
                "runs beside it\n",
                report.target->contendedUs);
-  fmt::print("{}{}", durationsText(report, program.dag),
+  fmt::print("{}{}{}", uploadsText(program, durationsOf(plan, program.dag)),
+             durationsText(report, program.dag),
              originsText(plan, program.dag));
   if (options.steps)
     fmt::print("{}", planner::stepsText(plan, program.dag));

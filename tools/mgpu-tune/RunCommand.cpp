@@ -116,6 +116,7 @@ void printJson(const LoadedProgram &program, const RunOptions &options,
   for (const MadeRound &round : times.later)
     out["rounds"].push_back(
         {{"bind_us", round.bindUs}, {"replay_us", replayed(round)}});
+  addUploads(out, program, durationsOf(prepared.plan, program.dag));
   if (!program.outputs.empty())
     out["printed"] = printed;
   pipeline::printJson(out);
@@ -145,7 +146,8 @@ void printText(const LoadedProgram &program, const RunOptions &options,
       durationText(times.importUs + prepared.planUs + prepared.compileUs),
       durationText(times.importUs), durationText(prepared.planUs),
       durationText(prepared.compileUs));
-  fmt::print("plan    {}\n", prepared.plan.verdictLine());
+  fmt::print("plan    {}\n{}", prepared.plan.verdictLine(),
+             uploadsText(program, durationsOf(prepared.plan, program.dag)));
   if (!prepared.cpus.empty())
     fmt::print("pinned  CPU{} {}\n", prepared.cpus.size() == 1 ? "" : "s",
                bench::cpusText(prepared.cpus));

@@ -2,8 +2,11 @@
 #include "tuner/record/Keys.h"
 
 #include "planner/dag/ContentHash.h"
+#include "planner/dag/PlanPart.h"
+#include "support/Assert.h"
 #include "support/Sha256.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -74,6 +77,16 @@ std::string policyText(bool coldCaches) {
                      coldCaches ? "cold" : "hot");
 }
 
+/// Whether a program's replay is not all of it, or not one trip.
+static bool isPartOfRun(const Dag &dag) {
+  return dag.loop.trips > 1 ||
+         std::any_of(dag.nodes.begin(), dag.nodes.end(),
+                     [](const DagNode &node) {
+                       return partOf(node.phase) != PlanPart::Replay;
+                     });
+}
+static constexpr const char *objective = "objective"; ///< of a shape
+
 db::TuningProblem machineProblem(const KeyInput &input) {
   db::TuningProblem problem = commonProblem(input);
   problem.driver = softwareOf(input);
@@ -94,6 +107,8 @@ db::TuningProblem programProblem(const KeyInput &input) {
   }
   problem.program = structure.hex();
   db::Pairs shape{{"content", contentHash(dag)}};
+  if (isPartOfRun(dag))
+    shape[objective] = "replay";
   for (const Buffer &buffer : dag.buffers)
     if (buffer.device.isHost() && (buffer.role == BufferRole::Argument ||
                                    buffer.role == BufferRole::Result))
@@ -106,6 +121,17 @@ db::TuningProblem programProblem(const KeyInput &input) {
 db::TuningProblem decisionProblem(const KeyInput &input) {
   db::TuningProblem problem = programProblem(input);
   problem.policy += decidedSuffix;
+  return problem;
+}
+
+std::optional<db::TuningProblem> olderDecisionProblem(const KeyInput &input) {
+  if (!isPartOfRun(input.dag))
+    return std::nullopt;
+  db::TuningProblem problem = decisionProblem(input);
+  Result<db::Pairs> shape = db::parsePairs(problem.shape);
+  MGPU_CHECK(shape, "what pairsText() wrote reads back");
+  shape->erase(objective);
+  problem.shape = db::pairsText(*shape);
   return problem;
 }
 

@@ -10,6 +10,7 @@
 #include "planner/dag/Dag.h"
 
 #include <memory>
+#include <optional>
 #include <span>
 
 namespace mgpu::tuner {
@@ -55,6 +56,9 @@ db::TuningProblem programProblem(const KeyInput &input);
 /// What was decided about it: the configurations that won or kept a race
 /// against the default.
 db::TuningProblem decisionProblem(const KeyInput &input);
+/// The same by versions that predicted load, replay and fetch together, and one
+/// trip of a rolled loop; none where those are the replay.
+std::optional<db::TuningProblem> olderDecisionProblem(const KeyInput &input);
 /// One kernel by itself: other programs with the same kernel find it too.
 db::TuningProblem kernelProblem(const KeyInput &input, planner::KernelId kernel,
                                 Dim3 largestGrid);

@@ -31,20 +31,7 @@ static std::string devicesOf(const DagNode &node) {
 static double replayUs(const Plan &plan, const Dag &dag, uint32_t threads) {
   if (threads > 0)
     return hostReplayUs(plan, dag, threads);
-  const Simulation times = simulate(plan, dag, {});
-  // Uploads and fetches do not belong to a replay.
-  double us = 0;
-  for (Phase phase : {Phase::Prologue, Phase::Replay, Phase::Epilogue}) {
-    double from = times.makespanUs, to = 0;
-    for (size_t k = 0; k < plan.steps.size(); ++k)
-      if (dag.node(plan.steps[k].node).phase == phase) {
-        from = std::min(from, times.startUs[k]);
-        to = std::max(to, times.endUs[k]);
-      }
-    us += std::max(0.0, to - from) *
-          (phase == Phase::Replay ? double(dag.loop.trips) : 1.0);
-  }
-  return us;
+  return simulate(plan, dag, {}).makespanUs;
 }
 
 Quartiles Quartiles::of(const bench::Summary &us) {

@@ -55,7 +55,8 @@ Timeline describeReplay(const Dag &dag, const Plan &plan,
   bool isWhole = true;
   for (const PlanStep &step : plan.steps) {
     const DagNode &node = dag.node(step.node);
-    isWhole &= node.phase == Phase::Replay;
+    isWhole &= partOf(node.phase) != PlanPart::Replay ||
+               (node.phase == Phase::Replay && dag.loop.trips == 1);
     const capture::NodeSpan *span = spanOf[step.node.value];
     if (node.phase != Phase::Replay || (timeline.isMeasured && !span))
       continue;
@@ -79,7 +80,7 @@ Timeline describeReplay(const Dag &dag, const Plan &plan,
   timeline.hasPlanned = true;
   if (isWhole)
     timeline.boundUs = plan.lowerBoundUs;
-  for (TimelineStep &step : timeline.steps) { // the load phase came before
+  for (TimelineStep &step : timeline.steps) { // a loop's prologue came before
     step.startUs -= first;
     step.endUs -= first;
     step.plannedStartUs -= firstPlanned;

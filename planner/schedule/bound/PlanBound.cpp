@@ -9,12 +9,14 @@ Result<PlanBound> boundOf(std::span<const PhaseProblem> phases) {
   for (const PhaseProblem &phase : phases) {
     Certificate certificate = makespanBound(phase.problem);
     MGPU_TRY(check(certificate, phase.problem));
-    bound.us += certificate.boundUs;
-    if (certificate.boundUs > longest) {
-      longest = certificate.boundUs;
+    certificate.phase = phase.phase;
+    bound.us += phase.times * certificate.boundUs;
+    if (phase.times > 0 && phase.times * certificate.boundUs > longest) {
+      longest = phase.times * certificate.boundUs;
       bound.by = argumentOf(certificate);
     }
-    bound.words.push_back(explainBound(certificate, phase.problem));
+    if (phase.times > 0)
+      bound.words.push_back(explainBound(certificate, phase.problem));
     bound.certificates.push_back(std::move(certificate));
   }
   return bound;

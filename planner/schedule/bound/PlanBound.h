@@ -9,10 +9,10 @@ namespace mgpu::planner {
 
 /// The bound of a program's plan, with its proof.
 struct PlanBound {
-  double us = 0;                             ///< the sum over phases
-  BoundArgument by = BoundArgument::Unknown; ///< what bounds the longest phase
+  double us = 0;                             ///< of a replay
+  BoundArgument by = BoundArgument::Unknown; ///< of a replay's longest phase
   std::vector<Certificate> certificates;     ///< by phase; checked
-  std::vector<std::string> words;            ///< by phase: explainBound()
+  std::vector<std::string> words; ///< by phase of a replay: explainBound()
 };
 Result<PlanBound> boundOf(std::span<const PhaseProblem> phases);
 

@@ -104,6 +104,7 @@ private:
   }
 
   void runPhase(Phase phase) {
+    now = 0; // no phase depends on how long the one before takes
     for (uint32_t i = 0; i < dag.nodes.size(); ++i)
       if (dag.nodes[i].phase == phase && missing[i] == 0)
         makeReady(i);

@@ -44,34 +44,46 @@ static std::span<const DeviceId> exclusiveDevices(const DagNode &node) {
   return smShare(node) < 1 ? std::span<const DeviceId>() : streamDevices(node);
 }
 
+static bool isPredecessor(std::span<const DepEdge> edges, NodeId node) {
+  auto it = std::lower_bound(
+      edges.begin(), edges.end(), node,
+      [](const DepEdge &edge, NodeId from) { return edge.from < from; });
+  return it != edges.end() && it->from == node;
+}
+
+namespace {
+/// What runs last on a stream, a resource, or in a phase.
+struct Holder {
+  double until = 0;
+  NodeId node;
+  bool used = false;
+};
+} // namespace
+
 std::vector<StartReason> predictTimes(Plan &plan, const Dag &dag) {
-  struct Holder {
-    double until = 0;
-    NodeId node;
-    bool used = false;
-  };
   std::vector<Holder> resources(numResources(dag));
   std::map<PlanStream, Holder> streams;
   std::vector<double> endOf(dag.nodes.size(), 0);
   std::vector<StartReason> reasons(plan.steps.size());
   Predecessors predecessors(dag);
   auto depends = [&](NodeId node, NodeId on) {
-    auto edges = predecessors.of(node);
-    auto it = std::lower_bound(
-        edges.begin(), edges.end(), on,
-        [](const DepEdge &edge, NodeId from) { return edge.from < from; });
-    return it != edges.end() && it->from == on;
+    return isPredecessor(predecessors.of(node), on);
   };
 
   Holder phaseEnd, latest; // latest: the step that ends last so far
   Phase phase = Phase::Load;
+  PhaseTimes times{};
   for (size_t s = 0; s < plan.steps.size(); ++s) {
     PlanStep &step = plan.steps[s];
     const DagNode &node = dag.node(step.node);
-    if (node.phase != phase) {
-      phase = node.phase;
+    if (partOf(node.phase) != partOf(phase)) { // its times begin at 0
+      resources.assign(resources.size(), {});
+      streams.clear();
+      phaseEnd = latest = {};
+    } else if (node.phase != phase) {
       phaseEnd = latest;
     }
+    phase = node.phase;
     double start = 0;
     StartReason reason;
     // The strictest constraint names the reason; of equals, the first asked.
@@ -82,10 +94,11 @@ std::vector<StartReason> predictTimes(Plan &plan, const Dag &dag) {
       }
     };
     for (NodeId wait : step.waits)
-      constrain(endOf[wait.value],
-                depends(step.node, wait) ? StartReason::Dependence
-                                         : StartReason::Order,
-                wait);
+      if (partOf(dag.node(wait).phase) == partOf(phase))
+        constrain(endOf[wait.value],
+                  depends(step.node, wait) ? StartReason::Dependence
+                                           : StartReason::Order,
+                  wait);
     for (PlanStream stream : step.streams)
       if (const Holder &tail = streams[stream]; tail.used)
         constrain(tail.until,
@@ -110,8 +123,11 @@ std::vector<StartReason> predictTimes(Plan &plan, const Dag &dag) {
       resources[resourceIndex(device, workClass(node))] = mine;
     if (!latest.used || mine.until > latest.until)
       latest = mine;
+    times[size_t(phase)] = latest.until - phaseEnd.until;
   }
-  plan.makespanUs = latest.until;
+  plan.loadUs = partUs(times, dag, PlanPart::Load);
+  plan.makespanUs = partUs(times, dag, PlanPart::Replay);
+  plan.fetchUs = partUs(times, dag, PlanPart::Fetch);
   return reasons;
 }
 
@@ -237,7 +253,9 @@ void followTimes(Plan &plan, const Dag &dag) {
            at != streams.end() && at->first.device == mine.device; ++at) {
         Steps &other = at->second;
         auto hasEnded = [&](const PlanStep &each) {
-          return each.startUs + each.durationUs <= step.startUs;
+          return partOf(dag.node(each.node).phase) <
+                     partOf(dag.node(step.node).phase) ||
+                 each.startUs + each.durationUs <= step.startUs;
         };
         while (other.ended < other.steps.size() &&
                hasEnded(plan.steps[other.steps[other.ended]]))

@@ -36,8 +36,8 @@ struct StartReason {
 };
 
 /// Predicts the times of a plan whose steps, streams and waits are set: sets
-/// each startUs and the makespan under the planning model, steps taking
-/// resources in plan order. Returns the reason of each start.
+/// each startUs and the lengths of the parts under the planning model, steps
+/// taking resources in plan order. Returns the reason of each start.
 std::vector<StartReason> predictTimes(Plan &plan, const Dag &dag);
 
 enum class WaitPolicy {

@@ -47,6 +47,7 @@ public:
     for (Phase phase : allPhases) {
       PhaseProblem made;
       made.phase = phase;
+      made.times = timesInReplay(dag, phase);
       for (uint32_t i = 0; i < dag.nodes.size(); ++i)
         if (dag.nodes[i].phase == phase) {
           numbers[i] = uint32_t(made.nodes.size());

@@ -2,15 +2,16 @@
 #ifndef MGPU_PLANNER_SCHEDULE_PROBLEM_PHASEPROBLEM_H
 #define MGPU_PLANNER_SCHEDULE_PROBLEM_PHASEPROBLEM_H
 
-#include "planner/dag/Dag.h"
+#include "planner/dag/PlanPart.h"
 #include "planner/schedule/problem/Problem.h"
 
 namespace mgpu::planner {
 
 /// One phase of a program as a problem. Phases follow each other whole, so
-/// least makespans add up, and so do bounds.
+/// least makespans of a replay add up, and so do bounds.
 struct PhaseProblem {
   Phase phase = Phase::Replay;
+  double times = 1; ///< timesInReplay() of the phase
   Problem problem;
   std::vector<NodeId> nodes; ///< nodes of the DAG, by node of the problem
 };
@@ -24,6 +25,12 @@ struct PhaseProblem {
 Result<std::vector<PhaseProblem>>
 phaseProblems(const Dag &dag, std::span<const double> durations,
               uint64_t memoryBytes = UINT64_MAX);
+
+/// Whether the times of `phases[k]` count from 0, and not from the end of the
+/// phase before.
+inline bool beginsPart(std::span<const PhaseProblem> phases, size_t k) {
+  return k == 0 || partOf(phases[k - 1].phase) != partOf(phases[k].phase);
+}
 
 } // namespace mgpu::planner
 

@@ -85,26 +85,25 @@ protected:
 } // namespace
 
 TEST_F(PlanTextErrors, NameTheLine) {
-  EXPECT_EQ(message("mgpu-plan 4", "mgpu-plan 5"),
-            "plan line 1: the plan has version 5; this program reads versions "
-            "1 to 4");
-  EXPECT_EQ(message("mgpu-plan 4", "mgpu-plan 1"), "accepted");
+  EXPECT_EQ(message("mgpu-plan 5", "mgpu-plan 6"),
+            "plan line 1: the plan has version 6; this program reads versions "
+            "1 to 5");
   EXPECT_EQ(message("scheduler", "schedule"),
             "plan line 2: expected \"scheduler\", found \"schedule\"");
   EXPECT_EQ(message("\"list\"", "\"list"),
             "plan line 2: a name lacks its closing quote");
   EXPECT_EQ(message("streams 4", "streams -4"),
             "plan line 5: \"-4\" is not a valid count");
-  EXPECT_EQ(message("makespan ", "memory 1e9\nmakespan "),
+  EXPECT_EQ(message("load ", "memory 1e9\nload "),
             "plan line 6: \"1e9\" is not a valid byte count");
-  EXPECT_EQ(message("makespan ", "memory 1000000000\nmakespan "), "accepted");
-  EXPECT_NE(message("makespan ", "makespan nan ")
-                .find("plan line 6: \"nan\" is not a valid time"),
+  EXPECT_EQ(message("load ", "memory 1000000000\nload "), "accepted");
+  EXPECT_NE(message("replay ", "replay nan ")
+                .find("plan line 7: \"nan\" is not a valid time"),
             std::string::npos);
-  EXPECT_NE(message("makespan ", "makespan -").find("not a valid time"),
+  EXPECT_NE(message("replay ", "replay -").find("not a valid time"),
             std::string::npos);
   EXPECT_NE(message("\narena 0", " by luck\narena 0")
-                .find("plan line 7: \"luck\" does not prove a bound"),
+                .find("plan line 9: \"luck\" does not prove a bound"),
             std::string::npos);
   EXPECT_NE(message("place 0", "place 4000").find("no buffer 4000"),
             std::string::npos);

@@ -229,7 +229,7 @@ TEST(ProgramSearch, BoundsNeverExceedTheLeastMakespan) {
     ASSERT_TRUE(phases);
     double least = 0;
     for (const PhaseProblem &phase : *phases)
-      least += leastMakespan(phase.problem);
+      least += phase.times * leastMakespan(phase.problem);
     EXPECT_LE(plan->lowerBoundUs, least + 1e-9) << seed;
     EXPECT_NEAR(plan->makespanUs, least, 1e-9) << seed;
   }

@@ -20,13 +20,19 @@ assert steps
 form = load(form)
 nodes = [(node["id"], node["name"], len(node["streams"])) for node in form["nodes"]]
 assert nodes == [(int(i), name, len(lanes.split())) for i, name, lanes, _, _ in steps]
-ends = [node["end_us"] for node in form["nodes"]]
-assert abs(max(ends) - form["makespan_us"]) < 1e-6
-assert form["lower_bound_us"] <= form["makespan_us"] <= form["serial_makespan_us"]
+begins = {"load": 0, "replay": form["load_us"], "fetch": form["load_us"] + form["replay_us"]}
+for phase in begins:
+    ends = [node["phase_end_us"] for node in form["nodes"] if node["phase"] == phase]
+    assert abs(max(ends, default=0) - form[phase + "_us"]) < 1e-6
+assert form["replay_bound_us"] <= form["replay_us"] <= form["serial_replay_us"]
 
+# A trace shows load, replay and fetch one after the other, and names them.
 spans = [event for event in load(trace)["traceEvents"] if event["ph"] == "X"]
-wanted = [(name, float(start)) for _, name, lanes, start, _ in steps for _ in lanes.split()]
-assert sorted((span["name"], span["ts"]) for span in spans) == sorted(wanted)
+assert {span["name"]: span["dur"] for span in spans if span["cat"] == "phase"} == {
+    phase: form[phase + "_us"] for phase in begins if form[phase + "_us"] > 0}
+wanted = [(name, begins[node["phase"]] + float(start)) for (_, name, lanes, start, _), node in zip(steps, form["nodes"])
+          for _ in lanes.split()]
+assert sorted((span["name"], span["ts"]) for span in spans if span["cat"] != "phase") == sorted(wanted)
 
 # Each step ran once, at a time that is none before the start.
 spans = [event for event in load(run_trace)["traceEvents"] if event["ph"] == "X"]

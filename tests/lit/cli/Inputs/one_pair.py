@@ -53,7 +53,7 @@ def main():
         "db show json": tuple(shown[side]["median_us"] for side in ("default", "tuned")),
     }
     faults = [f"{name} says {found}, tune said {pair}" for name, found in pairs.items() if found != pair]
-    # --json prints six digits.
+    # Text has fewer digits than what is stored.
     faults += [f"{name} says {found}, stored is {stored}" for name, found in numbers.items()
                if any(abs(a / b - 1) > 1e-5 for a, b in zip(found, stored))]
     # The text is those numbers, in their unit.

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "planner/schedule/ResidentPlan.h"
+
+#include "planner/schedule/ProgramSearch.h"
+#include "planner/schedule/list/PlanBuilder.h"
+
+#include <algorithm>
+#include <map>
+
+namespace mgpu::planner {
+
+/// Nothing of Load comes after, and nothing of Fetch before, what a replay
+/// does.
+static bool keepsPhases(const Dag &dag) {
+  return std::all_of(
+      dag.edges.begin(), dag.edges.end(), [&](const DepEdge &edge) {
+        return dag.node(edge.from).phase <= dag.node(edge.to).phase;
+      });
+}
+
+std::optional<Dag> withoutResidents(const Dag &dag) {
+  const bool isRolled = dag.loop.trips > 1;
+  auto isArgument = [&](BufferId id) {
+    return dag.buffer(id).role == BufferRole::Argument;
+  };
+  std::vector<uint32_t> moved;
+  for (uint32_t i = 0; i < dag.nodes.size(); ++i) {
+    auto *copy = std::get_if<CopyCall>(&dag.nodes[i].work);
+    if (copy &&
+        ((dag.nodes[i].phase == Phase::Load && isArgument(copy->source)) ||
+         (dag.nodes[i].phase == Phase::Fetch && isArgument(copy->destination))))
+      moved.push_back(i);
+  }
+  if (moved.empty())
+    return std::nullopt;
+  Dag out = dag;
+  for (uint32_t i : moved)
+    out.nodes[i].phase = !isRolled                           ? Phase::Replay
+                         : dag.nodes[i].phase == Phase::Load ? Phase::Prologue
+                                                             : Phase::Epilogue;
+  if (!keepsPhases(out))
+    return std::nullopt;
+  return out;
+}
+
+double leastUploadUs(const Dag &dag, const LatencyEstimator &latency) {
+  std::vector<bool> isRead(dag.buffers.size());
+  for (const DagNode &node : dag.nodes)
+    for (const BufferUse &use : node.uses)
+      if (use.reads)
+        isRead[use.buffer.value] = true;
+  std::map<DeviceId, std::map<BufferId, double>> uploads;
+  for (uint32_t i = 0; i < dag.nodes.size(); ++i)
+    if (auto *copy = std::get_if<CopyCall>(&dag.nodes[i].work);
+        copy && dag.buffer(copy->source).role == BufferRole::Argument &&
+        dag.buffer(copy->source).device.isHost() &&
+        isRead[copy->destination.value]) {
+      double &us = uploads[dag.buffer(copy->destination).device][copy->source];
+      us = std::max(us, latency.durationUs(dag, NodeId{i}));
+    }
+  double most = 0;
+  for (const auto &[device, copies] : uploads) {
+    double sum = 0;
+    for (const auto &[source, us] : copies)
+      sum += us;
+    most = std::max(most, device.isHost() ? 0 : sum);
+  }
+  return most;
+}
+
+namespace {
+/// The durations of a plan's steps.
+class DurationsOf final : public LatencyEstimator {
+public:
+  DurationsOf(const Plan &plan, const Dag &dag)
+      : durations(dag.nodes.size()), model(plan.model) {
+    for (const PlanStep &step : plan.steps)
+      durations[step.node.value] = step.durationUs;
+  }
+  double durationUs(const Dag &, NodeId node) const override {
+    return durations[node.value];
+  }
+  std::string name() const override { return model; }
+
+private:
+  std::vector<double> durations;
+  std::string model;
+};
+} // namespace
+
+/// A copy by the names of what it copies; "" of other work.
+static std::string copyName(const Dag &dag, const DagNode &node) {
+  auto *copy = std::get_if<CopyCall>(&node.work);
+  return copy ? node.name + '\n' + dag.buffer(copy->source).name + '\n' +
+                    dag.buffer(copy->destination).name
+              : "";
+}
+
+/// Gives the copies of `made` the phases of those of `dag` that have their
+/// names; what crosses phases then outlives a replay. False where names do not
+/// tell copies apart, and where that is no DAG.
+static bool takePhases(Dag &made, const Dag &dag) {
+  std::map<std::string, Phase> phases;
+  for (const DagNode &node : dag.nodes)
+    if (const std::string name = copyName(dag, node);
+        !name.empty() &&
+        phases.try_emplace(name, node.phase).first->second != node.phase)
+      return false;
+  for (uint32_t i = 0; i < made.nodes.size(); ++i)
+    if (auto at = phases.find(copyName(made, made.nodes[i]));
+        at != phases.end() && timesInReplay(dag, at->second) == 0) {
+      made.nodes[i].phase = at->second;
+      for (const BufferUse &use : made.nodes[i].uses)
+        if (Buffer &buffer = made.buffers[use.buffer.value];
+            buffer.role == BufferRole::Temporary)
+          buffer.role = BufferRole::Resident;
+    }
+  return keepsPhases(made) && made.check();
+}
+
+std::optional<Plan> planApart(const Plan &other, Dag &made, const Dag &dag) {
+  if (!takePhases(made, dag))
+    return std::nullopt;
+  std::vector<OrderedStep> order;
+  for (Phase phase : allPhases)
+    for (const PlanStep &step : other.steps)
+      if (made.node(step.node).phase == phase)
+        order.push_back({step.node, step.streams});
+  const DurationsOf durations(other, made);
+  Result<Plan> plan = finishPlan(other.scheduler + ", of no resident arguments",
+                                 std::move(order), other.streamsPerDevice,
+                                 WaitPolicy::Dependences, made, durations, {});
+  Result<ProgramModel> model = modelOf(made, durations);
+  if (!plan || !model)
+    return std::nullopt;
+  std::vector<const PlanStep *> stepOf(made.nodes.size());
+  for (const PlanStep &step : other.steps)
+    stepOf[step.node.value] = &step;
+  for (PlanStep &step : plan->steps) {
+    step.origin = stepOf[step.node.value]->origin;
+    step.algorithm = stepOf[step.node.value]->algorithm;
+  }
+  plan->transforms = other.transforms;
+  plan->memoryBytes = other.memoryBytes;
+  setBound(*plan, model->bound.us, model->bound.by);
+  return std::move(*plan);
+}
+
+} // namespace mgpu::planner
