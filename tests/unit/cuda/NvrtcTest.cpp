@@ -9,8 +9,11 @@
 #include "../db/TempFolder.h"
 #include "db/SqliteBlobCache.h"
 #include "device/cuda/api/DeviceKernels.h"
+#include "kernels/abi/CubinElf.h"
 #include "kernels/compile/PtxasLog.h"
 #include "pipeline/OwnKernels.h"
+
+#include <fmt/format.h>
 
 namespace {
 
@@ -69,7 +72,7 @@ TEST(DeviceKernels, OfANewerToolkitNameTheDriver) {
     ASSERT_FALSE(loaded);
     const std::string &words = loaded.error().message;
     EXPECT_EQ(words.find(fmt::format(
-                  "kernel k on GPU 0: its code was compiled by CUDA {}, and "
+                  "kernel k on cuda:0: its code was compiled by CUDA {}, and "
                   "the NVIDIA driver is one of CUDA {}.8: install a driver of "
                   "CUDA {}.0 or later",
                   toolkit, toolkit - 1, toolkit)) == 0,
