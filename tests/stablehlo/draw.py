@@ -55,7 +55,7 @@ class Value:
 
 
 class Program:
-    def __init__(self, rng, numbers, count):
+    def __init__(self, rng, numbers, count, donates=True):
         self.rng, self.numbers = rng, numbers
         self.lines, self.arguments, self.given = [], {}, {}
         self.values, self.results, self.judged, self.names = [], [], [], []
@@ -63,7 +63,7 @@ class Program:
         from operations import DRAWN
         for _ in range(count):
             rng.choice(DRAWN)(self)
-        if rng.random() < 0.2:
+        if donates and rng.random() < 0.2:
             self.donate()
         for value in self.values:
             self.give(value)

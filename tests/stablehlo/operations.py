@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """How each operation of random programs is drawn; DRAWN lists them all."""
 
+import functools
+
 import numpy as np
 
 import exact
@@ -63,8 +65,8 @@ def square_root(p):
     p.exactly("sqrt", [p.operand(kind, shape)], kind, shape, lambda x: exact.plain("sqrt", KINDS[kind], x))
 
 
-def function(p):
-    name, kind, shape = p.rng.choice(sorted(ULPS)), p.rng.choice(FLOATS), p.shape()
+def function(p, name):
+    kind, shape = p.rng.choice(FLOATS), p.shape()
     args = [p.operand(kind, shape) for _ in range(2 if name == "atan2" else 1)]
 
     def judge(have, a, k):
@@ -75,7 +77,7 @@ def function(p):
     p.op(name, args, [(kind, shape)], judge)
 
 
-DRAWN.extend([function] * 4)  # of which there are many
+DRAWN.extend(functools.partial(function, name=name) for name in sorted(ULPS))
 
 
 @draws
@@ -503,6 +505,32 @@ def dot_general(p):
               f"dot_dimension_numbers = #stablehlo.dot<lhs_batching_dimensions = {lists[0]}, rhs_batching_dimensions = "
               f"{lists[1]}, lhs_contracting_dimensions = {lists[2]}, rhs_contracting_dimensions = {lists[3]}>",
               zeros=True)
+
+
+@draws
+def dot(p):
+    """Products of vectors and matrices."""
+    kind, summed = p.rng.choice(ALL), p.size()
+    left, right = p.shape(0, 1), p.shape(0, 1)
+    args = [p.operand(kind, left + (summed,), True), p.operand(kind, (summed,) + right, True)]
+
+    def compute(a, b):
+        made = np.zeros(left + right, dtype=object)
+        for at in points(left + right):
+            x, y = at[:len(left)], at[len(left):]
+            made[at] = sum((exact.whole(a)[x + (k,)] * exact.whole(b)[(k,) + y] for k in range(summed)), 0)
+        if KINDS[kind].is_float:
+            return exact.rounded(made.astype(np.float64), KINDS[kind])
+        return made != 0 if KINDS[kind].is_bool else exact.wrapped(made, KINDS[kind])
+    p.exactly("dot", args, kind, left + right, compute, zeros=True)
+
+
+@draws
+def get_dimension_size(p):
+    kind, shape = p.rng.choice(ALL), p.shape(1)
+    dimension = p.rng.randrange(len(shape))
+    p.exactly("get_dimension_size", [p.operand(kind, shape)], "i32", (), lambda x: np.array(shape[dimension]),
+              f"dimension = {dimension} : i64")
 
 
 @draws

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Random StableHLO programs, judged operation by operation by exact.py.
 
-    random_programs.py MGPU_TUNE [--operations N] [--seed S] [--bundle]
+    random_programs.py MGPU_TUNE [--operations N] [--seed S] [--bundle | --resident]
 
 Operations have all element types, rank 0, sizes 0, several dimensions of indices, unused and repeated
 results, donations and numbers at the ends of their types. Every value is a result of the program, so that
@@ -31,7 +31,7 @@ from draw import Program
 OPERATIONS = 10  # of a program
 
 
-def run(tune, folder, program, bundle):
+def run(tune, folder, program, bundle=False, resident=False):
     """Exit status, words, and the program's results by name."""
     path = f"{folder}/program.mlir"
     with open(path, "w", encoding="utf-8") as file:
@@ -46,8 +46,10 @@ def run(tune, folder, program, bundle):
     for name, value in program.arguments.items():
         np.save(f"{folder}/{name}.npy", value)
         command += ["--arg", f"{name}={folder}/{name}.npy"]
+        command += ["--role", f"{name}=resident"] if resident else []
     for k in range(len(program.results)):
         command += ["--out", f"r{k}={folder}/r{k}.npy"]
+    command += ["--repeat", "2"] if resident else []
     done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=300, check=False)
     if done.returncode:
         return done.returncode, done.stderr, {}
@@ -78,14 +80,16 @@ def main():
     parser.add_argument("--operations", type=int, default=10000 if os.environ.get("MGPU_SWEEPS") else 150)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--bundle", action="store_true", help="through a bundle")
+    parser.add_argument("--resident", action="store_true", help="the second replay over arguments that stay there")
     options = parser.parse_args()
     drawn, refused, faults, words = collections.Counter(), 0, 0, collections.Counter()
     seed = options.seed
     with tempfile.TemporaryDirectory() as folder:
         while sum(drawn.values()) + refused < options.operations:
-            program = Program(random.Random(seed), np.random.default_rng(seed), OPERATIONS)
+            program = Program(random.Random(seed), np.random.default_rng(seed), OPERATIONS,
+                              donates=not options.resident)
             try:
-                code, said, found = run(options.tune, folder, program, options.bundle)
+                code, said, found = run(options.tune, folder, program, options.bundle, options.resident)
             except subprocess.TimeoutExpired:
                 code, said, found = 124, "no answer in 300 s", {}
             if code == 5:
@@ -94,6 +98,7 @@ def main():
             elif code or "warning:" in said:
                 faults += 1
                 print(f"seed {seed}: exit {code}: {said[-1500:]}")
+            sys.stdout.flush()
             for fault in faults_of(program, found):
                 faults += 1
                 print(f"seed {seed}: {fault}")

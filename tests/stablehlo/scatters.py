@@ -76,7 +76,7 @@ def program():
 def main():
     made = program()
     with tempfile.TemporaryDirectory() as folder:
-        code, said, found = run(sys.argv[1], folder, made, False)
+        code, said, found = run(sys.argv[1], folder, made)
     faults = list(faults_of(made, found))
     print("\n".join(faults))
     if code or "warning" in said:
