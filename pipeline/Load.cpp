@@ -205,9 +205,10 @@ Result<void> takeArchive(LoadOptions &options) {
   MGPU_TRY_ASSIGN(torch::Lowered lowered,
                   torch::lowerProgram(options.file, options.dims));
   options.text = std::make_shared<const std::string>(std::move(lowered.text));
-  for (const auto &[argument, tensor] : lowered.weights)
-    options.arguments.try_emplace(argument,
-                                  fmt::format("{}:{}", options.file, tensor));
+  for (const auto &[number, argument, tensor] : lowered.weights)
+    if (!options.arguments.contains(std::to_string(number)))
+      options.arguments.try_emplace(argument,
+                                    fmt::format("{}:{}", options.file, tensor));
   return {};
 }
 

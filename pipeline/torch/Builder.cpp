@@ -16,6 +16,12 @@ static void checkSize(ElementType element, const Sizes &sizes) {
     refuse(ErrorKind::Invalid, tooLarge);
 }
 
+static void checkDims(const Tensor &x, const Sizes &dims) {
+  for (int64_t dim : dims)
+    if (dim < 0 || dim >= x.rank())
+      refuse(ErrorKind::Invalid, "a tensor has too few dimensions");
+}
+
 int64_t Tensor::count() const {
   int64_t product = 1; // emit() has checked it
   for (int64_t size : sizes)
@@ -299,8 +305,11 @@ Tensor Builder::broadcast(const Tensor &x, const Sizes &sizes) {
 Tensor Builder::unsqueeze(const Tensor &x, const Sizes &dims) {
   Sizes sizes = x.sizes, sorted = dims;
   std::ranges::sort(sorted);
-  for (int64_t dim : sorted)
+  for (int64_t dim : sorted) {
+    if (dim > int64_t(sizes.size()))
+      refuse(ErrorKind::Invalid, "a tensor has too few dimensions");
     sizes.insert(sizes.begin() + dim, 1);
+  }
   return reshape(x, std::move(sizes));
 }
 
@@ -432,6 +441,10 @@ Tensor Builder::dot(const Tensor &a, const Tensor &b, const Sizes &batchA,
                     const Sizes &batchB, const Sizes &summedA,
                     const Sizes &summedB) {
   Sizes sizes;
+  checkDims(a, batchA);
+  checkDims(a, summedA);
+  checkDims(b, batchB);
+  checkDims(b, summedB);
   auto fits = [&](const Sizes &ofA, const Sizes &ofB) {
     for (size_t k = 0; k < ofA.size(); ++k)
       if (a.sizes[size_t(ofA[k])] != b.sizes[size_t(ofB[k])])
@@ -491,6 +504,7 @@ indexDims(const Tensor &x, const Sizes &dims, int64_t count, int64_t at) {
 
 Tensor Builder::gather(const Tensor &x, const Sizes &dims,
                        const Tensors &indices, int64_t at) {
+  checkDims(x, dims);
   const Tensor starts = joined(indices);
   const int64_t count = starts.rank() - 1;
   const auto [windows, of] = indexDims(x, dims, count, at);
@@ -515,6 +529,7 @@ Tensor Builder::gather(const Tensor &x, const Sizes &dims,
 Tensor Builder::scatter(const Tensor &x, const Sizes &dims,
                         const Tensors &indices, const Tensor &updates,
                         int64_t at, const char *op) {
+  checkDims(x, dims);
   const Tensor starts = joined(indices);
   const int64_t count = starts.rank() - 1;
   const auto [windows, of] = indexDims(x, dims, count, at);

@@ -183,7 +183,9 @@ Results gradients(Builder &b, const Call &call) {
   const size_t rank = size_t(std::max<int64_t>(kernel.rank() - 2, 0));
   const Sliding window(call, rank);
   check(call, x, kernel, isTransposed, window.groups);
-  if (grad.rank() != x.rank() || grad.count() == 0)
+  if (grad.rank() != x.rank() || grad.count() == 0 ||
+      std::ranges::any_of(grad.sizes,
+                          [](int64_t size) { return size > 1 << 30; }))
     call.refuse("its gradient does not fit its input", ErrorKind::Invalid);
   const Sizes mask = call.integers("output_mask", 3);
   Results all(3);

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <set>
 
 namespace mgpu::pipeline::torch {
 
@@ -66,9 +67,7 @@ private:
       if (input.kind == Input::Kind::Weight) {
         if (taken.insert(input.target).second)
           name = input.target;
-        lowered.weights.emplace(name, input.target);
-      } else {
-        lowered.inputs.insert(name);
+        lowered.weights.push_back({k, name, input.target});
       }
       auto alias =
           std::ranges::find(program.outputs, input.name, &Output::replaces);

@@ -8,16 +8,19 @@
 #include "support/Result.h"
 
 #include <map>
-#include <set>
 
 namespace mgpu::pipeline::torch {
 
 struct Lowered {
   std::string text; ///< StableHLO, with the entry @main
-  /// Argument -> its tensor in the file. Each has the role `resident`, but
-  /// those that the program changes: they stay on the device too.
-  std::map<std::string, std::string> weights;
-  std::set<std::string> inputs; ///< the arguments that are not weights
+  struct Weight {
+    size_t number; ///< among the arguments
+    std::string argument,
+        tensor; ///< its name, and that of its value in the file
+  };
+  /// Each has the role `resident`, but those that the program changes: they
+  /// stay on the device too.
+  std::vector<Weight> weights;
 };
 
 /// Whether `path` is a zip archive: no other kind of file that is read is one.

@@ -179,13 +179,22 @@ Results averagePoolGradient(Builder &b, const Call &call) {
   const Tensor grad = call.tensor("grad_output"), x = call.tensor("self"),
                in = forFunction(b, grad);
   const Window window = windowOf(call, x, 2);
+  Sizes expected = x.sizes;
+  for (size_t k = 0; k < 2; ++k)
+    expected[x.sizes.size() - 2 + k] =
+        (x.sizes[x.sizes.size() - 2 + k] + window.low[k] + window.high[k] -
+         window.sizes[k]) /
+            window.strides[k] +
+        1;
+  if (grad.sizes != expected)
+    call.refuse("its gradient does not fit its input", ErrorKind::Invalid);
   Tensor share = in / divisor(b, call, x, window, in.element);
   Sizes low(x.sizes.size(), 0), high = low, between = low;
   for (size_t k = 0; k < 2; ++k) {
     const size_t dim = x.sizes.size() - 2 + k;
     between[dim] = window.strides[k] - 1;
     low[dim] = window.sizes[k] - 1 - window.low[k];
-    const int64_t spread = (grad.sizes.at(dim) - 1) * window.strides[k] + 1;
+    const int64_t spread = (grad.sizes[dim] - 1) * window.strides[k] + 1;
     high[dim] = x.sizes[dim] + window.sizes[k] - 1 - low[dim] - spread;
   }
   share = b.pad(share, Scalar::of(int64_t(0)), low, high, between);
