@@ -154,6 +154,36 @@ private:
       arguments.push_back(buffers[k].address() +
                           uint64_t(argument.offsetBytes));
     }
+    MGPU_TRY(object.ptx() ? runPtx(*object.ptx(), arguments)
+                          : runBlocks(object, arguments));
+    for (const Touched &each : buffers)
+      if (auto [first, last] = each.strayWrite(); first < last)
+        return fault(fmt::format(
+            "writes bytes {} to {} of buffer '{}', which has {}; its launch "
+            "does not say so",
+            first, last, each.buffer->name, each.buffer->sizeBytes));
+    return {};
+  }
+
+  /// Where a kernel is given as PTX, a check of its execution may come first.
+  Result<void> runPtx(device::PtxKernel &kernel,
+                      const std::vector<uint64_t> &arguments) {
+    device::KernelNodeParams params;
+    params.name = node.name;
+    params.device = node.devices[0];
+    params.grid = call.grid;
+    params.arguments = arguments;
+    params.part = call.part;
+    for (Touched &each : buffers)
+      params.memory.push_back({reinterpret_cast<std::byte *>(each.address()),
+                               each.buffer->sizeBytes, true,
+                               each.buffer->name});
+    MGPU_TRY_ASSIGN(const auto options, kernel.launchOf(params));
+    return kernel.run(params.device, options);
+  }
+
+  Result<void> runBlocks(const device::KernelObject &object,
+                         const std::vector<uint64_t> &arguments) {
     const GridPart part = call.part.value_or(GridPart::whole(call.grid));
     const Dim3 grid = call.grid, first = part.first, count = part.count;
     const device::HostKernelShape &shape = object.shape();
@@ -164,12 +194,6 @@ private:
         {grid.x, grid.y, grid.z},   0, 0, blocks, {first.x, first.y, first.z},
         {count.x, count.y, count.z}};
     object.entry()(arguments.data(), &launch);
-    for (const Touched &each : buffers)
-      if (auto [first, last] = each.strayWrite(); first < last)
-        return fault(fmt::format(
-            "writes bytes {} to {} of buffer '{}', which has {}; its launch "
-            "does not say so",
-            first, last, each.buffer->name, each.buffer->sizeBytes));
     return {};
   }
 

@@ -5,6 +5,7 @@
 #include "kernels/compile/CudaFileText.h"
 #include "kernels/compile/HostCompiler.h"
 #include "kernels/compile/KernelCache.h"
+#include "kernels/compile/PtxObject.h"
 #include "support/Parallel.h"
 #include "support/Progress.h"
 
@@ -22,13 +23,23 @@ static tl::unexpected<Error> absentForm(const KernelSpec &kernel,
                           advice));
 }
 
-/// Unsupported where a kernel has no C++ for the host.
+/// Unsupported where a kernel has nothing that the host target runs.
 static Result<void> checkHost(const planner::Dag &dag) {
   for (const KernelSpec &kernel : dag.kernels)
-    if (const CudaFile *file = kernel.cudaFile(); !file || file->host.empty())
-      return absentForm(kernel, "C++ for the host",
-                        "give it, or open the program on a GPU");
+    if (const CudaFile *file = kernel.cudaFile();
+        !file || (file->host.empty() && !kernels::runsAsPtx(kernel)))
+      return absentForm(kernel, "C++ for the host, CUDA C++ or PTX",
+                        "give one of them, or open the program on a GPU");
   return {};
+}
+
+static Result<Compiler::Object> objectOf(const KernelSpec &kernel,
+                                         const kernels::HostMacros &macros,
+                                         const std::string &cpu) {
+  device::BlobCache *cache = kernels::userKernelCache();
+  return kernels::runsAsPtx(kernel)
+             ? kernels::ptxObject(kernel, macros, cache)
+             : kernels::compileHostSource(kernel, macros, cpu, cache);
 }
 
 /// Another machine that has the same caches may be of another level than this
@@ -45,8 +56,7 @@ SourceCompiler::compileKernels(const planner::Dag &dag,
   std::vector<Result<Object>> objects(dag.kernels.size());
   Progress progress("compiling kernels for " + cpu, objects.size());
   parallelFor(objects.size(), 0, [&](size_t k) {
-    objects[k] = kernels::compileHostSource(dag.kernels[k], {}, levelOf(cpu),
-                                            kernels::userKernelCache());
+    objects[k] = objectOf(dag.kernels[k], {}, levelOf(cpu));
     progress.step();
   });
   return allOf(std::move(objects));
@@ -75,8 +85,7 @@ Result<Compiler::Object> SourceCompiler::buildHostKernel(
     if (const auto &[name, values, reason] = space.tunables()[k];
         config.tunables[k] != values.front())
       macros.emplace_back(name, config.tunables[k]);
-  return kernels::compileHostSource(dag.kernels[kernel.value], macros,
-                                    levelOf(cpu), kernels::userKernelCache());
+  return objectOf(dag.kernels[kernel.value], macros, levelOf(cpu));
 }
 
 std::vector<Result<kernels::CudaText>>

@@ -102,9 +102,14 @@ NodeMaker::addKernel(const DagNode &node, const KernelCall &call,
                               "devices; it takes {} on one device",
                               spec.name, call.arguments.size(),
                               node.devices.size(), spec.numArguments));
-  device::KernelNodeParams params{
-      node.name, node.devices[0], kernels[call.kernel.value], call.grid, {},
-      call.part, mayBeginEarly};
+  device::KernelNodeParams params{node.name,
+                                  node.devices[0],
+                                  kernels[call.kernel.value],
+                                  call.grid,
+                                  {},
+                                  call.part,
+                                  mayBeginEarly,
+                                  {}};
   for (const KernelArgument &argument : call.arguments) {
     if (const auto *bits = std::get_if<uint64_t>(&argument.value)) {
       params.arguments.push_back(*bits);
@@ -120,6 +125,14 @@ NodeMaker::addKernel(const DagNode &node, const KernelCall &call,
                                 dag.buffer(id).sizeBytes));
     params.arguments.push_back(uint64_t(uintptr_t(base)) +
                                uint64_t(argument.offsetBytes));
+    if (spec.cudaFile())
+      params.memory.push_back({base, dag.buffer(id).sizeBytes,
+                               std::ranges::any_of(node.uses,
+                                                   [&](const BufferUse &use) {
+                                                     return use.buffer == id &&
+                                                            use.writes;
+                                                   }),
+                               dag.buffer(id).name});
   }
   return graph.addKernel(params, dependencies);
 }

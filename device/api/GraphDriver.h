@@ -28,6 +28,14 @@ struct KernelHandle {
   uint32_t value = 0;
 };
 
+/// A buffer that a launch is given.
+struct KernelMemory {
+  std::byte *base = nullptr;
+  uint64_t bytes = 0;
+  bool isWritten = false; ///< the launch is declared to write it
+  std::string name;
+};
+
 struct KernelNodeParams {
   std::string name; ///< for error texts and traces
   DeviceId device;
@@ -39,6 +47,9 @@ struct KernelNodeParams {
   /// Before its one dependency, a kernel, has ended: the launch waits itself
   /// (Driver::awaits). A backend may make it begin after nonetheless.
   bool mayBeginEarly = false;
+  /// The buffers of a kernel that a user wrote for GPUs, whose accesses a
+  /// backend may check.
+  std::vector<KernelMemory> memory{};
 };
 
 struct CopyNodeParams {

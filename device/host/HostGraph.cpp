@@ -45,6 +45,22 @@ struct RemoteWork {
   }
 };
 
+/// Nothing is executed once another kernel of the replay found a fault.
+struct PtxWork {
+  std::shared_ptr<PtxKernel> kernel;
+  kernels::ptx::LaunchOptions options;
+  DeviceId device;
+  std::string name;
+  std::shared_ptr<KernelFault> fault;
+  void run() {
+    if (fault->isThere())
+      return;
+    if (Result<void> ok = kernel->run(device, options); !ok)
+      fault->set({ok.error().kind,
+                  fmt::format("node '{}': {}", name, ok.error().message)});
+  }
+};
+
 /// Stands in for a node of a timed replay.
 struct TimedOp {
   Op op;
@@ -61,8 +77,10 @@ class HostExec final : public GraphExec {
 public:
   HostExec(std::shared_ptr<HostState> state,
            std::vector<std::shared_ptr<void>> works,
-           std::span<const ProgramNode> nodes)
+           std::span<const ProgramNode> nodes,
+           std::shared_ptr<KernelFault> kernelFault)
       : state(std::move(state)), works(std::move(works)),
+        kernelFault(std::move(kernelFault)),
         program(buildProgram(nodes, this->state->pool.numQueues())) {
     plain.program = &program;
     plain.serial = program.serial.data();
@@ -107,12 +125,16 @@ private:
                   "this graph is being replayed already: one replay of a "
                   "graph at a time");
     state->pool.run(job);
+    std::optional<Error> found = kernelFault->take();
     running.store(false, std::memory_order_release);
+    if (found)
+      return fail(std::move(*found));
     return state->fault ? fail(*state->fault) : Result<void>();
   }
 
   std::shared_ptr<HostState> state;
   std::vector<std::shared_ptr<void>> works;
+  std::shared_ptr<KernelFault> kernelFault;
   WorkerProgram program;
   ReplayJob plain;
   std::atomic<bool> running{false};
@@ -182,6 +204,8 @@ HostGraph::addKernel(const KernelNodeParams &params,
                 fmt::format("node '{}' calls kernel {}, but {} are loaded",
                             params.name, params.kernel.value,
                             state->kernels.size()));
+  if (state->kernels[params.kernel.value].ptx())
+    return addPtx(params, dependencies);
   Dim3 grid = params.grid;
   const KernelObject &kernel = state->kernels[params.kernel.value];
   GridPart part = params.part.value_or(GridPart::whole(grid));
@@ -217,6 +241,22 @@ HostGraph::addKernel(const KernelNodeParams &params,
       KernelWork{kernel.entry(), params.arguments, launch});
   works.push_back(work);
   return append(queueOf(params.device), {KernelWork::run, work.get()},
+                dependencies);
+}
+
+Result<GraphNodeId>
+HostGraph::addPtx(const KernelNodeParams &params,
+                  std::span<const GraphNodeId> dependencies) {
+  const std::shared_ptr<PtxKernel> &kernel =
+      state->kernels[params.kernel.value].ptx();
+  MGPU_TRY_ASSIGN(kernels::ptx::LaunchOptions options,
+                  kernel->launchOf(params));
+  if (options.grid.volume() == 0)
+    return append(queueOf(params.device), {runNothing, nullptr}, dependencies);
+  auto work = std::make_shared<PtxWork>(
+      PtxWork{kernel, std::move(options), params.device, params.name, fault});
+  works.push_back(work);
+  return append(queueOf(params.device), {runWork<PtxWork>, work.get()},
                 dependencies);
 }
 
@@ -313,7 +353,7 @@ Result<std::unique_ptr<GraphExec>> HostGraph::instantiate() {
     return fail(ErrorKind::Usage, "this graph was instantiated already: "
                                   "start a new graph");
   spent = true;
-  auto exec = std::make_unique<HostExec>(state, std::move(works), nodes);
+  auto exec = std::make_unique<HostExec>(state, std::move(works), nodes, fault);
   nodes.clear();
   return exec;
 }

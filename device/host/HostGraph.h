@@ -58,6 +58,8 @@ private:
   Result<void> checkNode(std::string_view name, DeviceId device,
                          bool hostAllowed,
                          std::span<const GraphNodeId> dependencies) const;
+  Result<GraphNodeId> addPtx(const KernelNodeParams &params,
+                             std::span<const GraphNodeId> dependencies);
   Result<GraphNodeId> addTeam(const KernelNodeParams &params,
                               const HostLaunch &launch,
                               std::span<const GraphNodeId> dependencies);
@@ -71,6 +73,7 @@ private:
   std::shared_ptr<HostState> state;
   std::vector<ProgramNode> nodes;
   std::vector<std::shared_ptr<void>> works; ///< contexts of the nodes
+  std::shared_ptr<KernelFault> fault = std::make_shared<KernelFault>();
   bool spent = false;
 };
 

@@ -110,6 +110,11 @@ bool writeAll(int fd, std::span<const std::byte> bytes) {
 
 Result<KernelObject> KernelObject::load(std::string_view name,
                                         std::span<const std::byte> bytes) {
+  if (unframeBytes(bytes)) {
+    KernelObject object;
+    MGPU_TRY_ASSIGN(object.asPtx, PtxKernel::load(name, bytes));
+    return object;
+  }
   if (const char *reason = damage(bytes))
     return fail(ErrorKind::Invalid,
                 fmt::format("kernel '{}' cannot be loaded: {}: compile it "

@@ -2,6 +2,7 @@
 #ifndef MGPU_DEVICE_HOST_KERNELOBJECT_H
 #define MGPU_DEVICE_HOST_KERNELOBJECT_H
 
+#include "device/host/PtxKernel.h"
 #include "kernels/abi/HostKernelAbi.h"
 #include "support/Result.h"
 
@@ -14,12 +15,15 @@ namespace mgpu::device {
 
 /// A kernel's shared object, loaded from memory; unloaded with the object.
 /// Its headers are checked, so a damaged or foreign file is an error; its code
-/// is native code and trusted like any other.
+/// is native code and trusted like any other. Or a kernel given as PTX, which
+/// has no entry.
 class KernelObject {
 public:
   static Result<KernelObject> load(std::string_view name,
                                    std::span<const std::byte> bytes);
   HostKernelEntry entry() const { return function; }
+  /// Null for a shared object.
+  const std::shared_ptr<PtxKernel> &ptx() const { return asPtx; }
   const HostKernelShape &shape() const { return cut; }
   /// Whether it can run a part of a grid.
   bool takesParts() const { return !isVersion1; }
@@ -29,6 +33,7 @@ public:
 
 private:
   std::shared_ptr<void> library;
+  std::shared_ptr<PtxKernel> asPtx;
   HostKernelEntry function = nullptr;
   bool isVersion1 = false, isAwaiting = false;
   HostKernelShape cut{{1, 1, 1}, {1, 1, 1}};

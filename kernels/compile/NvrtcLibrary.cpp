@@ -49,6 +49,8 @@ private:
   decltype(nvrtcCompileProgram) *compileProgram = nullptr;
   decltype(nvrtcGetCUBINSize) *cubinSize = nullptr;
   decltype(nvrtcGetCUBIN) *cubin = nullptr;
+  decltype(nvrtcGetPTXSize) *ptxSize = nullptr;
+  decltype(nvrtcGetPTX) *ptx = nullptr;
   decltype(nvrtcGetProgramLogSize) *logSize = nullptr;
   decltype(nvrtcGetProgramLog) *log = nullptr;
   /// Since 12.8; null before. Its type is written out so that older headers do.
@@ -69,6 +71,7 @@ Result<void> OpenedNvrtc::resolve() {
       !load(destroy, "nvrtcDestroyProgram") ||
       !load(compileProgram, "nvrtcCompileProgram") ||
       !load(cubinSize, "nvrtcGetCUBINSize") || !load(cubin, "nvrtcGetCUBIN") ||
+      !load(ptxSize, "nvrtcGetPTXSize") || !load(ptx, "nvrtcGetPTX") ||
       !load(logSize, "nvrtcGetProgramLogSize") ||
       !load(log, "nvrtcGetProgramLog"))
     return fail(ErrorKind::Absent, "cannot compile CUDA kernels: '" + path +
@@ -129,6 +132,12 @@ OpenedNvrtc::compile(const std::string &source, const std::string &name,
           cubin(program, reinterpret_cast<char *>(output.cubin.data()));
       got != NVRTC_SUCCESS)
     return failed("nvrtcGetCUBIN", got);
+  if (ptxSize(program, &size) == NVRTC_SUCCESS && size > 1) {
+    output.ptx.resize(size);
+    if (ptx(program, output.ptx.data()) != NVRTC_SUCCESS)
+      output.ptx.clear();
+    output.ptx.resize(output.ptx.find_last_not_of('\0') + 1);
+  }
   output.ok = true;
   return output;
 }

@@ -30,6 +30,7 @@ public:
 
   struct Output {
     std::vector<std::byte> cubin; ///< empty unless `ok`
+    std::string ptx;              ///< of which the cubin was made
     std::string log;
     bool ok = false;
     bool cancelled = false;

@@ -2,6 +2,8 @@
 #include "pipeline/compiler/KernelBuild.h"
 
 #include "kernels/compile/CudaFileText.h"
+#include "kernels/compile/KernelCache.h"
+#include "kernels/compile/PtxObject.h"
 #include "kernels/cuda/CudaEmitter.h"
 #include "kernels/host/HostEmitter.h"
 #include "kernels/lower/KernelDialects.h"
@@ -54,6 +56,8 @@ Result<KernelSpace> kernelSpaceOf(const planner::KernelSpec &spec, Dim3 maxGrid,
   const planner::CudaFile *file = spec.cudaFile();
   if (file && target == KernelTarget::Cuda)
     return *fileText(*file, "", spec.block, maxGrid).space;
+  if (runsAsPtx(spec))
+    return fileSpace(*file, spec.block, maxGrid, target);
   MGPU_TRY_ASSIGN(ParsedKernel parsed, parseKernel(spec));
   auto space = spaceOf(*parsed.module, spec.block, maxGrid, target);
   if (!space)
@@ -61,8 +65,20 @@ Result<KernelSpace> kernelSpaceOf(const planner::KernelSpec &spec, Dim3 maxGrid,
   return space;
 }
 
+/// A kernel of the user's that has nothing but CUDA C++ or PTX.
+static Result<std::vector<std::byte>>
+ptxObjectOf(const planner::KernelSpec &spec,
+            const std::vector<std::pair<std::string, uint32_t>> &macros) {
+  auto object = ptxObject(spec, macros, userKernelCache());
+  if (!object)
+    return failOf(spec, object.error());
+  return object;
+}
+
 Result<std::vector<std::byte>>
 compileHostKernel(const planner::KernelSpec &spec, const std::string &cpu) {
+  if (runsAsPtx(spec))
+    return ptxObjectOf(spec, {});
   MGPU_TRY_ASSIGN(ParsedKernel parsed, parseKernel(spec));
   HostEmitOptions options;
   options.cpu = cpu;
@@ -95,6 +111,10 @@ std::optional<std::string> hostKernelKey(const planner::KernelSpec &spec,
 }
 
 Result<void> verifyHostKernel(const planner::KernelSpec &spec) {
+  if (runsAsPtx(spec)) {
+    MGPU_TRY(ptxObjectOf(spec, {}));
+    return {};
+  }
   MGPU_TRY_ASSIGN(ParsedKernel parsed, parseKernel(spec));
   auto sound = verifyHostKernel(*parsed.module, spec.block);
   if (!sound)
@@ -107,6 +127,13 @@ Result<HostBuild> buildHostKernel(const planner::KernelSpec &spec,
                                   const KernelConfig &config,
                                   const std::string &cpu) {
   MGPU_TRY(space.check(config));
+  if (runsAsPtx(spec)) {
+    std::vector<std::pair<std::string, uint32_t>> macros;
+    for (size_t k = 0; k < space.tunables().size(); ++k)
+      macros.emplace_back(space.tunables()[k].name, config.tunables[k]);
+    MGPU_TRY_ASSIGN(auto object, ptxObjectOf(spec, macros));
+    return HostBuild{std::move(object), space.maxGrid};
+  }
   MGPU_TRY_ASSIGN(ParsedKernel parsed, parseKernel(spec));
   HostEmitOptions options;
   options.cpu = cpu;

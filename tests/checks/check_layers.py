@@ -58,7 +58,7 @@ OURS = {
     "kernels/lower": ["dialect/mgpu", "kernels/abi", "kernels/space"],
     "kernels/host": ["dialect/mgpu", "planner/dag", "kernels/abi", "kernels/space", "kernels/lower"],
     "kernels/cuda": ["dialect/mgpu", "planner/dag", "kernels/abi", "kernels/space", "kernels/lower"],
-    "kernels/compile": ["planner/dag", "device/api", "kernels/abi", "kernels/space"],
+    "kernels/compile": ["planner/dag", "device/api", "kernels/abi", "kernels/ptx", "kernels/space"],
     "capture/graph": PLAN + ["kernels/compile", "device/api"],
     "capture/replay": RUNTIME + ["capture/graph"],
     "capture/ranks": RUNTIME + ["capture/graph", "capture/replay"],
