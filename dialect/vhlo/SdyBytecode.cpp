@@ -68,6 +68,7 @@ private:
   Attribute axis();
   Attribute dimension();
   Attribute sharding(uint64_t code);
+  Attribute shardingRule();
 
   DialectBytecodeReader &reader;
   Builder b;
@@ -115,6 +116,19 @@ Attribute SdyFields::sharding(uint64_t code) {
   });
 }
 
+/// Sizes of factors, the mappings of operands and results, and four lists of
+/// factors: read to their end and left out.
+Attribute SdyFields::shardingRule() {
+  (void)numbers();
+  (void)list<Attribute>();
+  (void)list<Attribute>();
+  for (int k = 0; k < 4; ++k)
+    (void)numbers();
+  bool isCustom = false;
+  isGood = isGood && succeeded(reader.readBool(isCustom));
+  return ifGood([&] { return b.getUnitAttr(); });
+}
+
 Attribute SdyFields::attribute() {
   MLIRContext *context = b.getContext();
   const uint64_t code = number();
@@ -155,6 +169,14 @@ Attribute SdyFields::attribute() {
     return ifGood(
         [&] { return TensorShardingPerValueAttr::get(context, all); });
   }
+  case 8: // of a rule how an operation may be cut, which nothing here asks for
+    (void)numbers();
+    return ifGood([&] { return b.getUnitAttr(); });
+  case 9:
+    (void)list<Attribute>();
+    return ifGood([&] { return b.getUnitAttr(); });
+  case 10:
+    return shardingRule();
   case 11: {
     auto axes = list<AxisRefAttr>();
     return ifGood([&] { return AxisListAttr::get(context, axes); });
