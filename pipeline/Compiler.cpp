@@ -21,6 +21,11 @@ Result<LoadedProgram> Compiler::importProgram(const ImportOptions &options,
   return error;
 }
 
+Result<std::string> Compiler::decode(std::span<const std::byte>,
+                                     const std::string &name) const {
+  return absent(fmt::format("decode '{}'", name));
+}
+
 Result<std::vector<Compiler::Object>>
 Compiler::compileKernels(const Dag &dag, const std::string &) const {
   if (dag.kernels.empty())

@@ -27,6 +27,11 @@ public:
   importProgram(const ImportOptions &options,
                 std::vector<Message> *messages) const;
 
+  /// The text of a program that is MLIR bytecode; `name` is what errors call
+  /// it. The bytes need not be trusted: a process of its own reads them.
+  virtual Result<std::string> decode(std::span<const std::byte> bytecode,
+                                     const std::string &name) const;
+
   /// Every kernel for `cpu` ("native" or a level), compiled on all cores.
   virtual Result<std::vector<Object>>
   compileKernels(const planner::Dag &dag, const std::string &cpu) const;

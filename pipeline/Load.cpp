@@ -2,6 +2,7 @@
 #include "pipeline/Load.h"
 
 #include "pipeline/Compiler.h"
+#include "pipeline/JaxExport.h"
 #include "pipeline/MachinePlan.h"
 #include "pipeline/Roles.h"
 #include "pipeline/VariantRecord.h"
@@ -14,8 +15,11 @@
 #include "support/Plural.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstring>
+#include <filesystem>
 #include <iostream>
 #include <iterator>
 
@@ -150,6 +154,18 @@ Result<LoadedProgram> openJson(const LoadOptions &options,
 
 bool isSource(const std::string &) { return true; }
 
+void sayExport(const JaxExport &jax, const std::string &path) {
+  fmt::print(stderr,
+             "mgpu-tune: {}: '{}', which JAX{}{} exported for {} on {}\n", path,
+             jax.function, jax.jaxVersion.empty() ? "" : " ", jax.jaxVersion,
+             fmt::join(jax.platforms, ", "), counted(jax.devices, "device"));
+  // jax.export: a module for several platforms is told which one it runs on.
+  if (jax.platforms.size() > 1)
+    fmt::print(stderr,
+               "mgpu-tune: note: its first argument is the number of the "
+               "platform in this list, from 0\n");
+}
+
 /// Says which variants are on because they have passed.
 void sayDefaults(const LoadedProgram &program) {
   const bool isNarrow = std::ranges::any_of(
@@ -256,6 +272,35 @@ const Format formats[] = {
 
 } // namespace
 
+/// Gives a program that is bytecode, or an export of JAX's, its text.
+static Result<void> decodeProgram(LoadOptions &options) {
+  std::vector<std::byte> file;
+  std::span<const std::byte> bytes;
+  if (options.text) {
+    bytes = std::as_bytes(std::span(*options.text));
+  } else {
+    std::error_code error;
+    if (!std::filesystem::is_regular_file(options.file, error) ||
+        isBundle(options.file) || isJson(options.file))
+      return {};
+    MGPU_TRY_ASSIGN(file, readFile(options.file));
+    bytes = file;
+  }
+  if (isJaxExport(bytes)) {
+    MGPU_TRY_ASSIGN(JaxExport jax, readJaxExport(bytes, options.file));
+    sayExport(jax, options.file);
+    bytes = jax.module;
+  }
+  constexpr std::string_view magic = "ML\xefR";
+  if (bytes.size() < magic.size() ||
+      std::memcmp(bytes.data(), magic.data(), magic.size()) != 0)
+    return {};
+  MGPU_TRY_ASSIGN(std::string text,
+                  options.compiler->decode(bytes, options.file));
+  options.text = std::make_shared<const std::string>(std::move(text));
+  return {};
+}
+
 static void findNeeded(LoadedProgram &program) {
   const std::vector<bool> reads = planner::readsFirst(program.dag);
   for (const planner::ProgramArgument &argument : program.arguments)
@@ -298,8 +343,7 @@ Result<LoadedProgram> loadProgram(const LoadOptions &given,
   LoadOptions options = given;
   if (options.file != "-")
     MGPU_TRY(checkReadable(options.file));
-  else if (options.schedule == "auto" || options.given.contains("--shardings"))
-    // It is read more than once.
+  else // It may be read more than once.
     options.text = std::make_shared<const std::string>(
         std::istreambuf_iterator<char>(std::cin),
         std::istreambuf_iterator<char>());
@@ -311,6 +355,7 @@ Result<LoadedProgram> loadProgram(const LoadOptions &given,
         fmt::format("--dim {}: '{}' is no .pt2 file, which alone leaves "
                     "sizes open",
                     options.dims.begin()->first, options.file));
+  MGPU_TRY(decodeProgram(options));
   const Format &format =
       *std::find_if(std::begin(formats), std::end(formats),
                     [&](const Format &f) { return f.accepts(options.file); });

@@ -10,8 +10,7 @@ class Sdy_Op<string mnemonic, list<Trait> traits = []>
 
 def Sdy_MeshOp : Sdy_Op<"mesh", [Symbol]> {
   let summary = "A mesh by name";
-  let arguments = (ins SymbolNameAttr:$sym_name, Sdy_MeshAttr:$mesh,
-                       OptionalAttr<StrAttr>:$sym_visibility);
+  let arguments = (ins SymbolNameAttr:$sym_name, Sdy_MeshAttr:$mesh);
   let assemblyFormat = "$sym_name `=` $mesh attr-dict";
 }
 

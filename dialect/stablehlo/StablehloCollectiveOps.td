@@ -68,6 +68,37 @@ def Stablehlo_ReduceScatterOp : Stablehlo_CollectiveOp<"reduce_scatter"> {
   let results = (outs Stablehlo_AnyTensor:$result);
 }
 
+// Read, and refused by name where a program is planned.
+def Stablehlo_CollectiveReduceOp : Stablehlo_Op<"collective_reduce"> {
+  let summary = "The combined operands, at one member of each group";
+  let arguments = (ins Variadic<Stablehlo_AnyTensor>:$operands,
+      Stablehlo_ReplicaGroupsAttr:$replica_groups,
+      OptionalAttr<Stablehlo_ChannelHandleAttr>:$channel_handle,
+      UnitAttr:$use_global_device_ids, UnitAttr:$has_dynamic_root);
+  let regions = (region SizedRegion<1>:$computation);
+  let results = (outs Variadic<Stablehlo_AnyTensor>);
+}
+
+def Stablehlo_CrossReplicaSumOp : Stablehlo_Op<"cross-replica-sum"> {
+  let summary = "An all_reduce that adds; it left StableHLO";
+  let arguments = (ins Stablehlo_AnyTensor:$operand,
+                       I64ElementsAttr:$replica_groups);
+  let results = (outs Stablehlo_AnyTensor:$result);
+}
+
+def Stablehlo_AsyncStartOp : Stablehlo_Op<"async_start", [IsolatedFromAbove]> {
+  let summary = "Starts the operation of a region";
+  let arguments = (ins Variadic<Stablehlo_AnyTensor>:$operands);
+  let regions = (region SizedRegion<1>:$body);
+  let results = (outs Stablehlo_Future:$result);
+}
+
+def Stablehlo_AsyncDoneOp : Stablehlo_Op<"async_done"> {
+  let summary = "Waits for an operation that was started";
+  let arguments = (ins Stablehlo_Future:$operand);
+  let results = (outs Stablehlo_AnyTensor:$result);
+}
+
 class Stablehlo_IdOp<string mnemonic> : Stablehlo_Op<mnemonic, [Pure]> {
   let results = (outs RankedTensorOf<[UI32]>:$result);
   let assemblyFormat = "attr-dict `:` type($result)";

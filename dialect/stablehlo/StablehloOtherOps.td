@@ -17,7 +17,8 @@ def Stablehlo_CustomCallOp : Stablehlo_Op<"custom_call", [
       OptionalAttr<ArrayAttr>:$result_layouts,
       OptionalAttr<TypedArrayAttrBase<Stablehlo_OutputOperandAliasAttr,
                                       "output_operand_aliases">>
-          :$output_operand_aliases);
+          :$output_operand_aliases,
+      OptionalAttr<ArrayAttr>:$result_tilings);
   let results = (outs Variadic<AnyType>);
   let assemblyFormat = [{
     custom<Target>($call_target_name) `(` $inputs `)` attr-dict
@@ -32,9 +33,10 @@ def Stablehlo_CompositeOp : Stablehlo_Op<"composite", [
       DefaultValuedOptionalAttr<DictionaryAttr, "{}">:$composite_attributes,
       FlatSymbolRefAttr:$decomposition,
       DefaultValuedOptionalAttr<I32Attr, "0">:$version);
+  let regions = (region VariadicRegion<AnyRegion>:$composite_regions);
   let results = (outs Variadic<AnyType>);
   let assemblyFormat = [{
-    $name $inputs attr-dict
+    $name $inputs (` ` `(` $composite_regions^ `)`)? attr-dict
     `:` functional-type(operands, results)
   }];
 }

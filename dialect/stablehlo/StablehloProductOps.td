@@ -13,6 +13,19 @@ def Stablehlo_DotOp : Stablehlo_Op<"dot", [Pure]> {
   let hasVerifier = 1;
 }
 
+// Read, and refused by name where a program is planned; they left StableHLO.
+def Stablehlo_EinsumOp : Stablehlo_Op<"einsum", [Pure]> {
+  let summary = "A product that a formula describes";
+  let arguments = (ins Stablehlo_AnyTensor:$lhs, Stablehlo_AnyTensor:$rhs,
+                       StrAttr:$einsum_config);
+  let results = (outs Stablehlo_AnyTensor:$result);
+}
+def Stablehlo_UnaryEinsumOp : Stablehlo_Op<"unary_einsum", [Pure]> {
+  let summary = "Sums and transpositions that a formula describes";
+  let arguments = (ins Stablehlo_AnyTensor:$operand, StrAttr:$einsum_config);
+  let results = (outs Stablehlo_AnyTensor:$result);
+}
+
 def Stablehlo_DotGeneralOp : Stablehlo_Op<"dot_general", [Pure]> {
   let summary = "A product over contracting dimensions, for each of a batch";
   let arguments = (ins Stablehlo_AnyTensor:$lhs, Stablehlo_AnyTensor:$rhs,

@@ -56,6 +56,13 @@ def Stablehlo_TokenType : TypeDef<Stablehlo_Dialect, "Token"> {
   let summary = "An order between operations with side effects";
 }
 
+def Stablehlo_FutureType : TypeDef<Stablehlo_Dialect, "Future"> {
+  let mnemonic = "future";
+  let summary = "The results of an asynchronous operation";
+  let parameters = (ins ArrayRefParameter<"::mlir::Type">:$types);
+  let assemblyFormat = "`<` $types `>`";
+}
+
 def Stablehlo_Pred : TypeAlias<I1, "i1">;
 def Stablehlo_SInt : SignlessIntOfWidths<[2, 4, 8, 16, 32, 64]>;
 def Stablehlo_UInt : UnsignedIntOfWidths<[2, 4, 8, 16, 32, 64]>;
@@ -98,6 +105,8 @@ class Stablehlo_Handle<TypeDef type, string what>
     : Type<type.predicate, what, type.cppType>,
       BuildableType<"$_builder.getType<" # type.cppType # ">()">;
 def Stablehlo_Token : Stablehlo_Handle<Stablehlo_TokenType, "token">;
+def Stablehlo_Future : Type<Stablehlo_FutureType.predicate, "future",
+                            Stablehlo_FutureType.cppType>;
 def Stablehlo_TensorOrToken
     : AnyTypeOf<[Stablehlo_AnyTensor, Stablehlo_Token, NestedTupleOf<[
           Stablehlo_AnyTensor, Stablehlo_Token]>]>;

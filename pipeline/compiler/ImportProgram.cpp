@@ -8,6 +8,7 @@
 #include "dialect/mgpu/MgpuDialect.h"
 #include "kernels/lower/KernelDialects.h"
 #include "pipeline/compiler/ExchangeTimes.h"
+#include "pipeline/compiler/ProgramDialects.h"
 #include "planner/import/BuildDag.h"
 #include "planner/import/HostValue.h"
 #include "planner/import/Scalars.h"
@@ -27,8 +28,6 @@ namespace mgpu::pipeline {
 
 using namespace mlir;
 
-namespace {
-
 DialectRegistry programDialects() {
   DialectRegistry registry;
   registry.insert<ir::MgpuDialect, ml_program::MLProgramDialect>();
@@ -38,6 +37,8 @@ DialectRegistry programDialects() {
   conversion::registerAsyncDialect(registry);
   return registry;
 }
+
+namespace {
 
 const char *severityName(DiagnosticSeverity severity) {
   switch (severity) {

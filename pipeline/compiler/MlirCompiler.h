@@ -13,6 +13,8 @@ public:
   Result<LoadedProgram>
   importProgram(const ImportOptions &options,
                 std::vector<Message> *messages) const override;
+  Result<std::string> decode(std::span<const std::byte> bytecode,
+                             const std::string &name) const override;
   Result<std::vector<Object>>
   compileKernels(const planner::Dag &dag,
                  const std::string &cpu) const override;

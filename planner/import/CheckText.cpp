@@ -17,7 +17,8 @@ struct Magic {
   std::string_view bytes, what, remedy;
 };
 constexpr Magic magics[] = {
-    {"ML\xefR", "MLIR bytecode", "`mgpu-opt FILE` prints it as text"},
+    {"ML\xefR", "MLIR bytecode",
+     "give it as a file or on the standard input, where it is decoded"},
     {{"\xfd\x37zXZ\0", 6}, "compressed with xz", "`xz -d` unpacks it"},
     {"\x1f\x8b", "compressed with gzip", "`gzip -d` unpacks it"},
     {"\x28\xb5\x2f\xfd", "compressed with zstd", "`zstd -d` unpacks it"},
@@ -200,15 +201,6 @@ bool isControl(char c) {
 } // namespace
 
 Result<void> checkProgramText(std::string_view text, std::string_view name) {
-  // Such a file begins with the magic bytes, a version and who wrote it.
-  if (text.starts_with(magics[0].bytes) &&
-      text.substr(0, 32).find("StableHLO_v") != text.npos)
-    return fail(ErrorKind::Invalid,
-                fmt::format("'{}' is StableHLO in bytecode (VHLO), not a "
-                            "program's text: jax.export's mlir_module(), or "
-                            "`stablehlo-translate --deserialize FILE`, gives "
-                            "the text",
-                            name));
   for (const Magic &magic : magics)
     if (text.starts_with(magic.bytes))
       return fail(ErrorKind::Invalid,

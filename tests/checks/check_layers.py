@@ -32,6 +32,7 @@ OURS = {
     "dialect/sdy": [],
     "dialect/mpmd": ["dialect/sdy"],
     "dialect/stablehlo": [],
+    "dialect/vhlo": ["dialect/sdy", "dialect/stablehlo"],
     "dialect/conversion": ["dialect/mgpu", "dialect/mpmd", "dialect/sdy", "dialect/spmd", "dialect/stablehlo"],
     "dialect/conversion/linalg": ["dialect/mgpu", "dialect/conversion"],
     "dialect/conversion/gpu": ["dialect/mgpu", "dialect/conversion"],

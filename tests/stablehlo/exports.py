@@ -2,18 +2,21 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Runs what JAX 0.11 exported of small modules, and compares with what JAX computed.
 
-Usage: exports.py MGPU_TUNE EXPORTS.tar.gz
+Usage: exports.py MGPU_TUNE EXPORTS.tar.gz [MUTANTS]
 The archive is what tests/gpu/exports.py wrote: of each module NAME.mlir (StableHLO, with sdy where it is
-sharded) and NAME.npz with in0, in1, ... and out0, out1, ...; it also has the forms that are not read yet:
-StableHLO and VHLO bytecode, jax.export's own, and .pt2 of PyTorch 2.11.
+sharded), NAME.vhlo (its bytecode with a version), NAME.jax_export (jax.export's file), NAME.mlirbc (its
+bytecode without a version, which is refused) and NAME.npz with in0, in1, ... and out0, out1, ... MUTANTS files
+with some bytes changed, or cut, must end in a sentence or a program, within 10 seconds each.
 """
 
 import glob
 import os
+import random
 import subprocess
 import sys
 import tarfile
 import tempfile
+import time
 
 try:
     import numpy
@@ -47,24 +50,86 @@ def run(tune, program, values, folder):
     return worst
 
 
-def main():
-    tune, archive = sys.argv[1:]
+def program_of(base, form):
+    return base + (".lowered.mlir" if form == "lowered" else "." + form)
+
+
+def compare(tune, folder):
+    """How many exports were run, and how many of them are wrong."""
     wrong = count = 0
+    for given in sorted(glob.glob(f"{folder}/*/jax-*.npz")):
+        if "bf16" in given:  # NumPy has no bf16
+            continue
+        for form in ("mlir", "lowered", "vhlo", "jax_export"):
+            program = program_of(given.removesuffix(".npz"), form)
+            if not os.path.exists(program):
+                continue
+            count += 1
+            worst = run(tune, program, numpy.load(given), folder)
+            if isinstance(worst, str) or not worst <= TOLERANCE:
+                print(f"{os.path.basename(program)}: {worst}")
+                wrong += 1
+    print(f"{count - wrong} of {count} exports give what JAX computed")
+    return count, wrong
+
+
+def refuse(tune, folder):
+    """How many files without a version are not refused as they must be."""
+    wrong = 0
+    for program in sorted(glob.glob(f"{folder}/*/*.mlirbc")):
+        done = subprocess.run([tune, "check", program], capture_output=True, text=True, timeout=60, check=False)
+        if done.returncode != 5 or "which has no version" not in done.stderr:
+            print(f"{program}: exit code {done.returncode}: {done.stderr[-300:]}")
+            wrong += 1
+    return wrong
+
+
+def mutant(data, random_):
+    data = bytearray(data)
+    if random_.random() < 0.1:
+        return data[: random_.randrange(len(data))]
+    for _ in range(random_.choice((1, 1, 2, 4))):
+        at = random_.randrange(len(data))
+        data[at] = random_.choice((0, 1, 127, 128, 255, data[at] ^ 1 << random_.randrange(8), random_.randrange(256)))
+    return data
+
+
+def mutate(tune, folder, count):
+    """How many mutants end in another way than with a sentence or a program."""
+    files = sorted(glob.glob(f"{folder}/*/*.vhlo") + glob.glob(f"{folder}/*/*.jax_export"))
+    random_ = random.Random(1)
+    ends, wrong = {}, 0
+    path = f"{folder}/mutant"
+    for number in range(count):
+        with open(random_.choice(files), "rb") as file:
+            data = mutant(file.read(), random_)
+        with open(path, "wb") as file:
+            file.write(data)
+        start = time.monotonic()
+        done = subprocess.run([tune, "check", path], capture_output=True, text=True, errors="replace", timeout=120,
+                              check=False)
+        seconds = time.monotonic() - start
+        crashed = "it is damaged; MLIR's reader" in done.stderr
+        end = "the reader died" if crashed else done.returncode
+        ends[end] = ends.get(end, 0) + 1
+        if done.returncode not in (0, 1, 5) or (done.returncode and "error: " not in done.stderr) or seconds > 60:
+            print(f"mutant {number}: exit code {done.returncode} after {seconds:.1f} s: {done.stderr[-300:]}")
+            wrong += 1
+    print(f"{count} mutants end with {ends}")
+    return wrong
+
+
+def main():
+    tune, archive = sys.argv[1:3]
     with tempfile.TemporaryDirectory() as folder:
         with tarfile.open(archive) as file:
             file.extractall(folder)
-        for program in sorted(glob.glob(f"{folder}/*/jax-*.mlir")):
-            given = program.removesuffix(".lowered.mlir").removesuffix(".mlir") + ".npz"
-            if not os.path.exists(given) or "bf16" in given:  # NumPy has no bf16
-                continue
-            count += 1
-            name = os.path.basename(program)
-            worst = run(tune, program, numpy.load(given), folder)
-            if isinstance(worst, str) or not worst <= TOLERANCE:
-                print(f"{name}: {worst}")
-                wrong += 1
-    print(f"{count - wrong} of {count} exports give what JAX computed")
-    if wrong or count < 20:
+        if len(sys.argv) > 3:
+            wrong, count = mutate(tune, folder, int(sys.argv[3])), 40
+        else:
+            count, wrong = compare(tune, folder)
+            wrong += refuse(tune, folder)
+    if wrong or count < 40:
         sys.exit("FAIL")
 
 

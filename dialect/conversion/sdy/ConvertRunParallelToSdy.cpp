@@ -88,7 +88,7 @@ void ConvertRunParallelToSdy::addMesh(int64_t processes) {
                               processes)},
       {});
   OpBuilder at = OpBuilder::atBlockBegin(module.getBody());
-  sdy::MeshOp::create(at, module.getLoc(), "processes", mesh, nullptr);
+  sdy::MeshOp::create(at, module.getLoc(), "processes", mesh);
 }
 
 /// `type` with a first dimension of `size`.

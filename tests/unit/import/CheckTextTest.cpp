@@ -88,8 +88,8 @@ TEST(CheckText, AliasesCountAsWhatTheyStandFor) {
 
 TEST(CheckText, BytesAreNoText) {
   EXPECT_EQ(message("ML\xefR\x06"),
-            "'f' is MLIR bytecode, not a program's text: `mgpu-opt FILE` "
-            "prints it as text");
+            "'f' is MLIR bytecode, not a program's text: give it as a file or "
+            "on the standard input, where it is decoded");
   EXPECT_EQ(message(std::string("\xfd\x37zXZ\0\0", 7)),
             "'f' is compressed with xz, not a program's text: `xz -d` unpacks "
             "it");
