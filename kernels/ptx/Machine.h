@@ -144,6 +144,8 @@ public:
 
 private:
   void choose();
+  bool reachTogether(const uint64_t *addresses, uint32_t bytes, Touch touch,
+                     std::byte **out);
   bool race(SharedCell &cell, Touch touch, uint32_t lane, uint64_t offset,
             bool isSame);
   void race(const Touched &other, const char *did, const char *does,

@@ -59,6 +59,30 @@ const char *wordOf(Touch touch) {
 
 } // namespace
 
+/// The usual case at once: all lanes within the buffer of the last access,
+/// which has nothing to be noted of each byte. False: look at each lane.
+bool Warp::reachTogether(const uint64_t *addresses, uint32_t bytes, Touch touch,
+                         std::byte **out) {
+  if (machine.hasManyBlocks || machine.lastRegion >= machine.regions.size())
+    return false;
+  Region &region = machine.regions[machine.lastRegion];
+  const bool isOpen = region.isSteady || !machine.program.hasWait || hasAwaited;
+  if (region.written || !isOpen || bytes > region.bytes ||
+      (touch != Touch::Read && !region.isWritable))
+    return false;
+  const uint64_t first = region.address, most = region.bytes - bytes;
+  uint32_t beyond = 0;
+  for (uint32_t lane = 0; lane < lanes; ++lane)
+    beyond |= uint32_t(addresses[lane] - first > most) << lane;
+  if (beyond & mask)
+    return false;
+  for (uint32_t lane = 0; lane < lanes; ++lane)
+    out[lane] = region.at + (beyond >> lane & 1 ? 0 : addresses[lane] - first);
+  region.isRead |= touch != Touch::Write;
+  region.isWrote |= touch != Touch::Read;
+  return true;
+}
+
 bool Warp::reach(const Instr &instr, const uint64_t *addresses, uint32_t bytes,
                  Touch touch, std::byte **out, const std::byte *values) {
   uint64_t windows = 0, unaligned = 0;
@@ -77,6 +101,8 @@ bool Warp::reach(const Instr &instr, const uint64_t *addresses, uint32_t bytes,
          int(lane));
     return false;
   }
+  if (windows == 0 && reachTogether(addresses, bytes, touch, out))
+    return true;
   for (uint32_t lane = 0; lane < lanes; ++lane) {
     if (!(mask >> lane & 1))
       continue;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Texts that are nearly PTX end in a result or a sentence. MGPU_PTX_MUTANTS
-// says how many; the sanitizers say whether memory of ours was touched.
+// Texts that are nearly PTX end in a result or a sentence. With MGPU_SWEEPS
+// set there are 100,000; the sanitizers say whether memory of ours was touched.
 #include "tests/unit/ptx/Kernel.h"
 
 #include <cstdlib>
@@ -25,7 +25,18 @@ static const char *const seeds[] = {
     "lop3.b32 %r5, %r1, %r2, %r3, 0x96; vote.sync.ballot.b32 %r6, %p1, -1;\n"
     "redux.sync.add.s32 %r7, %r6, -1; cvta.to.global.u64 %rd4, %rd1;\n"
     "ld.global.nc.v4.u32 {%r1,%r2,%r3,%r4}, [%rd4+16]; membar.gl;\n"
-    "st.volatile.global.u32 [%rd4+64], %r7;"};
+    "st.volatile.global.u32 [%rd4+64], %r7;",
+    "mov.u32 %r1, %tid.x; shl.b32 %r2, %r1, 4; mov.u32 %r3, s;\n"
+    "and.b32 %r2, %r2, 127; add.u32 %r4, %r3, %r2;\n"
+    "cp.async.cg.shared.global [%r4], [%rd1+16], 16, %r5;\n"
+    "cp.async.commit_group; cp.async.wait_group 0; bar.sync 0;\n"
+    "ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%r6,%r7}, [%r4];\n"
+    "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f1,%f2,%f3,%f4},\n"
+    "{%r6,%r7,%r6,%r7}, {%r6,%r7}, {%f1,%f2,%f3,%f4};",
+    "mbarrier.init.shared.b64 [s+8], 32; bar.sync 0;\n"
+    "mbarrier.arrive.expect_tx.shared.b64 _, [s+8], 0;\n"
+    "L3: mbarrier.try_wait.parity.shared.b64 %p1, [s+8], 0; @!%p1 bra L3;\n"
+    "barrier.cluster.arrive; barrier.cluster.wait; mapa.u64 %rd2, %rd1, 1;"};
 
 static std::string mutated(std::string text, std::mt19937 &random) {
   static const std::vector<std::string> words = {".u32",
@@ -94,8 +105,8 @@ static std::string mutated(std::string text, std::mt19937 &random) {
 }
 
 TEST(PtxFuzz, MutantsEndInAResultOrASentence) {
-  const char *count = std::getenv("MGPU_PTX_MUTANTS");
-  const uint64_t mutants = count ? std::strtoull(count, nullptr, 10) : 3000;
+  const char *sweeps = std::getenv("MGPU_SWEEPS");
+  const uint64_t mutants = sweeps ? 100000 : 3000;
   std::mt19937 random(7);
   uint64_t ran = 0;
   for (uint64_t k = 0; k < mutants; ++k) {
@@ -112,7 +123,7 @@ TEST(PtxFuzz, MutantsEndInAResultOrASentence) {
     ran += error.empty();
     ASSERT_TRUE(error.empty() || error.size() > 10) << kernel.text;
   }
-  EXPECT_GT(ran, mutants / 100);
+  EXPECT_GT(ran, mutants / 200);
 }
 
 } // namespace mgpu::kernels::ptx
