@@ -69,6 +69,7 @@ private:
   Attribute dimension();
   Attribute sharding(uint64_t code);
   Attribute shardingRule();
+  Attribute mesh();
 
   DialectBytecodeReader &reader;
   Builder b;
@@ -129,6 +130,16 @@ Attribute SdyFields::shardingRule() {
   return ifGood([&] { return b.getUnitAttr(); });
 }
 
+Attribute SdyFields::mesh() {
+  auto axes = list<MeshAxisAttr>();
+  auto devices = numbers();
+  return ifGood([&] {
+    return MeshAttr::getChecked([&] { return reader.emitError(); },
+                                b.getContext(), ArrayRef<MeshAxisAttr>(axes),
+                                ArrayRef<int64_t>(devices));
+  });
+}
+
 Attribute SdyFields::attribute() {
   MLIRContext *context = b.getContext();
   const uint64_t code = number();
@@ -142,15 +153,8 @@ Attribute SdyFields::attribute() {
     const int64_t size = signedNumber();
     return ifGood([&] { return MeshAxisAttr::get(context, name, size); });
   }
-  case 2: {
-    auto axes = list<MeshAxisAttr>();
-    auto devices = numbers();
-    return ifGood([&] {
-      return MeshAttr::getChecked([&] { return reader.emitError(); }, context,
-                                  ArrayRef<MeshAxisAttr>(axes),
-                                  ArrayRef<int64_t>(devices));
-    });
-  }
+  case 2:
+    return mesh();
   case 3: {
     const int64_t before = signedNumber(), size = signedNumber();
     return ifGood([&] { return b.getDenseI64ArrayAttr({before, size}); });
