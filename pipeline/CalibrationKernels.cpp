@@ -73,7 +73,7 @@ bench::CalibrationKernel kernelOf(const planner::Dag &dag, const DagNode &node,
     out.arguments.push_back({std::max<uint64_t>(buffer.sizeBytes, 1),
                              uint64_t(argument.offsetBytes)});
   }
-  if (const uint64_t bytes = workspaceBytesOf(object); bytes > 0)
+  if (const uint64_t bytes = kernels::workspaceBytesOf(object); bytes > 0)
     out.arguments.push_back({bytes, 0});
   return out;
 }

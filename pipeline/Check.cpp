@@ -2,7 +2,7 @@
 #include "pipeline/Check.h"
 
 #include "pipeline/Compiler.h"
-#include "pipeline/MakePlan.h"
+#include "pipeline/ProgramPlan.h"
 #include "pipeline/Target.h"
 #include "planner/schedule/PlanProof.h"
 #include "support/FileIO.h"

@@ -7,7 +7,7 @@
 // schedule that does not fit the memory is tried with --remat.
 
 #include "pipeline/MachinePlan.h"
-#include "pipeline/MakePlan.h"
+#include "pipeline/ProgramPlan.h"
 
 #include <functional>
 

@@ -5,7 +5,7 @@
 
 namespace mgpu::pipeline {
 
-using planner::Dag, planner::KernelSpace;
+using planner::Dag, kernels::KernelSpace;
 
 static tl::unexpected<Error> absent(const std::string &what) {
   return fail(ErrorKind::Unsupported,
@@ -46,7 +46,7 @@ Compiler::hostKernelSpaces(const Dag &dag) const {
 
 Result<Compiler::Object>
 Compiler::buildHostKernel(const Dag &, planner::KernelId, const KernelSpace &,
-                          const planner::KernelConfig &,
+                          const kernels::KernelConfig &,
                           const std::string &) const {
   return absent("build kernels");
 }
@@ -66,7 +66,7 @@ Compiler::emitCudaKernels(const Dag &dag, const Variants &,
 Result<std::vector<std::optional<planner::LaunchWork>>>
 Compiler::launchWork(const Dag &, const planner::KernelCall &,
                      const kernels::CudaText &,
-                     std::span<const planner::KernelConfig> configs) const {
+                     std::span<const kernels::KernelConfig> configs) const {
   return std::vector<std::optional<planner::LaunchWork>>(configs.size());
 }
 

@@ -40,13 +40,13 @@ public:
   virtual std::vector<Result<void>>
   verifyHostKernels(const planner::Dag &dag) const;
   /// The variants of each kernel for the host target, by KernelId.
-  virtual Result<std::vector<planner::KernelSpace>>
+  virtual Result<std::vector<kernels::KernelSpace>>
   hostKernelSpaces(const planner::Dag &dag) const;
   /// One of them, for "native" or a CPU level. Thread-safe.
   virtual Result<Object> buildHostKernel(const planner::Dag &dag,
                                          planner::KernelId kernel,
-                                         const planner::KernelSpace &space,
-                                         const planner::KernelConfig &config,
+                                         const kernels::KernelSpace &space,
+                                         const kernels::KernelConfig &config,
                                          const std::string &cpu) const;
   /// The same kernel in f64, with the size of its errors
   /// (kernels/host/ErrorBounds.h).
@@ -63,7 +63,7 @@ public:
   virtual Result<std::vector<std::optional<planner::LaunchWork>>>
   launchWork(const planner::Dag &dag, const planner::KernelCall &call,
              const kernels::CudaText &text,
-             std::span<const planner::KernelConfig> configs) const;
+             std::span<const kernels::KernelConfig> configs) const;
 };
 
 } // namespace mgpu::pipeline

@@ -8,7 +8,7 @@
 #include "device/cuda/api/Libraries.h"
 #include "device/host/CpuLevel.h"
 #include "device/host/HostDriver.h"
-#include "pipeline/MakePlan.h"
+#include "pipeline/ProgramPlan.h"
 #include "pipeline/Target.h"
 #include "pipeline/Version.h"
 #include "planner/dag/ContentHash.h"

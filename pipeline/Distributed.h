@@ -7,7 +7,7 @@
 
 #include "bench/profile/Profile.h"
 #include "capture/ranks/RemoteGpus.h"
-#include "device/api/Agreement.h"
+#include "device/api/RankAgreement.h"
 #include "pipeline/Run.h"
 #include "pipeline/TheRanks.h"
 

@@ -95,7 +95,7 @@ const char *sentenceOf(int number, const ucontext_t &state) {
     return nullptr;
   auto at =
       reinterpret_cast<const unsigned char *>(state.uc_mcontext.gregs[REG_RIP]);
-  for (unsigned char byte : device::hostKernelStop)
+  for (unsigned char byte : kernels::hostKernelStop)
     if (*at++ != byte)
       return nullptr;
   return reinterpret_cast<const char *>(state.uc_mcontext.gregs[REG_RDI]);

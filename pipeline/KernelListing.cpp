@@ -9,7 +9,7 @@
 
 namespace mgpu::pipeline {
 
-static Survey survey(const planner::KernelSpace &space,
+static Survey survey(const kernels::KernelSpace &space,
                      const device::DeviceProfile *gpu) {
   Survey result;
   result.legal = (gpu ? kernels::onDevice(space, *gpu) : space)

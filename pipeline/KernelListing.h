@@ -21,7 +21,7 @@ namespace mgpu::pipeline {
 /// The legal configurations of a kernel, and what is not and why.
 struct Survey {
   uint64_t legal = 0;
-  std::vector<planner::KernelRefusal> refused;
+  std::vector<kernels::KernelRefusal> refused;
 };
 
 /// A text, as it is listed.

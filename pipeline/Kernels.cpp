@@ -213,7 +213,7 @@ uint64_t productWorkspace(const LoadedProgram &program,
   for (const kernels::CudaText &text : *texts)
     isUser.push_back(text.image.product.has_value());
   return planner::mostWorkspace(program.dag, isUser, streamsPerDevice,
-                                productWorkspaceBytes);
+                                kernels::productWorkspaceBytes);
 }
 
 } // namespace mgpu::pipeline

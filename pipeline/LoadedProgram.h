@@ -94,7 +94,8 @@ struct LoadOptions : ImportOptions {
   /// The database is asked which variants have passed.
   bool usesRecord = true;
   uint64_t compileSeconds = 600; ///< time limit of NVRTC per program; 0: none
-  /// Sizes that a .pt2 file leaves open, by name (pipeline/torch/Program.h).
+  /// Sizes that a .pt2 file leaves open, by name
+  /// (pipeline/torch/ExportedGraph.h).
   std::map<std::string, std::string> dims;
   /// The options the user typed ("--role", ...). A file format that has no use
   /// for one of them refuses it.

@@ -51,7 +51,7 @@ Result<TargetPlan> makePlan(const Dag &dag, const MachineRequest &request,
   target.schedulePolicy = choice.schedulePolicy;
   target.ops = std::move(ops);
   MGPU_TRY_ASSIGN(SearchBudget budget, parseBudget(request.options.budget));
-  rcpsp::Budget search(budget.seconds, budget.evaluations);
+  exact::Budget search(budget.seconds, budget.evaluations);
   return planForTarget(dag, request.machine, target, search);
 }
 

@@ -5,7 +5,7 @@
 // The plan step for a machine that is not here (--target sim:...): one plan,
 // the plans under ever less memory, and the plan of a changed machine.
 
-#include "pipeline/MakePlan.h"
+#include "pipeline/ProgramPlan.h"
 #include "planner/schedule/TargetPlan.h"
 
 namespace mgpu::pipeline {

@@ -97,7 +97,7 @@ Result<void> addAlternatives(const LoadedProgram &program,
                              std::vector<capture::KernelForms> &kernels) {
   if (alternatives == 0 || kernels.front().host.empty())
     return {};
-  std::vector<planner::KernelSpace> spaces;
+  std::vector<kernels::KernelSpace> spaces;
   if (choice) {
     spaces = choice->context.spaces;
   } else {
@@ -106,17 +106,17 @@ Result<void> addAlternatives(const LoadedProgram &program,
   struct Way {
     uint32_t kernel;
     const std::string *level;
-    planner::KernelConfig config;
+    kernels::KernelConfig config;
     Result<std::vector<std::byte>> object;
   };
   std::vector<Way> ways;
   for (uint32_t k = 0; k < kernels.size(); ++k) {
-    const planner::KernelConfig taken =
+    const kernels::KernelConfig taken =
         choice ? choice->config.kernels[k] : spaces[k].defaults;
     kernels[k].hostSpace =
-        planner::narrowed(spaces[k], taken, alternatives + 1,
+        kernels::narrowed(spaces[k], taken, alternatives + 1,
                           "the bundle has it built with one value");
-    for (const planner::KernelConfig &config : kernels[k].hostSpace->legal())
+    for (const kernels::KernelConfig &config : kernels[k].hostSpace->legal())
       if (config != taken)
         for (const auto &[level, object] : kernels[k].host)
           ways.push_back({k, &level, config, {}});

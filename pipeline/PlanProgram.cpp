@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "pipeline/PlanProgram.h"
 
-#include "pipeline/OneDevice.h"
+#include "pipeline/CheckAlike.h"
 #include "pipeline/Target.h"
 #include "planner/schedule/Simulate.h"
 

@@ -40,7 +40,7 @@ Result<std::vector<double>>
 predictConfigs(const LoadedProgram &program,
                const planner::TopologyEstimator &machine, uint32_t kernel,
                const kernels::CudaText &text,
-               std::span<const planner::KernelConfig> configs) {
+               std::span<const kernels::KernelConfig> configs) {
   const planner::KernelSpec &spec = program.dag.kernels[kernel];
   const DagNode *launch = largestLaunch(program.dag, kernel);
   if (!launch || spec.cudaFile())
@@ -71,8 +71,8 @@ predictKernel(const LoadedProgram &program,
               const kernels::CudaText &text, const device::DeviceProfile *gpu) {
   if (!text.space)
     return std::optional<PredictedKernel>();
-  const planner::KernelSpace &space = *text.space;
-  std::vector<planner::KernelConfig> configs =
+  const kernels::KernelSpace &space = *text.space;
+  std::vector<kernels::KernelConfig> configs =
       (gpu ? kernels::onDevice(space, *gpu) : space).legal(mostConfigs);
   configs.push_back(space.defaults);
   MGPU_TRY_ASSIGN(const std::vector<double> us,

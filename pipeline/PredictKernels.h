@@ -22,12 +22,12 @@ Result<std::vector<double>>
 predictConfigs(const LoadedProgram &program,
                const planner::TopologyEstimator &machine, uint32_t kernel,
                const kernels::CudaText &text,
-               std::span<const planner::KernelConfig> configs);
+               std::span<const kernels::KernelConfig> configs);
 
 /// The default of a kernel and the configuration predicted to be the fastest.
 struct PredictedKernel {
   double defaultUs = 0, bestUs = 0;
-  planner::KernelConfig best;
+  kernels::KernelConfig best;
 };
 /// Among those legal on `gpu`, or on any where it is null; none where
 /// predictConfigs() is empty.

@@ -5,7 +5,7 @@
 // The prepare step: a program gets its plan, its kernels and its threads, those
 // that `tune` found where the database has them.
 
-#include "pipeline/MakePlan.h"
+#include "pipeline/ProgramPlan.h"
 #include "pipeline/TuneContext.h"
 
 namespace mgpu::pipeline {

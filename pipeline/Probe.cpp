@@ -186,11 +186,11 @@ private:
                          const std::vector<uint64_t> &arguments) {
     const GridPart part = call.part.value_or(GridPart::whole(call.grid));
     const Dim3 grid = call.grid, first = part.first, count = part.count;
-    const device::HostKernelShape &shape = object.shape();
-    const uint64_t blocks = device::blocksAlong(shape, 0, count.x) *
-                            device::blocksAlong(shape, 1, count.y) *
-                            device::blocksAlong(shape, 2, count.z);
-    const device::HostLaunch launch{
+    const kernels::HostKernelShape &shape = object.shape();
+    const uint64_t blocks = kernels::blocksAlong(shape, 0, count.x) *
+                            kernels::blocksAlong(shape, 1, count.y) *
+                            kernels::blocksAlong(shape, 2, count.z);
+    const kernels::HostLaunch launch{
         {grid.x, grid.y, grid.z},   0, 0, blocks, {first.x, first.y, first.z},
         {count.x, count.y, count.z}};
     object.entry()(arguments.data(), &launch);

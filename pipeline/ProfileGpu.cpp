@@ -3,7 +3,7 @@
 #include "pipeline/Kernels.h"
 #include "pipeline/PredictKernels.h"
 #include "pipeline/Prepare.h"
-#include "pipeline/Profile.h"
+#include "pipeline/ProfileProgram.h"
 #include "pipeline/Target.h"
 #include "planner/schedule/list/PlanBuilder.h"
 #include "planner/schedule/list/Schedulers.h"

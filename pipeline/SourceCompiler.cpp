@@ -62,21 +62,21 @@ SourceCompiler::compileKernels(const planner::Dag &dag,
   return allOf(std::move(objects));
 }
 
-Result<std::vector<planner::KernelSpace>>
+Result<std::vector<kernels::KernelSpace>>
 SourceCompiler::hostKernelSpaces(const planner::Dag &dag) const {
   MGPU_TRY(checkHost(dag));
   const std::vector<Dim3> grids = planner::largestGrids(dag);
-  std::vector<planner::KernelSpace> spaces;
+  std::vector<kernels::KernelSpace> spaces;
   for (size_t k = 0; k < dag.kernels.size(); ++k)
     spaces.push_back(kernels::fileSpace(*dag.kernels[k].cudaFile(),
                                         dag.kernels[k].block, grids[k],
-                                        planner::KernelTarget::Host));
+                                        kernels::KernelTarget::Host));
   return spaces;
 }
 
 Result<Compiler::Object> SourceCompiler::buildHostKernel(
     const planner::Dag &dag, planner::KernelId kernel,
-    const planner::KernelSpace &space, const planner::KernelConfig &config,
+    const kernels::KernelSpace &space, const kernels::KernelConfig &config,
     const std::string &cpu) const {
   MGPU_TRY(space.check(config));
   kernels::HostMacros macros;

@@ -18,12 +18,12 @@ public:
   compileKernels(const planner::Dag &dag,
                  const std::string &cpu) const override;
   /// The tunables of each.
-  Result<std::vector<planner::KernelSpace>>
+  Result<std::vector<kernels::KernelSpace>>
   hostKernelSpaces(const planner::Dag &dag) const override;
   Result<Object> buildHostKernel(const planner::Dag &dag,
                                  planner::KernelId kernel,
-                                 const planner::KernelSpace &space,
-                                 const planner::KernelConfig &config,
+                                 const kernels::KernelSpace &space,
+                                 const kernels::KernelConfig &config,
                                  const std::string &cpu) const override;
   std::vector<Result<kernels::CudaText>>
   emitCudaKernels(const planner::Dag &dag, const Variants &variants,

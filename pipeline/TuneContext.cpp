@@ -128,7 +128,7 @@ static Result<void> addGpu(TuneContext &context, const LoadedProgram &program,
   auto cache = openCubinCache(program.from.database);
   MGPU_TRY_ASSIGN(context.texts, cudaTexts(program, cache.get()));
   for (const kernels::CudaText &text : context.texts)
-    context.spaces.push_back(text.space.value_or(planner::KernelSpace()));
+    context.spaces.push_back(text.space.value_or(kernels::KernelSpace()));
   context.limits = {1, streamsOf(target, 8)};
   if (!program.dag.kernels.empty())
     context.settings.push_back(pdlSetting(context.target->architecture,
@@ -137,8 +137,8 @@ static Result<void> addGpu(TuneContext &context, const LoadedProgram &program,
 }
 
 /// A kernel that is built already has one variant.
-static planner::KernelSpace builtSpace() {
-  planner::KernelSpace space;
+static kernels::KernelSpace builtSpace() {
+  kernels::KernelSpace space;
   space.reason = "the bundle has it built";
   space.offerDefaults(space.reason);
   return space;
@@ -196,7 +196,7 @@ Result<TuneContext> makeTuneContext(const LoadedProgram &program,
 /// A kernel of `config` for a GPU: compiled, or what it came as.
 static Result<Bytes> gpuKernel(const LoadedProgram &program,
                                const TuneContext &context, size_t kernel,
-                               const planner::KernelConfig &config, bool awaits,
+                               const kernels::KernelConfig &config, bool awaits,
                                device::BlobCache *cache) {
   const std::string &arch = context.target->architecture;
   const kernels::CudaText &text = context.texts[kernel];
@@ -204,7 +204,8 @@ static Result<Bytes> gpuKernel(const LoadedProgram &program,
     MGPU_TRY_ASSIGN(auto given,
                     givenCubin(program.dag.kernels[kernel], text, arch));
     if (given)
-      return encodeImage(kernels::recipeOf(text, arch).imageOf(*given));
+      return kernels::encodeImage(
+          kernels::recipeOf(text, arch).imageOf(*given));
   }
   return kernels::buildGpuKernel(text, config, arch, awaits, cache);
 }
@@ -239,7 +240,7 @@ compileConfig(const LoadedProgram &program, const TuneContext &context,
 }
 
 std::string describeConfig(const ProgramConfig &config, const planner::Dag &dag,
-                           std::span<const planner::KernelSpace> spaces,
+                           std::span<const kernels::KernelSpace> spaces,
                            std::string_view indent) {
   std::string text = fmt::format(
       "{}scheduler={} streams={} threads={} seed={}{}{}{}{}", indent,
@@ -277,7 +278,7 @@ programInputs(const LoadedProgram &program,
 /// database.
 static Result<Bytes> buildInWorker(const LoadedProgram &program,
                                    const TuneContext &context, uint32_t kernel,
-                                   const planner::KernelConfig &config,
+                                   const kernels::KernelConfig &config,
                                    bool awaits) {
   if (context.target)
     return gpuKernel(program, context, kernel, config, awaits,
@@ -296,7 +297,7 @@ tuner::TuningSubject tuningSubject(const LoadedProgram &program,
                                    const TuneContext &context,
                                    const tuner::ProgramData &data) {
   tuner::TuningSubject subject{program.dag, data, context.spaces, {}, {}};
-  subject.build = [&](uint32_t kernel, const planner::KernelConfig &config,
+  subject.build = [&](uint32_t kernel, const kernels::KernelConfig &config,
                       uint32_t variant) {
     return buildInWorker(program, context, kernel, config, variant != 0);
   };
@@ -319,7 +320,7 @@ tuner::TuningSubject tuningSubject(const LoadedProgram &program,
     if (auto topology = topologyOf(context.target->architecture))
       subject.predict =
           [&, machine = planner::TopologyEstimator(std::move(*topology))](
-              uint32_t kernel, std::span<const planner::KernelConfig> configs) {
+              uint32_t kernel, std::span<const kernels::KernelConfig> configs) {
             return predictConfigs(program, machine, kernel,
                                   context.texts[kernel], configs);
           };

@@ -11,7 +11,7 @@ namespace mgpu::pipeline {
 
 /// What the tuner needs to know of a program and a machine.
 struct TuneContext {
-  std::vector<planner::KernelSpace> spaces;
+  std::vector<kernels::KernelSpace> spaces;
   std::vector<tuner::KernelObject> compiled; ///< the default kernels
   bench::Environment environment;
   uint32_t devices = 1;
@@ -69,7 +69,7 @@ tuner::ProgramFacts factsOf(const LoadedProgram &program,
 /// kernel that is not at its default.
 std::string describeConfig(const tuner::ProgramConfig &config,
                            const planner::Dag &dag,
-                           std::span<const planner::KernelSpace> spaces,
+                           std::span<const kernels::KernelSpace> spaces,
                            std::string_view indent);
 
 } // namespace mgpu::pipeline

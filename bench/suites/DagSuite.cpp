@@ -149,7 +149,7 @@ Result<int> runDag(const DagOptions &options, const CommonOptions &common) {
                   fmt::format("{}: node \"{}\" has no duration_us, which model "
                               "frozen needs of every node",
                               options.file, node.name));
-  rcpsp::Budget budget(common.seconds, UINT64_MAX, common.clock);
+  exact::Budget budget(common.seconds, UINT64_MAX, common.clock);
   TopologyEstimator machine(std::move(topology));
   TargetOptions target;
   target.memoryBytes = limit;

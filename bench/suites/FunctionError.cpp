@@ -86,7 +86,7 @@ Result<device::KernelObject> build(std::string_view operation, bool two,
       buffer, threads, operation, two ? ", %v" : "", type)};
   const Dim3 grid{atOnce / threads, 1, 1};
   MGPU_TRY_ASSIGN(auto space, kernels::kernelSpaceOf(
-                                  spec, grid, planner::KernelTarget::Host));
+                                  spec, grid, kernels::KernelTarget::Host));
   MGPU_TRY_ASSIGN(auto made,
                   kernels::buildHostKernel(spec, space, space.defaults));
   return device::KernelObject::load(spec.name, made.object);
@@ -133,9 +133,9 @@ Result<FunctionError> measure(std::string_view operation, uint64_t samples) {
                                 std::bit_cast<uint64_t>(y.data()),
                                 std::bit_cast<uint64_t>(z.data())};
   const uint32_t blocks = atOnce / threads;
-  const device::HostKernelShape &shape = object.shape();
-  const device::HostLaunch launch{
-      {blocks, 1, 1}, 0, 0, blocksAlong(shape, 0, blocks), {0, 0, 0},
+  const kernels::HostKernelShape &shape = object.shape();
+  const kernels::HostLaunch launch{
+      {blocks, 1, 1}, 0, 0, kernels::blocksAlong(shape, 0, blocks), {0, 0, 0},
       {blocks, 1, 1}};
   FunctionError worst;
   Random random(1);

@@ -63,7 +63,7 @@ std::string baselineName(const Case &test, const bench::Baseline &baseline) {
   return test.name + "/cpp:" + baseline.name;
 }
 
-device::HostLaunch launchOf(const Case &test, Dim3 block) {
+kernels::HostLaunch launchOf(const Case &test, Dim3 block) {
   uint32_t x = test.extents[0] / block.x, y = test.extents[1] / block.y;
   return {{x, y, 1}, 0, 0, uint64_t(x) * y, {0, 0, 0}, {x, y, 1}};
 }
@@ -76,7 +76,7 @@ std::vector<Element> addresses(Buffers &buffers) {
   return result;
 }
 
-device::HostKernelEntry compile(const Case &test, Dim3 block) {
+kernels::HostKernelEntry compile(const Case &test, Dim3 block) {
   mlir::DialectRegistry registry;
   kernels::registerHostEmitDialects(registry);
   mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
@@ -94,8 +94,8 @@ device::HostKernelEntry compile(const Case &test, Dim3 block) {
   // Stays open: the loader takes two libraries of one path for the same.
   std::string path = "/proc/self/fd/" + std::to_string(file);
   void *library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  return library ? reinterpret_cast<device::HostKernelEntry>(
-                       dlsym(library, device::hostKernelEntryName))
+  return library ? reinterpret_cast<kernels::HostKernelEntry>(
+                       dlsym(library, kernels::hostKernelEntryName))
                  : nullptr;
 }
 
@@ -107,9 +107,9 @@ std::vector<uint64_t> argumentsOf(const Case &test, Buffers &buffers) {
 }
 
 /// Whether the kernel gives the bits of every baseline.
-bool check(const Case &test, Dim3 block, device::HostKernelEntry entry) {
+bool check(const Case &test, Dim3 block, kernels::HostKernelEntry entry) {
   Buffers mine = test.buffers;
-  device::HostLaunch launch = launchOf(test, block);
+  kernels::HostLaunch launch = launchOf(test, block);
   entry(argumentsOf(test, mine).data(), &launch);
   for (const bench::Baseline &baseline : test.baselines) {
     Buffers theirs = test.buffers;
@@ -128,7 +128,7 @@ bool check(const Case &test, Dim3 block, device::HostKernelEntry entry) {
 bool registerCase(const Case &test) {
   for (Dim3 block : test.blocks) {
     std::string name = kernelName(test, block);
-    device::HostKernelEntry entry = compile(test, block);
+    kernels::HostKernelEntry entry = compile(test, block);
     if (!entry) {
       std::fprintf(stderr, "%s does not compile\n", name.c_str());
       return false;
@@ -138,7 +138,7 @@ bool registerCase(const Case &test) {
     auto run = [&test, block, entry](benchmark::State &state) {
       Buffers buffers = test.buffers;
       auto arguments = argumentsOf(test, buffers);
-      device::HostLaunch launch = launchOf(test, block);
+      kernels::HostLaunch launch = launchOf(test, block);
       for (auto _ : state) {
         entry(arguments.data(), &launch);
         benchmark::ClobberMemory();

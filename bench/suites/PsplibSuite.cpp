@@ -15,7 +15,7 @@
 
 namespace mgpu::bench {
 
-using namespace planner::rcpsp;
+using namespace planner::exact;
 
 namespace {
 struct Instance {
@@ -90,7 +90,7 @@ findInstances(const PsplibOptions &options) {
 static Result<void> solveOne(Instance &instance, const CommonOptions &common) {
   MGPU_TRY_ASSIGN(std::string text, readText(instance.path, mostText));
   Budget budget(common.seconds, UINT64_MAX, common.clock);
-  MGPU_TRY_ASSIGN(planner::rcpsp::Problem whole,
+  MGPU_TRY_ASSIGN(planner::exact::Problem whole,
                   parsePatterson(text, instance.path));
   MGPU_TRY_ASSIGN(const planner::Problem problem, planner::problemOf(whole));
   planner::Schedule best;

@@ -61,9 +61,9 @@ int main(int argc, char **argv) {
                  "improvement pass alone")
       ->check(CLI::Range(0.0, 1e6))
       ->required();
-  const std::map<std::string, planner::rcpsp::ClockKind> clocks{
-      {"wall", planner::rcpsp::ClockKind::Wall},
-      {"cpu", planner::rcpsp::ClockKind::ThreadCpu}};
+  const std::map<std::string, planner::exact::ClockKind> clocks{
+      {"wall", planner::exact::ClockKind::Wall},
+      {"cpu", planner::exact::ClockKind::ThreadCpu}};
   app.add_option("--clock", common.clock,
                  "What --seconds counts: wall (default), or cpu, the time the "
                  "search's thread runs, for machines that are shared")

@@ -16,7 +16,7 @@ struct CommonOptions {
   double seconds = 0;
   uint64_t seed = 1;
   bool json = false;
-  planner::rcpsp::ClockKind clock = planner::rcpsp::ClockKind::Wall;
+  planner::exact::ClockKind clock = planner::exact::ClockKind::Wall;
 };
 
 struct PsplibOptions {

@@ -28,7 +28,7 @@ static constexpr std::string_view ownForm = "own-cubin";
 static constexpr uint64_t mostWays = 1 << 16;
 
 static std::string wayName(const std::string &level,
-                           const KernelConfig &config) {
+                           const kernels::KernelConfig &config) {
   return level + " " + toText(config);
 }
 
@@ -244,10 +244,11 @@ static Result<void> checkIsJson(const std::string &name,
                           name));
 }
 
-Result<std::optional<KernelSpace>> Bundle::hostSpaceOf(uint32_t kernel) {
+Result<std::optional<kernels::KernelSpace>>
+Bundle::hostSpaceOf(uint32_t kernel) {
   const db::ImageRecord *image = find(kernel, "host-space", "");
   if (!image)
-    return std::optional<KernelSpace>();
+    return std::optional<kernels::KernelSpace>();
   MGPU_TRY_ASSIGN(std::vector<std::byte> bytes, store.blob(image->blob));
   const std::string_view text(reinterpret_cast<const char *>(bytes.data()),
                               bytes.size());
@@ -255,12 +256,12 @@ Result<std::optional<KernelSpace>> Bundle::hostSpaceOf(uint32_t kernel) {
   auto space = kernels::parseSpace(text);
   if (!space)
     return failIn(fmt::format("'{}': ", name), space.error());
-  return std::optional<KernelSpace>(std::move(*space));
+  return std::optional<kernels::KernelSpace>(std::move(*space));
 }
 
-Result<void> Bundle::checkSpace(const KernelSpace &space,
+Result<void> Bundle::checkSpace(const kernels::KernelSpace &space,
                                 const kernels::CudaText &text) const {
-  if (space.target == KernelTarget::Cuda &&
+  if (space.target == kernels::KernelTarget::Cuda &&
       space.block == text.image.sourceBlock &&
       space.reshapable == text.reshapable &&
       space.defaults.block() == text.image.block &&
@@ -271,14 +272,14 @@ Result<void> Bundle::checkSpace(const KernelSpace &space,
                           name, text.name));
 }
 
-Result<std::optional<std::vector<KernelSpace>>> Bundle::hostSpaces() {
-  using Spaces = std::optional<std::vector<KernelSpace>>;
-  std::vector<KernelSpace> spaces;
+Result<std::optional<std::vector<kernels::KernelSpace>>> Bundle::hostSpaces() {
+  using Spaces = std::optional<std::vector<kernels::KernelSpace>>;
+  std::vector<kernels::KernelSpace> spaces;
   for (uint32_t k = 0; k < theProgram.dag.kernels.size(); ++k) {
     MGPU_TRY_ASSIGN(auto space, hostSpaceOf(k));
     if (!space)
       return Spaces();
-    if (space->target != KernelTarget::Host ||
+    if (space->target != kernels::KernelTarget::Host ||
         space->block != theProgram.dag.kernels[k].block)
       return fail(ErrorKind::Invalid,
                   fmt::format("'{}': the space of kernel '{}' is another one's",
@@ -299,7 +300,7 @@ Result<void> Bundle::checkWays() {
     return {};
   for (const std::string &level : targets("host"))
     for (uint32_t k = 0; k < spaces->size(); ++k)
-      for (const KernelConfig &config : (*spaces)[k].legal())
+      for (const kernels::KernelConfig &config : (*spaces)[k].legal())
         if (config != (*spaces)[k].defaults &&
             !find(k, "host-way", wayName(level, config)))
           return fail(ErrorKind::Invalid, noWay(k, level, config));
@@ -307,15 +308,15 @@ Result<void> Bundle::checkWays() {
 }
 
 std::string Bundle::noWay(uint32_t kernel, const std::string &level,
-                          const KernelConfig &config) const {
+                          const kernels::KernelConfig &config) const {
   return fmt::format("'{}' has no kernel '{}' for {} with {}: make it again",
                      name, theProgram.dag.kernels[kernel].name, level,
                      toText(config));
 }
 
-Result<std::vector<std::byte>> Bundle::hostKernel(uint32_t kernel,
-                                                  const std::string &level,
-                                                  const KernelConfig &config) {
+Result<std::vector<std::byte>>
+Bundle::hostKernel(uint32_t kernel, const std::string &level,
+                   const kernels::KernelConfig &config) {
   const db::ImageRecord *image =
       find(kernel, "host-way", wayName(level, config));
   if (!image)

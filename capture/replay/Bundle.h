@@ -23,8 +23,8 @@ struct KernelForms {
   std::map<std::string, std::vector<std::byte>> host; ///< by CPU level
   /// The other variants of it for the host that are here for each level:
   /// all of the space but its defaults, which `host` has.
-  std::optional<planner::KernelSpace> hostSpace;
-  std::map<std::string, std::map<planner::KernelConfig, std::vector<std::byte>>>
+  std::optional<kernels::KernelSpace> hostSpace;
+  std::map<std::string, std::map<kernels::KernelConfig, std::vector<std::byte>>>
       alternatives;
   std::optional<kernels::CudaText> cuda;
   std::map<std::string, std::vector<std::byte>> cubins; ///< by "sm_90"
@@ -88,11 +88,11 @@ public:
 
   /// The variants of each kernel that are here for the host, by KernelId;
   /// none where the bundle has one way alone.
-  Result<std::optional<std::vector<planner::KernelSpace>>> hostSpaces();
+  Result<std::optional<std::vector<kernels::KernelSpace>>> hostSpaces();
   /// A kernel built one of these ways for a level of hostKernels().
   Result<std::vector<std::byte>>
   hostKernel(uint32_t kernel, const std::string &level,
-             const planner::KernelConfig &config);
+             const kernels::KernelConfig &config);
 
   /// The CUDA C++ of every kernel, with its space; Absent where a kernel has
   /// none.
@@ -114,13 +114,13 @@ private:
   Result<std::vector<std::vector<std::byte>>> images(std::string_view form,
                                                      std::string_view target);
   /// None where the bundle has no alternatives of the kernel.
-  Result<std::optional<planner::KernelSpace>> hostSpaceOf(uint32_t kernel);
-  Result<void> checkSpace(const planner::KernelSpace &space,
+  Result<std::optional<kernels::KernelSpace>> hostSpaceOf(uint32_t kernel);
+  Result<void> checkSpace(const kernels::KernelSpace &space,
                           const kernels::CudaText &text) const;
   /// That every way of hostSpaces() is there.
   Result<void> checkWays();
   std::string noWay(uint32_t kernel, const std::string &level,
-                    const planner::KernelConfig &config) const;
+                    const kernels::KernelConfig &config) const;
   const db::ImageRecord *find(uint32_t kernel, std::string_view form,
                               std::string_view target) const;
 

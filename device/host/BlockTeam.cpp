@@ -7,8 +7,9 @@
 namespace mgpu::device {
 
 Result<std::unique_ptr<BlockTeam>>
-BlockTeam::create(HostKernelEntry entry, std::vector<uint64_t> arguments,
-                  const HostLaunch &launch) {
+BlockTeam::create(kernels::HostKernelEntry entry,
+                  std::vector<uint64_t> arguments,
+                  const kernels::HostLaunch &launch) {
   std::unique_ptr<BlockTeam> team(
       new BlockTeam(entry, std::move(arguments), launch));
   const uint64_t first = launch.firstBlock, last = launch.lastBlock;
@@ -43,7 +44,7 @@ void BlockTeam::run() {
 }
 
 void BlockTeam::work(uint64_t block) {
-  HostLaunch own = launch;
+  kernels::HostLaunch own = launch;
   own.firstBlock = block;
   own.lastBlock = block + 1;
   for (uint32_t seen = 0;; ++seen) {

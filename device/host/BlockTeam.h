@@ -21,8 +21,8 @@ public:
 
   /// `launch` has at most mostBlocks blocks.
   static Result<std::unique_ptr<BlockTeam>>
-  create(HostKernelEntry entry, std::vector<uint64_t> arguments,
-         const HostLaunch &launch);
+  create(kernels::HostKernelEntry entry, std::vector<uint64_t> arguments,
+         const kernels::HostLaunch &launch);
   BlockTeam(const BlockTeam &) = delete;
   BlockTeam &operator=(const BlockTeam &) = delete;
   ~BlockTeam();
@@ -31,14 +31,14 @@ public:
   void run();
 
 private:
-  BlockTeam(HostKernelEntry entry, std::vector<uint64_t> arguments,
-            const HostLaunch &launch)
+  BlockTeam(kernels::HostKernelEntry entry, std::vector<uint64_t> arguments,
+            const kernels::HostLaunch &launch)
       : entry(entry), arguments(std::move(arguments)), launch(launch) {}
   void work(uint64_t block);
 
-  HostKernelEntry entry;
+  kernels::HostKernelEntry entry;
   std::vector<uint64_t> arguments;
-  HostLaunch launch;
+  kernels::HostLaunch launch;
   std::atomic<uint32_t> round{0}, left{0};
   std::atomic<bool> stops{false};
   std::vector<std::thread> threads;

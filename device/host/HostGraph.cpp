@@ -3,7 +3,7 @@
 
 #include "device/api/StridedCopy.h"
 #include "device/host/BlockTeam.h"
-#include "device/host/Collectives.h"
+#include "device/host/HostCollective.h"
 #include "device/host/RemoteCollective.h"
 
 #include <algorithm>
@@ -17,9 +17,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 struct KernelWork {
-  HostKernelEntry entry;
+  kernels::HostKernelEntry entry;
   std::vector<uint64_t> arguments;
-  HostLaunch launch;
+  kernels::HostLaunch launch;
   static void run(void *self) {
     auto *work = static_cast<KernelWork *>(self);
     work->entry(work->arguments.data(), &work->launch);
@@ -219,9 +219,11 @@ HostGraph::addKernel(const KernelNodeParams &params,
                 fmt::format("node '{}' runs a part of a grid, which its kernel "
                             "was built too long ago for: compile it again",
                             params.name));
-  unsigned __int128 blocks = blocksAlong(kernel.shape(), 0, part.count.x);
-  blocks *= blocksAlong(kernel.shape(), 1, part.count.y);
-  blocks *= blocksAlong(kernel.shape(), 2, part.count.z); // each below 2^42
+  unsigned __int128 blocks =
+      kernels::blocksAlong(kernel.shape(), 0, part.count.x);
+  blocks *= kernels::blocksAlong(kernel.shape(), 1, part.count.y);
+  blocks *=
+      kernels::blocksAlong(kernel.shape(), 2, part.count.z); // each below 2^42
   if (blocks > UINT64_MAX)
     return fail(ErrorKind::Invalid,
                 fmt::format("node '{}' has a grid of {} x {} x {} blocks, more "
@@ -229,12 +231,12 @@ HostGraph::addKernel(const KernelNodeParams &params,
                             params.name, grid.x, grid.y, grid.z));
   if (blocks == 0)
     return append(queueOf(params.device), {runNothing, nullptr}, dependencies);
-  const HostLaunch launch{{grid.x, grid.y, grid.z},
-                          0,
-                          0,
-                          uint64_t(blocks),
-                          {part.first.x, part.first.y, part.first.z},
-                          {part.count.x, part.count.y, part.count.z}};
+  const kernels::HostLaunch launch{{grid.x, grid.y, grid.z},
+                                   0,
+                                   0,
+                                   uint64_t(blocks),
+                                   {part.first.x, part.first.y, part.first.z},
+                                   {part.count.x, part.count.y, part.count.z}};
   if (kernel.awaitsOthers() && blocks > 1)
     return addTeam(params, launch, dependencies);
   auto work = std::make_shared<KernelWork>(
@@ -261,7 +263,8 @@ HostGraph::addPtx(const KernelNodeParams &params,
 }
 
 Result<GraphNodeId>
-HostGraph::addTeam(const KernelNodeParams &params, const HostLaunch &launch,
+HostGraph::addTeam(const KernelNodeParams &params,
+                   const kernels::HostLaunch &launch,
                    std::span<const GraphNodeId> dependencies) {
   if (launch.lastBlock > BlockTeam::mostBlocks)
     return fail(ErrorKind::Unsupported,

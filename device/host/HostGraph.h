@@ -61,7 +61,7 @@ private:
   Result<GraphNodeId> addPtx(const KernelNodeParams &params,
                              std::span<const GraphNodeId> dependencies);
   Result<GraphNodeId> addTeam(const KernelNodeParams &params,
-                              const HostLaunch &launch,
+                              const kernels::HostLaunch &launch,
                               std::span<const GraphNodeId> dependencies);
   Result<GraphNodeId> addRemote(const CollectiveNodeParams &params,
                                 std::span<const GraphNodeId> dependencies);

@@ -110,7 +110,7 @@ bool writeAll(int fd, std::span<const std::byte> bytes) {
 
 Result<KernelObject> KernelObject::load(std::string_view name,
                                         std::span<const std::byte> bytes) {
-  if (unframeBytes(bytes)) {
+  if (kernels::unframeBytes(bytes)) {
     KernelObject object;
     MGPU_TRY_ASSIGN(object.asPtx, PtxKernel::load(name, bytes));
     return object;
@@ -144,21 +144,21 @@ Result<KernelObject> KernelObject::load(std::string_view name,
     removeKernelCode(slot);
     dlclose(p);
   });
-  object.function =
-      reinterpret_cast<HostKernelEntry>(dlsym(handle, hostKernelEntryName));
+  object.function = reinterpret_cast<kernels::HostKernelEntry>(
+      dlsym(handle, kernels::hostKernelEntryName));
   if (!object.function) {
-    object.function =
-        reinterpret_cast<HostKernelEntry>(dlsym(handle, hostKernelEntryNameV1));
+    object.function = reinterpret_cast<kernels::HostKernelEntry>(
+        dlsym(handle, kernels::hostKernelEntryNameV1));
     object.isVersion1 = true;
   }
   if (!object.function)
     return fail(ErrorKind::Invalid,
                 fmt::format("kernel '{}' has no function '{}': it was built "
                             "for another version; compile it again",
-                            name, hostKernelEntryName));
-  if (const void *shape = dlsym(handle, hostKernelShapeName))
+                            name, kernels::hostKernelEntryName));
+  if (const void *shape = dlsym(handle, kernels::hostKernelShapeName))
     std::memcpy(&object.cut, shape, sizeof(object.cut));
-  object.isAwaiting = dlsym(handle, hostKernelAwaitsName) != nullptr;
+  object.isAwaiting = dlsym(handle, kernels::hostKernelAwaitsName) != nullptr;
   for (unsigned k = 0; k < 3; ++k)
     if (object.cut.block[k] == 0 || object.cut.block[k] > 1024 ||
         object.cut.covered[k] == 0)

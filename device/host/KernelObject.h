@@ -21,10 +21,10 @@ class KernelObject {
 public:
   static Result<KernelObject> load(std::string_view name,
                                    std::span<const std::byte> bytes);
-  HostKernelEntry entry() const { return function; }
+  kernels::HostKernelEntry entry() const { return function; }
   /// Null for a shared object.
   const std::shared_ptr<PtxKernel> &ptx() const { return asPtx; }
-  const HostKernelShape &shape() const { return cut; }
+  const kernels::HostKernelShape &shape() const { return cut; }
   /// Whether it can run a part of a grid.
   bool takesParts() const { return !isVersion1; }
 
@@ -34,9 +34,9 @@ public:
 private:
   std::shared_ptr<void> library;
   std::shared_ptr<PtxKernel> asPtx;
-  HostKernelEntry function = nullptr;
+  kernels::HostKernelEntry function = nullptr;
   bool isVersion1 = false, isAwaiting = false;
-  HostKernelShape cut{{1, 1, 1}, {1, 1, 1}};
+  kernels::HostKernelShape cut{{1, 1, 1}, {1, 1, 1}};
 };
 
 } // namespace mgpu::device

@@ -12,7 +12,7 @@ namespace ptx = kernels::ptx;
 Result<std::shared_ptr<PtxKernel>>
 PtxKernel::load(std::string_view name, std::span<const std::byte> bytes) {
   auto kernel = std::make_shared<PtxKernel>();
-  MGPU_TRY_ASSIGN(kernel->image, decodeImage(name, bytes));
+  MGPU_TRY_ASSIGN(kernel->image, kernels::decodeImage(name, bytes));
   const std::string before = fmt::format("kernel '{}': ", name);
   Result<ptx::Module> module = ptx::parse(kernel->image.blob);
   if (!module)

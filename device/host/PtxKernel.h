@@ -51,7 +51,7 @@ private:
     std::mutex lock;
     std::unique_ptr<kernels::ptx::Instance> instance;
   };
-  KernelImage image;
+  kernels::KernelImage image;
   std::shared_ptr<const kernels::ptx::Program> program;
   std::mutex lock;
   std::map<int32_t, OnDevice> devices;

@@ -6,7 +6,7 @@
 // without gaps is sent from where it is; what is received goes where its first
 // receiver wants it, unless something here still reads those bytes.
 
-#include "device/host/Collectives.h"
+#include "device/host/HostCollective.h"
 #include "device/host/HostDriver.h"
 
 namespace mgpu::device {

@@ -10,7 +10,7 @@
 
 #include <cstdint>
 
-namespace mgpu::device {
+namespace mgpu::kernels {
 
 /// How an object cuts a launch: the source's block, and the threads of the
 /// source that one block of the object covers. An object exports one as
@@ -23,7 +23,7 @@ struct HostKernelShape {
 /// The object's blocks along one axis for `count` blocks of the source.
 inline uint64_t blocksAlong(const HostKernelShape &shape, unsigned axis,
                             uint32_t count) {
-  return mgpu::blocksAlong(count, shape.block[axis], shape.covered[axis]);
+  return blocksAlong(count, shape.block[axis], shape.covered[axis]);
 }
 
 /// All in blocks of the source but firstBlock and lastBlock: the grid, as the
@@ -58,6 +58,6 @@ inline constexpr const char *hostKernelShapeName = "mgt_host_kernel_shape_v1";
 /// call is of one, and all are made at the same time.
 inline constexpr const char *hostKernelAwaitsName = "mgt_host_kernel_awaits_v1";
 
-} // namespace mgpu::device
+} // namespace mgpu::kernels
 
 #endif // MGPU_KERNELS_ABI_HOSTKERNELABI_H

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <fmt/format.h>
 
-namespace mgpu {
+namespace mgpu::kernels {
 
 /// The first eight bytes; the last one counts the versions of the form. After
 /// it the length of the header as a uint64_t, the header, and the blob to the
@@ -213,4 +213,4 @@ uint64_t workspaceBytesOf(std::span<const std::byte> object) {
   return image ? image->workspaceBytes : 0;
 }
 
-} // namespace mgpu
+} // namespace mgpu::kernels

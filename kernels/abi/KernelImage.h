@@ -18,8 +18,10 @@
 #include <vector>
 
 namespace mgpu {
-
 class JsonFields;
+} // namespace mgpu
+
+namespace mgpu::kernels {
 
 /// A launch of G blocks of the source's `sourceBlock` threads runs blocksOf(G)
 /// blocks of `block` threads. The kernel's parameters are the source's, then,
@@ -98,6 +100,6 @@ Result<KernelImage> decodeImage(std::string_view name,
 /// KernelImage::workspaceBytes of such bytes. 0 for others: the host's.
 uint64_t workspaceBytesOf(std::span<const std::byte> object);
 
-} // namespace mgpu
+} // namespace mgpu::kernels
 
 #endif // MGPU_KERNELS_ABI_KERNELIMAGE_H

@@ -6,7 +6,7 @@
 
 #include "support/Types.h"
 
-namespace mgpu {
+namespace mgpu::kernels {
 
 /// Along one axis: `count` blocks of the source have `source` threads each, and
 /// one block of the compiled kernel covers `covers` of them.
@@ -31,6 +31,6 @@ constexpr LaunchBlocks launchBlocks(Dim3 grid, Dim3 source, Dim3 covers,
           whole(blocksAlong(grid.z, source.z, covers.z), cluster.z)};
 }
 
-} // namespace mgpu
+} // namespace mgpu::kernels
 
 #endif // MGPU_KERNELS_ABI_LAUNCHBLOCKS_H

@@ -6,7 +6,7 @@
 
 #include <array>
 
-namespace mgpu {
+namespace mgpu::kernels {
 
 /// How many algorithms a library is asked for.
 inline constexpr uint32_t mostProductChoices = 8;
@@ -32,6 +32,6 @@ struct MatrixProduct {
   bool operator==(const MatrixProduct &) const = default;
 };
 
-} // namespace mgpu
+} // namespace mgpu::kernels
 
 #endif // MGPU_KERNELS_ABI_MATRIXPRODUCT_H

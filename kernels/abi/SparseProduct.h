@@ -4,7 +4,7 @@
 
 #include "support/Types.h"
 
-namespace mgpu {
+namespace mgpu::kernels {
 
 /// What a launch computes with a sparse matrix S, for a library that can do the
 /// same. S lies row after row, each with its columns (CSR).
@@ -32,6 +32,6 @@ struct SparseProduct {
   bool operator==(const SparseProduct &) const = default;
 };
 
-} // namespace mgpu
+} // namespace mgpu::kernels
 
 #endif // MGPU_KERNELS_ABI_SPARSEPRODUCT_H

@@ -6,7 +6,7 @@
 
 #include <array>
 
-namespace mgpu {
+namespace mgpu::kernels {
 
 /// An array in a device's memory as a GPU's tensor copies (TMA) see it, and
 /// the box that one copy brings to shared memory; what a kernel takes in place
@@ -33,6 +33,6 @@ inline constexpr uint32_t tensorMapBytes = 128;
 /// What cuTensorMapEncodeTiled (cuda.h) asks of an address and of strides.
 inline constexpr uint32_t tensorMapAlignment = 16;
 
-} // namespace mgpu
+} // namespace mgpu::kernels
 
 #endif // MGPU_KERNELS_ABI_TENSORMAP_H

@@ -118,7 +118,7 @@ compileTexts(const std::vector<CudaText> &texts, const std::string &arch,
 }
 
 Result<std::vector<std::byte>>
-buildGpuKernel(CudaText text, const planner::KernelConfig &config,
+buildGpuKernel(CudaText text, const KernelConfig &config,
                const std::string &arch, bool awaits, device::BlobCache *cache) {
   text.image.awaits = awaits;
   if (!text.space)

@@ -35,8 +35,8 @@ compileTexts(const std::vector<CudaText> &texts, const std::string &arch,
 /// `cache` may be null. Errors: those of NVRTC; Unsupported for a text without
 /// a space.
 Result<std::vector<std::byte>>
-buildGpuKernel(CudaText text, const planner::KernelConfig &,
-               const std::string &arch, bool awaits, device::BlobCache *cache);
+buildGpuKernel(CudaText text, const KernelConfig &, const std::string &arch,
+               bool awaits, device::BlobCache *cache);
 
 } // namespace mgpu::kernels
 

@@ -8,11 +8,10 @@
 
 namespace mgpu::kernels {
 
-using P = planner::KernelParameter;
+using P = KernelParameter;
 
 std::vector<std::pair<std::string, std::string>>
-tunableMacros(const planner::KernelSpace &space,
-              const planner::KernelConfig &config) {
+tunableMacros(const KernelSpace &space, const KernelConfig &config) {
   std::vector<std::pair<std::string, std::string>> macros;
   for (size_t k = 0; k < space.tunables().size(); ++k)
     macros.push_back(
@@ -21,8 +20,7 @@ tunableMacros(const planner::KernelSpace &space,
 }
 
 std::vector<std::pair<std::string, std::string>>
-macrosOf(const planner::KernelSpace &space,
-         const planner::KernelConfig &config) {
+macrosOf(const KernelSpace &space, const KernelConfig &config) {
   auto macros = tunableMacros(space, config);
   for (auto [name, parameter] : {std::pair("MGPU_BLOCK_X", P::BlockX),
                                  {"MGPU_BLOCK_Y", P::BlockY},
@@ -38,12 +36,10 @@ macrosOf(const planner::KernelSpace &space,
   return macros;
 }
 
-planner::KernelSpace onDevice(planner::KernelSpace space,
-                              const device::DeviceProfile &device) {
-  using planner::Formula;
+KernelSpace onDevice(KernelSpace space, const device::DeviceProfile &device) {
   const std::string rule = "limits of " + std::string(device.name);
   auto limit = [&](Formula asked, int64_t most, const std::string &what) {
-    space.require(rule, std::move(asked), planner::Relation::AtMost, most,
+    space.require(rule, std::move(asked), Relation::AtMost, most,
                   "$left " + what + "; " + std::string(device.name) +
                       " has $right");
     space.constraints.back().bindsDefaults = true;
@@ -72,8 +68,7 @@ planner::KernelSpace onDevice(planner::KernelSpace space,
 
 static constexpr const char *libraryName = "MGPU_LIBRARY";
 
-void addLibraryChoices(planner::KernelSpace &space) {
-  using planner::Formula, planner::Relation;
+void addLibraryChoices(KernelSpace &space) {
   if (space.tunables().size() >= planner::mostKernelTunables)
     return;
   std::vector<uint32_t> places(mostProductChoices + 1);
@@ -83,10 +78,9 @@ void addLibraryChoices(planner::KernelSpace &space) {
   for (size_t k = 0; k < space.axes.size(); ++k) {
     if (space.axes[k].values.size() < 2)
       continue;
-    const Formula value =
-        k < planner::numKernelParameters
-            ? Formula(planner::KernelParameter(k))
-            : Formula::tunable(k - planner::numKernelParameters);
+    const Formula value = k < numKernelParameters
+                              ? Formula(KernelParameter(k))
+                              : Formula::tunable(k - numKernelParameters);
     space.require("a library's algorithm", place * value, Relation::Equal,
                   place * Formula(space.defaults.at(k)),
                   space.axes[k].name + " is of the kernel's own text, which "
@@ -95,8 +89,8 @@ void addLibraryChoices(planner::KernelSpace &space) {
   space.addTunable({libraryName, places});
 }
 
-std::optional<uint32_t> libraryPlace(const planner::KernelSpace &space,
-                                     const planner::KernelConfig &config) {
+std::optional<uint32_t> libraryPlace(const KernelSpace &space,
+                                     const KernelConfig &config) {
   for (size_t k = 0; k < space.tunables().size(); ++k)
     if (space.tunables()[k].name == libraryName)
       return config.tunables[k];

@@ -16,29 +16,26 @@ namespace mgpu::kernels {
 /// {"MGPU_BLOCK_X", "128"}, ...: as BatchItem::macros, or each as an option
 /// "-DNAME=VALUE".
 std::vector<std::pair<std::string, std::string>>
-macrosOf(const planner::KernelSpace &space,
-         const planner::KernelConfig &config);
+macrosOf(const KernelSpace &space, const KernelConfig &config);
 
 /// Those of the tunables alone.
 std::vector<std::pair<std::string, std::string>>
-tunableMacros(const planner::KernelSpace &space,
-              const planner::KernelConfig &config);
+tunableMacros(const KernelSpace &space, const KernelConfig &config);
 
 /// `space` on a device: its rules, and the device's limits of blocks, shared
 /// memory and blocks per multiprocessor, as far as they are known before ptxas
 /// has chosen registers (then occupancyOf says the rest). They bind the
 /// defaults too.
-planner::KernelSpace onDevice(planner::KernelSpace space,
-                              const device::DeviceProfile &device);
+KernelSpace onDevice(KernelSpace space, const device::DeviceProfile &device);
 
 /// Makes the algorithms of a library, which computes what `space` is of by
 /// default, points of it: a tunable, whose 1 is the library's first choice and
 /// 0 the kernel's own text, and which is 0 where any other axis has not its
 /// default.
-void addLibraryChoices(planner::KernelSpace &space);
+void addLibraryChoices(KernelSpace &space);
 /// The value of that tunable; nothing where there is none.
-std::optional<uint32_t> libraryPlace(const planner::KernelSpace &space,
-                                     const planner::KernelConfig &config);
+std::optional<uint32_t> libraryPlace(const KernelSpace &space,
+                                     const KernelConfig &config);
 
 } // namespace mgpu::kernels
 

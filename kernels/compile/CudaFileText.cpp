@@ -8,16 +8,16 @@
 
 namespace mgpu::kernels {
 
-using P = planner::KernelParameter;
+using P = KernelParameter;
 
-planner::KernelSpace fileSpace(const planner::CudaFile &file, Dim3 block,
-                               Dim3 maxGrid, planner::KernelTarget target) {
-  planner::KernelSpace space;
+KernelSpace fileSpace(const planner::CudaFile &file, Dim3 block, Dim3 maxGrid,
+                      KernelTarget target) {
+  KernelSpace space;
   space.target = target;
   space.block = block;
   space.maxGrid = maxGrid;
   space.reason =
-      target == planner::KernelTarget::Cuda
+      target == KernelTarget::Cuda
           ? fmt::format("keeps its launch: CUDA C++ of its own, '{}'",
                         file.file)
           : fmt::format("keeps its launch: C++ of its own, '{}'",
@@ -31,11 +31,10 @@ planner::KernelSpace fileSpace(const planner::CudaFile &file, Dim3 block,
   for (const planner::KernelTunable &tunable : file.tunables)
     space.addTunable(tunable);
   for (const std::string &rule : file.rules)
-    if (auto read = planner::parseRule(rule, file.tunables))
+    if (auto read = parseRule(rule, file.tunables))
       space.constraints.push_back(std::move(*read));
     else // of a bundle of anyone's: the defaults are left
-      space.require(rule, 1, planner::Relation::AtMost, 0,
-                    read.error().message);
+      space.require(rule, 1, Relation::AtMost, 0, read.error().message);
   return space;
 }
 
@@ -44,7 +43,7 @@ CudaText fileText(const planner::CudaFile &file, const std::string &name,
   CudaText text;
   text.name = name;
   text.form = "file";
-  text.space = fileSpace(file, block, maxGrid, planner::KernelTarget::Cuda);
+  text.space = fileSpace(file, block, maxGrid, KernelTarget::Cuda);
   text.reason = text.space->reason;
   KernelImage &image = text.image;
   image.entry = file.entry;

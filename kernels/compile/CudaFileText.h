@@ -15,8 +15,8 @@ CudaText fileText(const planner::CudaFile &file, const std::string &name,
                   Dim3 block, Dim3 maxGrid);
 
 /// What may be chosen of such a kernel on a target: its tunables alone.
-planner::KernelSpace fileSpace(const planner::CudaFile &file, Dim3 block,
-                               Dim3 maxGrid, planner::KernelTarget target);
+KernelSpace fileSpace(const planner::CudaFile &file, Dim3 block, Dim3 maxGrid,
+                      KernelTarget target);
 
 } // namespace mgpu::kernels
 

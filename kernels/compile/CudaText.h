@@ -23,7 +23,7 @@ struct CudaText {
   std::string reason; ///< why the launch may, or may not, take another shape
   bool reshapable = false;
   /// The kernel's space on the CUDA target.
-  std::optional<planner::KernelSpace> space;
+  std::optional<KernelSpace> space;
   /// How it computes: "threads" as the source has them, "tiles", "tensor_cores"
   /// or "wgmma" for a matrix product, "file" as its author wrote it, "cublaslt"
   /// for a candidate that has no text.

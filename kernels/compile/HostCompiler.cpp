@@ -79,8 +79,7 @@ struct mgpu_shape { uint32_t block[3], covered[3]; };
 
 std::string hostSourceText(const planner::KernelSpec &kernel,
                            const HostMacros &macros) {
-  static_assert(sizeof(device::HostLaunch) == 56 &&
-                    sizeof(device::HostKernelShape) == 24,
+  static_assert(sizeof(HostLaunch) == 56 && sizeof(HostKernelShape) == 24,
                 "mgpu_launch and mgpu_shape above are these");
   const CudaFile &file = std::get<CudaFile>(kernel.source);
   std::string text = before;
@@ -114,8 +113,8 @@ MGPU_SHOWN void {1}(const uint64_t *arguments, const mgpu_launch *launch) {{
   (void)arguments;
 }}
 )",
-      device::hostKernelShapeName, device::hostKernelEntryName, file.hostEntry,
-      x, y, z, arguments);
+      hostKernelShapeName, hostKernelEntryName, file.hostEntry, x, y, z,
+      arguments);
   return text;
 }
 

@@ -44,12 +44,11 @@ KernelImage KernelRecipe::imageOf(std::span<const std::byte> cubin) const {
   return out;
 }
 
-void setLaunch(KernelImage &image, const planner::KernelSpace &space,
-               const planner::KernelConfig &config) {
+void setLaunch(KernelImage &image, const KernelSpace &space,
+               const KernelConfig &config) {
   image.block = config.block();
   image.covers = space.covered(config);
-  if (const uint32_t blocks = config[planner::KernelParameter::ClusterX];
-      blocks > 1)
+  if (const uint32_t blocks = config[KernelParameter::ClusterX]; blocks > 1)
     image.cluster = {blocks, 1, 1};
   if (space.sharedIsDynamic)
     image.dynamicSharedBytes = uint32_t(space.sharedBytesOf(config));
@@ -68,7 +67,7 @@ static KernelRecipe bareRecipe(const CudaText &text, const std::string &arch) {
   return recipe;
 }
 
-KernelRecipe recipeOf(const CudaText &text, const planner::KernelConfig &config,
+KernelRecipe recipeOf(const CudaText &text, const KernelConfig &config,
                       const std::string &arch) {
   KernelRecipe recipe = bareRecipe(text, arch);
   setLaunch(recipe.image, *text.space, config);

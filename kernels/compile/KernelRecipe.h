@@ -36,7 +36,7 @@ struct KernelRecipe {
 };
 
 /// `text`, which has a space, in `config`.
-KernelRecipe recipeOf(const CudaText &text, const planner::KernelConfig &config,
+KernelRecipe recipeOf(const CudaText &text, const KernelConfig &config,
                       const std::string &arch);
 /// `text` in the default of its space, or as its author wrote it.
 KernelRecipe recipeOf(const CudaText &text, const std::string &arch);
@@ -51,8 +51,8 @@ cudaObjects(const std::vector<CudaText> &texts,
 /// Makes `image` launch what `space` says of `config`: its block, what that
 /// covers, its cluster, its dynamic shared memory, and which algorithm of a
 /// library computes a product, if any does.
-void setLaunch(KernelImage &image, const planner::KernelSpace &space,
-               const planner::KernelConfig &config);
+void setLaunch(KernelImage &image, const KernelSpace &space,
+               const KernelConfig &config);
 
 } // namespace mgpu::kernels
 

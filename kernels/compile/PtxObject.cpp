@@ -3,7 +3,7 @@
 
 #include "kernels/compile/CudaFileText.h"
 #include "kernels/compile/NvrtcLibrary.h"
-#include "kernels/ptx/Program.h"
+#include "kernels/ptx/PtxProgram.h"
 #include "support/Sha256.h"
 
 #include <fmt/format.h>

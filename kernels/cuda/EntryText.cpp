@@ -5,7 +5,7 @@
 #include "kernels/cuda/EntryText.h"
 
 #include "kernels/abi/LaunchForm.h"
-#include "kernels/cuda/CudaText.h"
+#include "kernels/cuda/SourceText.h"
 #include "kernels/cuda/TextTemplate.h"
 
 #include "llvm/ADT/STLExtras.h"

@@ -7,8 +7,8 @@
 
 #include "kernels/cuda/BulkForm.h"
 #include "kernels/cuda/CudaHelpers.h"
-#include "kernels/cuda/CudaText.h"
 #include "kernels/cuda/IndexRanges.h"
+#include "kernels/cuda/SourceText.h"
 #include "kernels/cuda/StagePlan.h"
 #include "kernels/cuda/VectorForm.h"
 #include "support/Types.h"

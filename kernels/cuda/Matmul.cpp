@@ -145,8 +145,7 @@ $EACH_SUM$      if (row < endRow && column < endColumn)
 } // namespace
 
 Result<CudaKernel> emitMatmul(ModuleOp module, const CudaEmitOptions &options) {
-  planner::KernelSpace space =
-      matmulSpace(module, options.block, options.maxGrid);
+  KernelSpace space = matmulSpace(module, options.block, options.maxGrid);
   cuda::ProductText text(
       module, options, space,
       "firstRow firstColumn sums tileA tileB launch thread threads rows "

@@ -24,8 +24,7 @@ Result<CudaKernel> emitMatmul(mlir::ModuleOp kernel,
                               const CudaEmitOptions &options);
 
 /// Its blocks, tiles and depths.
-planner::KernelSpace matmulSpace(mlir::ModuleOp kernel, Dim3 block,
-                                 Dim3 maxGrid);
+KernelSpace matmulSpace(mlir::ModuleOp kernel, Dim3 block, Dim3 maxGrid);
 
 } // namespace mgpu::kernels
 

@@ -11,7 +11,7 @@ using namespace mlir;
 
 namespace mgpu::kernels {
 
-using P = planner::KernelParameter;
+using P = KernelParameter;
 
 /// The product, if it is of a type that the text is for.
 static std::optional<cuda::MatmulShape> productOf(ModuleOp kernel) {
@@ -27,15 +27,15 @@ static std::optional<cuda::MatmulShape> productOf(ModuleOp kernel) {
 
 bool isMatmul(ModuleOp kernel) { return productOf(kernel).has_value(); }
 
-planner::KernelSpace matmulSpace(ModuleOp kernel, Dim3 block, Dim3 maxGrid) {
+KernelSpace matmulSpace(ModuleOp kernel, Dim3 block, Dim3 maxGrid) {
   cuda::MatmulShape product = *productOf(kernel);
   const planner::TileForm form = planner::tilesByDefault(product.sizes());
-  planner::KernelConfig defaults;
+  KernelConfig defaults;
   defaults[P::BlockX] = form.blockX;
   defaults[P::BlockY] = form.blockY;
   defaults[P::TileX] = form.tileX;
   defaults[P::TileY] = form.tileY;
-  planner::KernelSpace space = cuda::tileSpace(
+  KernelSpace space = cuda::tileSpace(
       defaults, block, maxGrid,
       "is a matrix product, in tiles of shared memory",
       {{"MGPU_DEPTH", {form.depth, 8, 32}}, {"MGPU_STAGES", {form.stages, 1}}});
@@ -47,9 +47,9 @@ planner::KernelSpace matmulSpace(ModuleOp kernel, Dim3 block, Dim3 maxGrid) {
   // 16 bytes more put a column of A's tile, or of a turned B's, in more banks.
   const uint32_t width = cuda::widthOf(product.a.element) / 8,
                  more = (product.isTurned() ? 32 : 16) / width;
-  space.sharedBytes =
-      planner::Formula(width) * (space.covers[0] + space.covers[1] + more) *
-      planner::Formula::tunable(0) * planner::Formula::tunable(1);
+  space.sharedBytes = Formula(width) *
+                      (space.covers[0] + space.covers[1] + more) *
+                      Formula::tunable(0) * Formula::tunable(1);
   space.requireLaunch();
   space.requireStaticShared();
   return space;

@@ -9,20 +9,19 @@ using namespace mlir;
 
 namespace mgpu::kernels::cuda {
 
-using P = planner::KernelParameter;
+using P = KernelParameter;
 
-planner::KernelSpace
-tileSpace(const planner::KernelConfig &defaults, Dim3 block, Dim3 maxGrid,
-          std::string reason,
-          const std::vector<planner::KernelTunable> &tunables) {
-  planner::KernelSpace space;
-  space.target = planner::KernelTarget::Cuda;
+KernelSpace tileSpace(const KernelConfig &defaults, Dim3 block, Dim3 maxGrid,
+                      std::string reason,
+                      const std::vector<planner::KernelTunable> &tunables) {
+  KernelSpace space;
+  space.target = KernelTarget::Cuda;
   space.block = block;
   space.maxGrid = maxGrid;
   space.reshapable = true;
   space.reason = std::move(reason);
-  space.covers = {planner::Formula(P::BlockX) * P::TileX,
-                  planner::Formula(P::BlockY) * P::TileY, P::BlockZ};
+  space.covers = {Formula(P::BlockX) * P::TileX, Formula(P::BlockY) * P::TileY,
+                  P::BlockZ};
   space.defaults = defaults;
   space.defaults[P::Vector] = 1;
   space.offerDefaults(space.reason);
@@ -32,7 +31,7 @@ tileSpace(const planner::KernelConfig &defaults, Dim3 block, Dim3 maxGrid,
 }
 
 ProductText::ProductText(ModuleOp module, const CudaEmitOptions &options,
-                         const planner::KernelSpace &space, StringRef reserved,
+                         const KernelSpace &space, StringRef reserved,
                          bool takesMaps)
     : product(*matmulShapeOf(module)), options(options), space(space),
       takesMaps(takesMaps) {
@@ -216,7 +215,7 @@ CudaKernel ProductText::write(const char *head, const char *body) {
   auto macro = [&](const std::string &name, uint32_t value) {
     text += macroDefault(name, value);
   };
-  const planner::KernelConfig &defaults = space.defaults;
+  const KernelConfig &defaults = space.defaults;
   macro("MGPU_BLOCK_X", defaults[P::BlockX]);
   macro("MGPU_BLOCK_Y", defaults[P::BlockY]);
   macro("MGPU_TILE_X", defaults[P::TileX]);

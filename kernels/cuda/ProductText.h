@@ -7,8 +7,8 @@
 
 #include "kernels/cuda/CudaEmitter.h"
 #include "kernels/cuda/CudaHelpers.h"
-#include "kernels/cuda/CudaText.h"
 #include "kernels/cuda/MatmulShape.h"
+#include "kernels/cuda/SourceText.h"
 #include "kernels/cuda/TextTemplate.h"
 #include "kernels/space/KernelSpace.h"
 
@@ -19,17 +19,16 @@ struct KernelContext;
 /// The space of a matmul's text, whose threads compute tileX x tileY elements
 /// each, before what else it offers and requires: each parameter has its value
 /// in `defaults`, where blockX, blockY, tileX and tileY are set.
-planner::KernelSpace
-tileSpace(const planner::KernelConfig &defaults, Dim3 block, Dim3 maxGrid,
-          std::string reason,
-          const std::vector<planner::KernelTunable> &tunables);
+KernelSpace tileSpace(const KernelConfig &defaults, Dim3 block, Dim3 maxGrid,
+                      std::string reason,
+                      const std::vector<planner::KernelTunable> &tunables);
 
 class ProductText {
 public:
   /// `reserved`: names of the text, with blanks between them, which arguments
   /// may not have. A and B are passed as tensor maps or as pointers.
   ProductText(mlir::ModuleOp kernel, const CudaEmitOptions &options,
-              const planner::KernelSpace &space, llvm::StringRef reserved,
+              const KernelSpace &space, llvm::StringRef reserved,
               bool takesMaps = false);
   /// Fails, after a diagnostic, where what is around the product cannot be
   /// emitted. The words are then complete, but for those of the text's own:
@@ -77,7 +76,7 @@ private:
   bool storesPairs() const;
 
   const CudaEmitOptions &options;
-  const planner::KernelSpace &space;
+  const KernelSpace &space;
   Names names;
   bool takesMaps;
   std::vector<std::string> arguments; ///< their names, by position

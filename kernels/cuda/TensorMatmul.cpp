@@ -167,8 +167,7 @@ bool hasAlignedRows(const cuda::MatmulOperand &matrix) {
 
 Result<CudaKernel> emitTensorMatmul(ModuleOp module,
                                     const CudaEmitOptions &options) {
-  planner::KernelSpace space =
-      tensorMatmulSpace(module, options.block, options.maxGrid);
+  KernelSpace space = tensorMatmulSpace(module, options.block, options.maxGrid);
   cuda::ProductText text(
       module, options, space,
       "sum left right before firstRow firstColumn sums tileA tileB launch "

@@ -25,8 +25,7 @@ std::string tensorMatmulRefusal(mlir::ModuleOp kernel);
 Result<CudaKernel> emitTensorMatmul(mlir::ModuleOp kernel,
                                     const CudaEmitOptions &options);
 
-planner::KernelSpace tensorMatmulSpace(mlir::ModuleOp kernel, Dim3 block,
-                                       Dim3 maxGrid);
+KernelSpace tensorMatmulSpace(mlir::ModuleOp kernel, Dim3 block, Dim3 maxGrid);
 
 } // namespace mgpu::kernels
 

@@ -11,7 +11,7 @@ using namespace mlir;
 
 namespace mgpu::kernels {
 
-using P = planner::KernelParameter;
+using P = KernelParameter;
 
 std::string tensorMatmulRefusal(ModuleOp kernel) {
   auto product = cuda::matmulShapeOf(kernel);
@@ -28,8 +28,7 @@ std::string tensorMatmulRefusal(ModuleOp kernel) {
   return "";
 }
 
-planner::KernelSpace tensorMatmulSpace(ModuleOp kernel, Dim3 block,
-                                       Dim3 maxGrid) {
+KernelSpace tensorMatmulSpace(ModuleOp kernel, Dim3 block, Dim3 maxGrid) {
   constexpr uint32_t lanes = 32, instructionRows = 16;
   cuda::MatmulShape product = *cuda::matmulShapeOf(kernel);
   // 128 x 128 by 8 warps, less where the product is smaller.
@@ -38,14 +37,14 @@ planner::KernelSpace tensorMatmulSpace(ModuleOp kernel, Dim3 block,
         int64_t(llvm::PowerOf2Ceil(llvm::divideCeil(extent, unit))), least,
         most));
   };
-  planner::KernelConfig defaults;
+  KernelConfig defaults;
   defaults[P::BlockX] = lanes;
   defaults[P::BlockY] = product.n() > 32 ? 8 : 4;
   defaults[P::TileX] =
       fit(product.n(), lanes, defaults[P::BlockY] == 8 ? 2 : 1, 4);
   defaults[P::TileY] = fit(product.m(), defaults[P::BlockY],
                            2 * instructionRows / defaults[P::BlockY], 16);
-  planner::KernelSpace space = cuda::tileSpace(
+  KernelSpace space = cuda::tileSpace(
       defaults, block, maxGrid,
       "is a matrix product, on tensor cores, in tiles of shared memory",
       {{"MGPU_DEPTH", {32, 16, 64}},
@@ -55,7 +54,6 @@ planner::KernelSpace tensorMatmulSpace(ModuleOp kernel, Dim3 block,
   space.offer(P::TileX, {1, 2, 4, 8});
   space.offer(P::TileY, {2, 4, 8, 16, 32});
   space.offer(P::MinBlocks, {1, 2, 3, 4});
-  using planner::Formula, planner::Relation;
   const Formula depth = Formula::tunable(0), stages = Formula::tunable(1),
                 warpsY = Formula::tunable(2), tile = instructionRows;
   space.sharedBytes = Formula(cuda::widthOf(product.a.element) / 8) *

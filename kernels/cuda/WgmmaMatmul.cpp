@@ -191,8 +191,7 @@ TensorMap mapOf(const cuda::MatmulOperand &matrix) {
 
 Result<CudaKernel> emitWgmmaMatmul(ModuleOp module,
                                    const CudaEmitOptions &options) {
-  planner::KernelSpace space =
-      wgmmaMatmulSpace(module, options.block, options.maxGrid);
+  KernelSpace space = wgmmaMatmulSpace(module, options.block, options.maxGrid);
   cuda::ProductText text(
       module, options, space,
       "firstRow firstColumn sums launch endRow endColumn k step i e "

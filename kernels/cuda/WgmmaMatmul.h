@@ -26,8 +26,7 @@ std::string wgmmaMatmulRefusal(mlir::ModuleOp kernel);
 Result<CudaKernel> emitWgmmaMatmul(mlir::ModuleOp kernel,
                                    const CudaEmitOptions &options);
 
-planner::KernelSpace wgmmaMatmulSpace(mlir::ModuleOp kernel, Dim3 block,
-                                      Dim3 maxGrid);
+KernelSpace wgmmaMatmulSpace(mlir::ModuleOp kernel, Dim3 block, Dim3 maxGrid);
 
 } // namespace mgpu::kernels
 

@@ -10,7 +10,7 @@ using namespace mlir;
 
 namespace mgpu::kernels {
 
-using P = planner::KernelParameter;
+using P = KernelParameter;
 
 namespace {
 
@@ -55,17 +55,16 @@ std::string wgmmaMatmulRefusal(ModuleOp kernel) {
   return refusal.empty() ? mapRefusal("B", product.storedB()) : refusal;
 }
 
-planner::KernelSpace wgmmaMatmulSpace(ModuleOp kernel, Dim3 block,
-                                      Dim3 maxGrid) {
+KernelSpace wgmmaMatmulSpace(ModuleOp kernel, Dim3 block, Dim3 maxGrid) {
   cuda::MatmulShape product = *cuda::matmulShapeOf(kernel);
-  planner::KernelConfig defaults;
+  KernelConfig defaults;
   // 128 x 128 by two warpgroups, less where the product is smaller. 128 x 256
   // may spill a few registers around the loop.
   defaults[P::BlockX] = 32;
   defaults[P::BlockY] = product.m() > panel ? 9 : 5;
   defaults[P::TileX] = product.n() > panel ? 4 : 2;
   defaults[P::TileY] = 16;
-  planner::KernelSpace space = cuda::tileSpace(
+  KernelSpace space = cuda::tileSpace(
       defaults, block, maxGrid,
       "is a matrix product, on tensor cores by warpgroups, from tiles that "
       "tensor copies bring",
@@ -77,7 +76,6 @@ planner::KernelSpace wgmmaMatmulSpace(ModuleOp kernel, Dim3 block,
   space.offer(P::TileX, {2, 4, 8});
   space.offer(P::TileY, {16, 32});
   space.offer(P::MinBlocks, {1, 2});
-  using planner::Formula, planner::Relation;
   // One warp loads for the others and computes nothing.
   const Formula tileRows = (Formula(P::BlockY) + -1) * P::TileY;
   space.covers[1] = tileRows * Formula::tunable(2);

@@ -113,7 +113,7 @@ void Widener::widenArray(memref::AllocaOp array) {
 /// stored where chooses the column, and a sign that the element is multiplied
 /// by. The first column, which is all ones, is left out.
 Value Widener::direction(ValueRange indices) {
-  static_assert(std::has_single_bit(planner::numErrorTrials));
+  static_assert(std::has_single_bit(numErrorTrials));
   Value h =
       make<arith::AddIOp>(make<arith::MulIOp>(salt, word(0x9e3779b97f4a7c15)),
                           word(++numStores * 0xbf58476d1ce4e5b9));
@@ -130,10 +130,10 @@ Value Widener::direction(ValueRange indices) {
                             number);
   }
   mix();
-  Value column = make<arith::AddIOp>(
-      make<arith::RemUIOp>(make<arith::ShRUIOp>(h, word(8)),
-                           word(planner::numErrorTrials - 1)),
-      word(1));
+  Value column =
+      make<arith::AddIOp>(make<arith::RemUIOp>(make<arith::ShRUIOp>(h, word(8)),
+                                               word(numErrorTrials - 1)),
+                          word(1));
   Value row = make<arith::SubIOp>(trial, word(1));
   Value parity =
       math::CtPopOp::create(b, loc, make<arith::AndIOp>(column, row));
@@ -146,7 +146,7 @@ Value Widener::direction(ValueRange indices) {
 /// none, and was only moved, stays.
 Value Widener::stored(const Wide &x, Type type, ValueRange indices) {
   Value error = errorOf(x, type);
-  Value off = times(real(planner::errorDeviations), error);
+  Value off = times(real(errorDeviations), error);
   // An error without bound leaves no number to compare with.
   Value unbounded = select(
       isFinite(x.value),

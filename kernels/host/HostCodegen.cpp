@@ -129,7 +129,7 @@ Result<llvm::SmallVector<char, 0>> emitObject(mlir::ModuleOp module,
     // 512-bit vectors lower the clock of many processors.
     function.addFnAttr("prefer-vector-width", "256");
     function.addFnAttr(llvm::Attribute::NoUnwind);
-    if (function.getName() != device::hostKernelEntryName)
+    if (function.getName() != hostKernelEntryName)
       function.setLinkage(llvm::GlobalValue::InternalLinkage);
   }
   optimise(*code, *machine, options);

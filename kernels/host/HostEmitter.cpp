@@ -67,7 +67,7 @@ Result<std::vector<std::byte>> emitHostKernel(mlir::ModuleOp kernel, Dim3 block,
   MGPU_TRY(lowerHostKernel(kernel, block, shape, options));
   HostCodeOptions code{options.cpu, 0, shape.unroll};
   if (options.config)
-    code.vectorWidth = (*options.config)[planner::KernelParameter::Vector];
+    code.vectorWidth = (*options.config)[KernelParameter::Vector];
   MGPU_TRY_ASSIGN(auto object, emitObject(kernel, code));
   return linkSharedObject(object);
 }

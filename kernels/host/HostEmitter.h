@@ -25,7 +25,7 @@ struct HostEmitOptions {
   std::string cpu = "native";
   /// A legal one of the kernel's space (KernelBuild.h); none: the block of the
   /// source, and the rest as the emitter chooses.
-  std::optional<planner::KernelConfig> config = {};
+  std::optional<KernelConfig> config = {};
   /// Makes a kernel of the source's launch shape that bounds its errors, with a
   /// seed behind its own arguments (ErrorBounds.h).
   bool boundsErrors = false;

@@ -106,7 +106,7 @@ void Lowering::lower(cf::AssertOp op) {
   auto branch = scf::IfOp::create(b, loc, fails, /*withElseRegion=*/false);
   b.setInsertionPointToStart(branch.thenBlock());
   std::string bytes;
-  for (unsigned char byte : device::hostKernelStop)
+  for (unsigned char byte : hostKernelStop)
     bytes += (bytes.empty() ? ".byte " : ", ") + std::to_string(byte);
   LLVM::InlineAsmOp::create(
       b, loc, TypeRange(), addressOf(sentence, loc), bytes, "{rdi}",

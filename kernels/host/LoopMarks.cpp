@@ -188,7 +188,7 @@ private:
 
 void markLoops(llvm::Module &module, const HostCodeOptions &options) {
   llvm::Function *marker = module.getFunction(loopMarker);
-  llvm::Function *entry = module.getFunction(device::hostKernelEntryName);
+  llvm::Function *entry = module.getFunction(hostKernelEntryName);
   if (!marker || !entry)
     return;
   Addresses addresses(*entry);

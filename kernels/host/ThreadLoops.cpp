@@ -21,8 +21,6 @@ namespace mgpu::kernels {
 
 namespace {
 
-using device::HostLaunch;
-
 /// Reads the launch structure and the arguments of the host ABI.
 class AbiReader {
 public:
@@ -80,12 +78,12 @@ private:
 
 } // namespace
 
-HostShape::HostShape(Dim3 block, const planner::KernelConfig &config)
+HostShape::HostShape(Dim3 block, const KernelConfig &config)
     : block(block), covered(config.block()),
-      items(config[planner::KernelParameter::Items]),
-      unroll(config[planner::KernelParameter::Unroll]),
-      tileX(config[planner::KernelParameter::TileX]),
-      tileY(config[planner::KernelParameter::TileY]) {
+      items(config[KernelParameter::Items]),
+      unroll(config[KernelParameter::Unroll]),
+      tileX(config[KernelParameter::TileX]),
+      tileY(config[KernelParameter::TileY]) {
   covered.x *= items;
 }
 
@@ -94,17 +92,16 @@ static void exportShape(OpBuilder &b, Location loc, const HostShape &shape) {
   int32_t words[6] = {int32_t(shape.block.x),   int32_t(shape.block.y),
                       int32_t(shape.block.z),   int32_t(shape.covered.x),
                       int32_t(shape.covered.y), int32_t(shape.covered.z)};
-  static_assert(sizeof(words) == sizeof(device::HostKernelShape));
+  static_assert(sizeof(words) == sizeof(HostKernelShape));
   LLVM::GlobalOp::create(b, loc, LLVM::LLVMArrayType::get(b.getI32Type(), 6),
                          /*isConstant=*/true, LLVM::Linkage::External,
-                         device::hostKernelShapeName,
-                         b.getI32TensorAttr(words));
+                         hostKernelShapeName, b.getI32TensorAttr(words));
 }
 
 /// Exports that blocks may wait for each other (HostKernelAbi.h).
 static void exportAwaits(OpBuilder &b, Location loc) {
   LLVM::GlobalOp::create(b, loc, b.getI32Type(), /*isConstant=*/true,
-                         LLVM::Linkage::External, device::hostKernelAwaitsName,
+                         LLVM::Linkage::External, hostKernelAwaitsName,
                          b.getI32IntegerAttr(1));
 }
 
@@ -214,7 +211,7 @@ LogicalResult makeThreadLoops(func::FuncOp kernel, const HostShape &shape) {
   if (ir::awaitsOthers(kernel))
     exportAwaits(b, loc);
   auto function =
-      func::FuncOp::create(b, loc, device::hostKernelEntryName,
+      func::FuncOp::create(b, loc, hostKernelEntryName,
                            FunctionType::get(context, {pointer, pointer}, {}));
   Block *body = function.addEntryBlock();
   b.setInsertionPointToStart(body);

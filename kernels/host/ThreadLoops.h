@@ -22,7 +22,7 @@ struct HostShape {
   uint32_t tileX = 0, tileY = 0;
 
   explicit HostShape(Dim3 block) : block(block), covered(block) {}
-  HostShape(Dim3 block, const planner::KernelConfig &config);
+  HostShape(Dim3 block, const KernelConfig &config);
 };
 
 /// Called at the start of loops about which HostCodegen, which turns it into

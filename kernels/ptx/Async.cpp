@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "kernels/ptx/Barriers.h"
 #include "kernels/ptx/Elements.h"
-#include "kernels/ptx/Operations.h"
+#include "kernels/ptx/Opcodes.h"
 
 // Copies that go on beside the thread that asks for them, and barriers in
 // memory (ISA 9.0, sections 9.7.9.26 and 9.7.13.15). A copy is done when it is

@@ -2,7 +2,7 @@
 #include "kernels/ptx/Barriers.h"
 
 #include "kernels/ptx/Elements.h"
-#include "kernels/ptx/Operations.h"
+#include "kernels/ptx/Opcodes.h"
 
 // Barriers of a block, a cluster and in memory (ISA 9.0, sections 9.7.13.1 to
 // 9.7.13.3 and 9.7.13.15 to 9.7.13.17).

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "kernels/ptx/Elements.h"
-#include "kernels/ptx/Operations.h"
+#include "kernels/ptx/Opcodes.h"
 
 // Bits of registers (ISA 9.0, sections 9.7.1.14 to 9.7.1.22, 9.7.8
 // and 9.7.9.8).

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "kernels/ptx/Elements.h"
-#include "kernels/ptx/Operations.h"
+#include "kernels/ptx/Opcodes.h"
 #include "kernels/ptx/Printf.h"
 
 // Control flow (ISA 9.0, sections 9.7.12 and 9.7.19).

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "kernels/ptx/Decoder.h"
 
-#include "kernels/ptx/Operations.h"
+#include "kernels/ptx/Opcodes.h"
 
 #include <algorithm>
 #include <bit>

@@ -6,7 +6,7 @@
 // operands that it knows; what it leaves is an error, and so is what does not
 // fit: the first that happens is kept, and all later calls do nothing.
 
-#include "kernels/ptx/Program.h"
+#include "kernels/ptx/PtxProgram.h"
 
 #include <fmt/format.h>
 #include <set>

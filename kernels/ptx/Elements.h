@@ -8,7 +8,7 @@
 
 #include "kernels/ptx/Decoder.h"
 #include "kernels/ptx/Machine.h"
-#include "kernels/ptx/SmallFloat.h"
+#include "kernels/ptx/NarrowFloat.h"
 
 namespace mgpu::kernels::ptx {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "kernels/ptx/Elements.h"
-#include "kernels/ptx/Operations.h"
+#include "kernels/ptx/Opcodes.h"
 
 // Functions whose last bits PTX leaves open (ISA 9.0, sections 9.7.3.8 and
 // 9.7.3.13 to 9.7.3.22). The exact value is rounded to nearest, or moved by the

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "kernels/ptx/Elements.h"
-#include "kernels/ptx/Operations.h"
+#include "kernels/ptx/Opcodes.h"
 
 // What lanes of a warp tell each other (ISA 9.0, sections 9.7.9.6 and 9.7.13.9
 // to 9.7.13.12).

@@ -5,7 +5,7 @@
 // Runs a launch of a kernel given as PTX. Every access is checked; what a GPU
 // would do at random, or not report, is an error with its place.
 
-#include "kernels/ptx/Program.h"
+#include "kernels/ptx/PtxProgram.h"
 #include "support/Types.h"
 
 #include <functional>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "kernels/ptx/Elements.h"
-#include "kernels/ptx/Operations.h"
+#include "kernels/ptx/Opcodes.h"
 
 // Matrix products of a warp, and matrices from and to shared memory (ISA 9.0,
 // sections 9.7.14.5.8 to 9.7.14.5.16). A product's sums are exact to a double's

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "kernels/ptx/Elements.h"
-#include "kernels/ptx/Operations.h"
+#include "kernels/ptx/Opcodes.h"
 
 #include <chrono>
 

@@ -2,7 +2,7 @@
 #include "kernels/ptx/Printf.h"
 
 #include "kernels/ptx/Machine.h"
-#include "kernels/ptx/Operations.h"
+#include "kernels/ptx/Opcodes.h"
 
 namespace mgpu::kernels::ptx {
 

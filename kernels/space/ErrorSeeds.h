@@ -7,7 +7,7 @@
 
 #include "planner/dag/Dag.h"
 
-namespace mgpu::planner {
+namespace mgpu::kernels {
 
 /// Runs that together tell the size of errors: each moves the same stored
 /// numbers, in other directions.
@@ -27,8 +27,8 @@ constexpr uint64_t errorSeed(unsigned trial, uint64_t salt) {
 
 /// `dag` with such kernels: each launch with a salt of its own. No trial: with
 /// nothing moved.
-Dag withErrorSeeds(Dag dag, std::optional<unsigned> trial);
+planner::Dag withErrorSeeds(planner::Dag dag, std::optional<unsigned> trial);
 
-} // namespace mgpu::planner
+} // namespace mgpu::kernels
 
 #endif // MGPU_KERNELS_SPACE_ERRORSEEDS_H

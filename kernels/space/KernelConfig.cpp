@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 
-namespace mgpu::planner {
+namespace mgpu::kernels {
 
 static constexpr std::string_view parameterNames[numKernelParameters] = {
     "block_x", "block_y",    "block_z", "items",  "vector",
@@ -30,7 +30,7 @@ std::string toText(const KernelConfig &config) {
 /// "16,4"; false where that is not a list of so many numbers below 2^32.
 static bool readTunables(std::string_view text, KernelConfig &out) {
   out.tunables = {};
-  for (out.numTunables = 0; out.numTunables < mostKernelTunables;) {
+  for (out.numTunables = 0; out.numTunables < planner::mostKernelTunables;) {
     const size_t comma = text.find(',');
     auto value = numberFrom<uint32_t>(text.substr(0, comma));
     if (!value)
@@ -59,7 +59,7 @@ Result<KernelConfig> parseKernelConfig(std::string_view text,
     if (name == "tunables" && equals != word.npos) {
       if (!readTunables(value, base))
         return wrong(word, fmt::format("needs up to {} numbers below 2^32",
-                                       mostKernelTunables));
+                                       planner::mostKernelTunables));
       continue;
     }
     auto at = std::ranges::find(parameterNames, name);
@@ -89,7 +89,7 @@ Formula Formula::with(const Formula &b, Op op) && {
 
 int64_t Formula::of(const KernelConfig &config) const {
   constexpr size_t mostWaiting = 16,
-                   most = numKernelParameters + mostKernelTunables;
+                   most = numKernelParameters + planner::mostKernelTunables;
   std::array<int64_t, mostWaiting> waiting{INT64_MAX};
   size_t count = 0;
   for (auto [op, value] : steps) {
@@ -113,4 +113,4 @@ int64_t Formula::of(const KernelConfig &config) const {
 
 void fields(JsonFields &f, Formula &formula) { f("steps", formula.steps); }
 
-} // namespace mgpu::planner
+} // namespace mgpu::kernels

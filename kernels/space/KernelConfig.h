@@ -11,7 +11,7 @@
 #include <array>
 #include <utility>
 
-namespace mgpu::planner {
+namespace mgpu::kernels {
 
 enum class KernelParameter : uint8_t {
   BlockX, ///< threads of a block
@@ -42,7 +42,7 @@ struct KernelConfig {
                                                    0, 1, 0, 0, 1};
   /// Values of KernelSpace::tunables, in their order.
   uint32_t numTunables = 0;
-  std::array<uint32_t, mostKernelTunables> tunables{};
+  std::array<uint32_t, planner::mostKernelTunables> tunables{};
 
   uint32_t &operator[](KernelParameter p) { return values[size_t(p)]; }
   uint32_t operator[](KernelParameter p) const { return values[size_t(p)]; }
@@ -102,6 +102,6 @@ private:
   std::vector<std::array<int64_t, 2>> steps;
 };
 
-} // namespace mgpu::planner
+} // namespace mgpu::kernels
 
 #endif // MGPU_KERNELS_SPACE_KERNELCONFIG_H

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 
-namespace mgpu::planner {
+namespace mgpu::kernels {
 
 using P = KernelParameter;
 
@@ -163,4 +163,4 @@ KernelSpace::legal(uint64_t limit, std::vector<KernelRefusal> *refused) const {
   }
 }
 
-} // namespace mgpu::planner
+} // namespace mgpu::kernels

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-namespace mgpu::planner {
+namespace mgpu::kernels {
 
 enum class KernelTarget : uint8_t { Host, Cuda };
 
@@ -102,7 +102,7 @@ struct KernelSpace {
   void offer(P parameter, std::set<uint32_t> values,
              const std::string &reason = "");
   /// The first value becomes the default.
-  void addTunable(const KernelTunable &tunable) {
+  void addTunable(const planner::KernelTunable &tunable) {
     defaults.tunables[defaults.numTunables++] = tunable.values.front();
     axes.push_back({tunable.name, tunable.values, ""});
   }
@@ -135,6 +135,6 @@ struct KernelSpace {
 KernelSpace narrowed(const KernelSpace &space, const KernelConfig &around,
                      uint64_t most, const std::string &reason);
 
-} // namespace mgpu::planner
+} // namespace mgpu::kernels
 
 #endif // MGPU_KERNELS_SPACE_KERNELSPACE_H

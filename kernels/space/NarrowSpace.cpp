@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <optional>
 
-namespace mgpu::planner {
+namespace mgpu::kernels {
 
 using P = KernelParameter;
 
@@ -113,4 +113,4 @@ KernelSpace narrowed(const KernelSpace &space, const KernelConfig &around,
   return narrowing.take();
 }
 
-} // namespace mgpu::planner
+} // namespace mgpu::kernels

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace mgpu::planner {
+namespace mgpu::kernels {
 
 static void fields(JsonFields &f, KernelAxis &axis) {
   f("name", axis.name);
@@ -31,9 +31,9 @@ static void fields(JsonFields &f, KernelConfig &config) {
   std::vector<uint32_t> tunables(
       config.tunables.begin(),
       config.tunables.begin() +
-          std::min<size_t>(config.numTunables, mostKernelTunables));
+          std::min<size_t>(config.numTunables, planner::mostKernelTunables));
   f("tunables", tunables);
-  const bool fits = tunables.size() <= mostKernelTunables;
+  const bool fits = tunables.size() <= planner::mostKernelTunables;
   f.require(fits, "tunables");
   if (!f.reads() || !fits)
     return;
@@ -55,18 +55,16 @@ void fields(JsonFields &f, KernelSpace &space) {
   f("covers", space.covers);
   f("axes", space.axes);
   f.require(space.axes.size() >= numKernelParameters &&
-                space.axes.size() <= numKernelParameters + mostKernelTunables,
+                space.axes.size() <=
+                    numKernelParameters + planner::mostKernelTunables,
             "axes");
   f("constraints", space.constraints);
   f("defaults", space.defaults);
 }
 
-} // namespace mgpu::planner
+} // namespace mgpu::kernels
 
 namespace mgpu::kernels {
-
-using planner::KernelParameter;
-using planner::KernelSpace;
 
 std::string spaceText(const KernelSpace &space) {
   return JsonFields::text(space);
@@ -92,7 +90,7 @@ static const char *faultOf(const KernelSpace &space,
   if (values.back() > mostValue)
     return "a value is too large";
   // A block has as many of the others, or is made of so many.
-  const bool isHost = space.target == planner::KernelTarget::Host,
+  const bool isHost = space.target == KernelTarget::Host,
              mayBeNone = parameter == P::Unroll || parameter == P::TileX ||
                          parameter == P::TileY ||
                          (parameter == P::Vector && isHost);
@@ -116,7 +114,7 @@ Result<void> checkSpace(const KernelSpace &space) {
     const auto &[name, values, reason] = space.axes[k];
     if (values.size() > mostValues)
       return bad("a list of values is too long");
-    if (k < planner::numKernelParameters)
+    if (k < numKernelParameters)
       if (const char *fault = faultOf(space, KernelParameter(k)))
         return bad(fault);
     if (std::ranges::find(values, space.defaults.at(k)) == values.end())

@@ -11,24 +11,24 @@ namespace mgpu {
 class JsonFields;
 } // namespace mgpu
 
-namespace mgpu::planner {
+namespace mgpu::kernels {
 
 /// Reading refuses a space that its own functions cannot work on.
 void fields(JsonFields &f, KernelSpace &space);
 
-} // namespace mgpu::planner
+} // namespace mgpu::kernels
 
 namespace mgpu::kernels {
 
 /// One line; parseSpace() reads it.
-std::string spaceText(const planner::KernelSpace &space);
+std::string spaceText(const KernelSpace &space);
 /// Invalid where spaceText() would not have written it, and as checkSpace().
-Result<planner::KernelSpace> parseSpace(std::string_view text);
+Result<KernelSpace> parseSpace(std::string_view text);
 
 /// Whether figures that come from anyone are within what emitters write, so
 /// that products of them stay countable, and the defaults are legal. Invalid
 /// with the reason.
-Result<void> checkSpace(const planner::KernelSpace &space);
+Result<void> checkSpace(const KernelSpace &space);
 
 } // namespace mgpu::kernels
 

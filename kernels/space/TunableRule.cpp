@@ -7,13 +7,14 @@
 #include <fmt/ranges.h>
 #include <optional>
 
-namespace mgpu::planner {
+namespace mgpu::kernels {
 
 namespace {
 
 class Reader {
 public:
-  Reader(std::string_view text, std::span<const KernelTunable> tunables)
+  Reader(std::string_view text,
+         std::span<const planner::KernelTunable> tunables)
       : text(text), rest(text), tunables(tunables) {}
 
   Result<KernelConstraint> run() {
@@ -45,7 +46,7 @@ public:
 private:
   tl::unexpected<Error> wrong(std::string why) const {
     std::vector<std::string> names;
-    for (const KernelTunable &tunable : tunables)
+    for (const planner::KernelTunable &tunable : tunables)
       names.push_back(tunable.name);
     return fail(ErrorKind::Usage,
                 fmt::format("the rule '{}' {}: write A * B <= 64, A == 2 * B "
@@ -99,14 +100,15 @@ private:
 
   const std::string_view text;
   std::string_view rest;
-  const std::span<const KernelTunable> tunables;
+  const std::span<const planner::KernelTunable> tunables;
 };
 
 } // namespace
 
-Result<KernelConstraint> parseRule(std::string_view text,
-                                   std::span<const KernelTunable> tunables) {
+Result<KernelConstraint>
+parseRule(std::string_view text,
+          std::span<const planner::KernelTunable> tunables) {
   return Reader(text, tunables).run();
 }
 
-} // namespace mgpu::planner
+} // namespace mgpu::kernels

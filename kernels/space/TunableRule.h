@@ -4,14 +4,15 @@
 
 #include "kernels/space/KernelSpace.h"
 
-namespace mgpu::planner {
+namespace mgpu::kernels {
 
 /// What a user says of the tunables of his kernel: "TILE * STAGES <= 48",
 /// "ITEMS == 2 * UNROLL" or "ITEMS % UNROLL == 0". A side is a sum of products
 /// of numbers and names of `tunables`. Usage for other texts.
-Result<KernelConstraint> parseRule(std::string_view text,
-                                   std::span<const KernelTunable> tunables);
+Result<KernelConstraint>
+parseRule(std::string_view text,
+          std::span<const planner::KernelTunable> tunables);
 
-} // namespace mgpu::planner
+} // namespace mgpu::kernels
 
 #endif // MGPU_KERNELS_SPACE_TUNABLERULE_H

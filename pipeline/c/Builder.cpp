@@ -8,7 +8,7 @@
 
 using namespace mgpu;
 using namespace mgpu::planner;
-using namespace mgpu::capture;
+using namespace mgpu::pipeline;
 
 namespace {
 
@@ -132,11 +132,12 @@ Result<void> takeRules(const mgt_kernel_spec &spec, CudaFile &file) {
         return tunable.values.empty();
       }))
     return {}; // the builder says so
-  KernelSpace space;
+  kernels::KernelSpace space;
   for (const KernelTunable &tunable : file.tunables)
     space.addTunable(tunable);
   for (const std::string &rule : file.rules) {
-    MGPU_TRY_ASSIGN(KernelConstraint read, parseRule(rule, file.tunables));
+    MGPU_TRY_ASSIGN(kernels::KernelConstraint read,
+                    kernels::parseRule(rule, file.tunables));
     read.bindsDefaults = true;
     space.constraints = {std::move(read)};
     if (space.broken(space.defaults))

@@ -14,7 +14,7 @@ struct mgt_builder {
   std::string error, text;
 };
 
-namespace mgpu::capture {
+namespace mgpu::pipeline {
 
 inline tl::unexpected<Error> usage(std::string text) {
   return fail(ErrorKind::Usage, std::move(text));
@@ -40,6 +40,6 @@ mgt_status onBuilder(mgt_builder *builder, const char *name, Call call) {
 
 inline std::string textOf(const char *text) { return text ? text : ""; }
 
-} // namespace mgpu::capture
+} // namespace mgpu::pipeline
 
 #endif // MGPU_PIPELINE_C_BUILDERHANDLE_H

@@ -12,7 +12,7 @@
 
 using namespace mgpu;
 using namespace mgpu::planner;
-using namespace mgpu::capture;
+using namespace mgpu::pipeline;
 
 namespace {
 
@@ -197,16 +197,16 @@ mgt_status mgt_builder_open(mgt_builder *builder, const char *target,
     MGPU_TRY_ASSIGN(const Program *built, builder->program.program());
     if (choice.meeting) {
       MGPU_TRY_ASSIGN(auto shared,
-                      capture::OpenedBuilt::openShared(
+                      pipeline::OpenedBuilt::openShared(
                           *built, textOf(target), choice, choice.threads,
                           choice.deadline, *choice.meeting));
       *program = new mgt_program(std::move(shared));
       return {};
     }
     MGPU_TRY_ASSIGN(auto opened,
-                    capture::OpenedBuilt::open(*built, textOf(target), choice,
-                                               {.threads = choice.threads},
-                                               choice.deadline));
+                    pipeline::OpenedBuilt::open(*built, textOf(target), choice,
+                                                {.threads = choice.threads},
+                                                choice.deadline));
     *program = new mgt_program(std::move(opened));
     return {};
   });

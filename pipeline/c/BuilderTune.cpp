@@ -9,7 +9,7 @@
 #include <atomic>
 
 using namespace mgpu;
-using namespace mgpu::capture;
+using namespace mgpu::pipeline;
 
 namespace {
 

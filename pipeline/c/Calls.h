@@ -15,7 +15,7 @@
 #include <fmt/format.h>
 #include <new>
 
-namespace mgpu::capture {
+namespace mgpu::pipeline {
 
 /// The text of mgt_error() for this thread.
 std::string &lastError();
@@ -68,6 +68,6 @@ Result<Struct> sized(const Struct *given, const char *call, const char *name,
   return out;
 }
 
-} // namespace mgpu::capture
+} // namespace mgpu::pipeline
 
 #endif // MGPU_PIPELINE_C_CALLS_H

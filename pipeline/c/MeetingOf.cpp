@@ -4,11 +4,11 @@
 #include "device/tcp/Secret.h"
 #include "pipeline/c/Calls.h"
 
-namespace mgpu::capture {
+namespace mgpu::pipeline {
 
-Result<pipeline::Meeting> meetingOf(const char *call, const mgt_ranks *given) {
+Result<Meeting> meetingOf(const char *call, const mgt_ranks *given) {
   MGPU_TRY_ASSIGN(const mgt_ranks ranks, sized(given, call, "mgt_ranks"));
-  pipeline::Meeting out;
+  Meeting out;
   if (ranks.how)
     out.how = ranks.how;
   if (out.how != "auto" && out.how != "tcp" && out.how != "openmpi" &&
@@ -35,4 +35,4 @@ Result<pipeline::Meeting> meetingOf(const char *call, const mgt_ranks *given) {
   return out;
 }
 
-} // namespace mgpu::capture
+} // namespace mgpu::pipeline

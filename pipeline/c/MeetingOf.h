@@ -5,11 +5,11 @@
 #include "pipeline/TheRanks.h"
 #include "pipeline/c/mgt.h"
 
-namespace mgpu::capture {
+namespace mgpu::pipeline {
 
 /// How the processes of a program meet. `call` is for errors, which are Usage.
-Result<pipeline::Meeting> meetingOf(const char *call, const mgt_ranks *given);
+Result<Meeting> meetingOf(const char *call, const mgt_ranks *given);
 
-} // namespace mgpu::capture
+} // namespace mgpu::pipeline
 
 #endif // MGPU_PIPELINE_C_MEETINGOF_H

@@ -10,9 +10,9 @@
 #include "pipeline/c/OpenedBundle.h"
 
 using namespace mgpu;
-using capture::guarded;
+using pipeline::guarded;
 
-mgt_program::mgt_program(std::unique_ptr<capture::OpenedProgram> of)
+mgt_program::mgt_program(std::unique_ptr<pipeline::OpenedProgram> of)
     : opened(std::move(of)) {
   std::vector<bool> reads = planner::readsFirst(program().dag);
   for (const planner::ProgramArgument &argument : program().arguments)
@@ -20,7 +20,7 @@ mgt_program::mgt_program(std::unique_ptr<capture::OpenedProgram> of)
   isWritten.resize(numArguments());
 }
 
-std::string &capture::lastError() {
+std::string &pipeline::lastError() {
   thread_local std::string sentence;
   return sentence;
 }
@@ -37,22 +37,22 @@ Result<void> open(const char *path, const char *target,
   if (given) {
     // "nccl" has been there from the beginning.
     MGPU_TRY_ASSIGN(options,
-                    capture::sized(given, "mgt_open_with", "mgt_options",
-                                   MGPU_SIZE_UP_TO(mgt_options, nccl)));
+                    pipeline::sized(given, "mgt_open_with", "mgt_options",
+                                    MGPU_SIZE_UP_TO(mgt_options, nccl)));
   }
   const std::string where = target ? target : "";
   const std::string nccl = options.nccl ? options.nccl : "";
   const std::chrono::milliseconds deadline(options.deadline_ms);
   if (options.ranks) {
     MGPU_TRY_ASSIGN(const pipeline::Meeting meeting,
-                    capture::meetingOf("mgt_open_with", options.ranks));
-    MGPU_TRY_ASSIGN(auto opened, capture::OpenedBundle::openShared(
+                    pipeline::meetingOf("mgt_open_with", options.ranks));
+    MGPU_TRY_ASSIGN(auto opened, pipeline::OpenedBundle::openShared(
                                      path, where, nccl, deadline, meeting));
     *out = new mgt_program(std::move(opened));
     return {};
   }
   MGPU_TRY_ASSIGN(auto opened,
-                  capture::OpenedBundle::open(path, where, nccl, deadline));
+                  pipeline::OpenedBundle::open(path, where, nccl, deadline));
   *out = new mgt_program(std::move(opened));
   return {};
 }
@@ -66,7 +66,7 @@ const char *mgt_version_text(void) {
   return text.c_str();
 }
 
-const char *mgt_error(void) { return capture::lastError().c_str(); }
+const char *mgt_error(void) { return pipeline::lastError().c_str(); }
 
 mgt_status mgt_open(const char *path, const char *target,
                     mgt_program **program) {

@@ -7,12 +7,11 @@
 
 #include <fmt/format.h>
 
-namespace mgpu::capture {
+namespace mgpu::pipeline {
 
 Result<std::unique_ptr<OpenedBuilt>>
 OpenedBuilt::open(const planner::Program &program, const std::string &target,
-                  const pipeline::PrepareOptions &prepare,
-                  pipeline::OpenOptions options,
+                  const PrepareOptions &prepare, OpenOptions options,
                   std::chrono::milliseconds deadline) {
   MGPU_TRY(checkDeadline(target, deadline));
   if (deadline.count() > 0)
@@ -35,8 +34,8 @@ OpenedBuilt::open(const planner::Program &program, const std::string &target,
 
 Result<std::unique_ptr<OpenedBuilt>> OpenedBuilt::openShared(
     const planner::Program &program, const std::string &target,
-    const pipeline::PrepareOptions &prepare, uint32_t threads,
-    std::chrono::milliseconds deadline, const pipeline::Meeting &meeting) {
+    const PrepareOptions &prepare, uint32_t threads,
+    std::chrono::milliseconds deadline, const Meeting &meeting) {
   MGPU_TRY(checkShared(target));
   MGPU_TRY(checkDeadline(target, deadline));
   std::unique_ptr<OpenedBuilt> out(new OpenedBuilt);
@@ -53,14 +52,13 @@ Result<std::unique_ptr<OpenedBuilt>> OpenedBuilt::openShared(
   return out;
 }
 
-Result<void> OpenedBuilt::openPart(const pipeline::PrepareOptions &prepare,
+Result<void> OpenedBuilt::openPart(const PrepareOptions &prepare,
                                    uint32_t threads) {
   MGPU_TRY(pipeline::targetDevices(loaded.from.target, loaded.dag.numDevices));
-  auto prepareFirst = [&]() -> Result<pipeline::Prepared> {
-    pipeline::PrepareOptions options = prepare;
+  auto prepareFirst = [&]() -> Result<Prepared> {
+    PrepareOptions options = prepare;
     options.useTuned = false; // it was tuned for one process
-    MGPU_TRY_ASSIGN(pipeline::Prepared made,
-                    pipeline::prepare(loaded, options));
+    MGPU_TRY_ASSIGN(Prepared made, pipeline::prepare(loaded, options));
     made.threads = threads;
     return made;
   };
@@ -69,21 +67,21 @@ Result<void> OpenedBuilt::openPart(const pipeline::PrepareOptions &prepare,
   return {};
 }
 
-Result<void> OpenedBuilt::openGpuPart(const pipeline::PrepareOptions &prepare,
+Result<void> OpenedBuilt::openGpuPart(const PrepareOptions &prepare,
                                       std::chrono::milliseconds deadline) {
   MGPU_TRY_ASSIGN(
-      const pipeline::RankGpus here,
+      const RankGpus here,
       pipeline::gpusOfRank(loaded.from.target, loaded.dag.numDevices, *ranks));
   std::optional<std::string> database; // rank 0 alone writes it
   if (ranks->rank() == 0)
     database = loaded.from.database;
   const device::CudaCompile compile =
       pipeline::ownCompiler(std::move(database));
-  auto open = [&](const pipeline::Prepared &) {
+  auto open = [&](const Prepared &) {
     return gpusInThreads(here.gpus, here.part.first, {}, compile, deadline);
   };
   auto prepareFirst = [&](const std::string &arch) {
-    pipeline::PrepareOptions options = prepare;
+    PrepareOptions options = prepare;
     options.useTuned = false; // it was tuned for one process
     return pipeline::prepareBare(loaded, options, arch);
   };
@@ -92,4 +90,4 @@ Result<void> OpenedBuilt::openGpuPart(const pipeline::PrepareOptions &prepare,
   return {};
 }
 
-} // namespace mgpu::capture
+} // namespace mgpu::pipeline

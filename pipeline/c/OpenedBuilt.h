@@ -7,26 +7,25 @@
 #include "pipeline/Distributed.h"
 #include "pipeline/c/OpenedProgram.h"
 
-namespace mgpu::capture {
+namespace mgpu::pipeline {
 
 class OpenedBuilt final : public OpenedProgram {
 public:
   /// `deadline` is a GPU's; 0: as `options` have it.
   static Result<std::unique_ptr<OpenedBuilt>>
   open(const planner::Program &program, const std::string &target,
-       const pipeline::PrepareOptions &prepare, pipeline::OpenOptions options,
+       const PrepareOptions &prepare, OpenOptions options,
        std::chrono::milliseconds deadline);
   /// The same on a host target or GPUs that several processes share. `threads`
   /// replay on the host; 0: as many as useful.
   static Result<std::unique_ptr<OpenedBuilt>>
   openShared(const planner::Program &program, const std::string &target,
-             const pipeline::PrepareOptions &prepare, uint32_t threads,
-             std::chrono::milliseconds deadline,
-             const pipeline::Meeting &meeting);
+             const PrepareOptions &prepare, uint32_t threads,
+             std::chrono::milliseconds deadline, const Meeting &meeting);
 
   const planner::Program &program() const override { return loaded; }
   const planner::Plan &plan() const override { return prepared.plan; }
-  Runner &runner() override { return *theRunner; }
+  capture::Runner &runner() override { return *theRunner; }
   const std::string &configuration() const override {
     return prepared.configuration;
   }
@@ -35,17 +34,16 @@ public:
 
 private:
   OpenedBuilt() = default;
-  Result<void> openPart(const pipeline::PrepareOptions &prepare,
-                        uint32_t threads);
-  Result<void> openGpuPart(const pipeline::PrepareOptions &prepare,
+  Result<void> openPart(const PrepareOptions &prepare, uint32_t threads);
+  Result<void> openGpuPart(const PrepareOptions &prepare,
                            std::chrono::milliseconds deadline);
 
   std::unique_ptr<device::MessageRendezvous> ranks;
-  pipeline::LoadedProgram loaded;
-  pipeline::Prepared prepared;
-  std::unique_ptr<Runner> theRunner;
+  LoadedProgram loaded;
+  Prepared prepared;
+  std::unique_ptr<capture::Runner> theRunner;
 };
 
-} // namespace mgpu::capture
+} // namespace mgpu::pipeline
 
 #endif // MGPU_PIPELINE_C_OPENEDBUILT_H

@@ -11,22 +11,22 @@
 
 #include <fmt/format.h>
 
-namespace mgpu::capture {
+namespace mgpu::pipeline {
 
 /// The bundle's kernels for GPUs.
 static Result<std::vector<std::vector<std::byte>>>
-cudaObjects(Bundle &bundle, const std::string &arch) {
+cudaObjects(capture::Bundle &bundle, const std::string &arch) {
   MGPU_TRY_ASSIGN(auto cubins, bundle.cubins(arch));
   MGPU_TRY_ASSIGN(auto texts, bundle.cudaTexts());
   return kernels::cudaObjects(texts, cubins, arch);
 }
 
-static Result<device::CudaCompile> ownCompiler(Bundle &bundle) {
-  MGPU_TRY_ASSIGN(OwnCubins own, bundle.ownCubins());
+static Result<device::CudaCompile> ownCompiler(capture::Bundle &bundle) {
+  MGPU_TRY_ASSIGN(capture::OwnCubins own, bundle.ownCubins());
   return [own = std::move(own)](
              const std::string &source, const std::string &name,
              const std::string &arch) -> Result<std::vector<std::byte>> {
-    if (auto at = own.find(ownKey(arch, source)); at != own.end())
+    if (auto at = own.find(capture::ownKey(arch, source)); at != own.end())
       return at->second;
     return kernels::compileCubin(source, name, arch);
   };
@@ -47,7 +47,7 @@ OpenedBundle::open(const std::string &path, const std::string &target,
                    std::chrono::milliseconds deadline) {
   MGPU_TRY_ASSIGN(const device::NcclOptions settings, device::parseNccl(nccl));
   MGPU_TRY(checkDeadline(target, deadline));
-  MGPU_TRY_ASSIGN(Bundle bundle, Bundle::open(path));
+  MGPU_TRY_ASSIGN(capture::Bundle bundle, capture::Bundle::open(path));
   std::unique_ptr<OpenedBundle> out(new OpenedBundle);
   out->deadline = deadline;
   MGPU_TRY(out->readBundle(bundle));
@@ -70,7 +70,7 @@ OpenedBundle::open(const std::string &path, const std::string &target,
   return out;
 }
 
-Result<void> OpenedBundle::readBundle(Bundle &bundle) {
+Result<void> OpenedBundle::readBundle(capture::Bundle &bundle) {
   MGPU_TRY_ASSIGN(thePlan, bundle.plan());
   theProgram = bundle.takeProgram();
   return {};
@@ -89,7 +89,7 @@ Result<void> checkShared(const std::string &target) {
 
 Result<std::unique_ptr<OpenedBundle>> OpenedBundle::openShared(
     const std::string &path, const std::string &target, const std::string &nccl,
-    std::chrono::milliseconds deadline, const pipeline::Meeting &meeting) {
+    std::chrono::milliseconds deadline, const Meeting &meeting) {
   MGPU_TRY_ASSIGN(const device::NcclOptions settings, device::parseNccl(nccl));
   MGPU_TRY(checkShared(target));
   MGPU_TRY(checkDeadline(target, deadline));
@@ -114,13 +114,13 @@ Result<std::unique_ptr<OpenedBundle>> OpenedBundle::openShared(
 
 Result<void> OpenedBundle::openPart(const std::string &path,
                                     const std::string &target) {
-  MGPU_TRY_ASSIGN(Bundle bundle, Bundle::open(path));
+  MGPU_TRY_ASSIGN(capture::Bundle bundle, capture::Bundle::open(path));
   MGPU_TRY(readBundle(bundle));
   MGPU_TRY(pipeline::targetDevices(target.empty() ? "host" : target,
                                    theProgram.dag.numDevices));
-  auto prepareFirst = [&]() -> Result<pipeline::Prepared> {
+  auto prepareFirst = [&]() -> Result<Prepared> {
     MGPU_TRY_ASSIGN(auto kernels, bundle.hostKernels(device::cpuLevels()));
-    pipeline::Prepared out;
+    Prepared out;
     out.plan = std::move(thePlan);
     out.kernels = std::move(kernels.objects);
     out.cpu = kernels.level;
@@ -135,18 +135,17 @@ Result<void> OpenedBundle::openPart(const std::string &path,
 Result<void> OpenedBundle::openGpuPart(const std::string &path,
                                        const std::string &target,
                                        const device::NcclOptions &nccl) {
-  MGPU_TRY_ASSIGN(Bundle bundle, Bundle::open(path));
+  MGPU_TRY_ASSIGN(capture::Bundle bundle, capture::Bundle::open(path));
   MGPU_TRY(readBundle(bundle));
   MGPU_TRY_ASSIGN(
-      const pipeline::RankGpus here,
+      const RankGpus here,
       pipeline::gpusOfRank(target, theProgram.dag.numDevices, *ranks));
   MGPU_TRY_ASSIGN(device::CudaCompile compile, ownCompiler(bundle));
-  auto open = [&](const pipeline::Prepared &) {
+  auto open = [&](const Prepared &) {
     return gpusInThreads(here.gpus, here.part.first, nccl, compile, deadline);
   };
-  auto prepareFirst =
-      [&](const std::string &arch) -> Result<pipeline::Prepared> {
-    pipeline::Prepared out;
+  auto prepareFirst = [&](const std::string &arch) -> Result<Prepared> {
+    Prepared out;
     MGPU_TRY_ASSIGN(out.kernels, cudaObjects(bundle, arch));
     out.plan = std::move(thePlan);
     out.cpu = arch;
@@ -160,15 +159,17 @@ Result<void> OpenedBundle::openGpuPart(const std::string &path,
 Result<void>
 OpenedBundle::run(std::unique_ptr<device::Driver> driver,
                   std::span<const std::vector<std::byte>> kernels) {
-  MGPU_TRY_ASSIGN(Replayer replayer,
-                  Replayer::create(theProgram.dag, thePlan, kernels, *driver,
-                                   {}, Arguments::Later));
-  theRunner = runOnOneTarget(std::move(driver), std::move(replayer),
-                             theProgram.dag, thePlan);
+  MGPU_TRY_ASSIGN(capture::Replayer replayer,
+                  capture::Replayer::create(theProgram.dag, thePlan, kernels,
+                                            *driver, {},
+                                            capture::Arguments::Later));
+  theRunner = capture::runOnOneTarget(std::move(driver), std::move(replayer),
+                                      theProgram.dag, thePlan);
   return {};
 }
 
-Result<void> OpenedBundle::openHost(Bundle &bundle, const std::string &target) {
+Result<void> OpenedBundle::openHost(capture::Bundle &bundle,
+                                    const std::string &target) {
   MGPU_TRY_ASSIGN(auto driver,
                   device::openHostTarget(target, theProgram.dag.numDevices,
                                          bundle.threads()));
@@ -178,13 +179,14 @@ Result<void> OpenedBundle::openHost(Bundle &bundle, const std::string &target) {
 }
 
 Result<std::vector<std::vector<std::byte>>>
-OpenedBundle::takeCubins(Bundle &bundle, const std::string &arch) {
+OpenedBundle::takeCubins(capture::Bundle &bundle, const std::string &arch) {
   MGPU_TRY_ASSIGN(auto kernels, cudaObjects(bundle, arch));
-  addWorkspaces(theProgram.dag, thePlan, kernels);
+  capture::addWorkspaces(theProgram.dag, thePlan, kernels);
   return kernels;
 }
 
-Result<void> OpenedBundle::openGpu(Bundle &bundle, const std::string &target) {
+Result<void> OpenedBundle::openGpu(capture::Bundle &bundle,
+                                   const std::string &target) {
   MGPU_TRY_ASSIGN(device::CudaTarget gpu,
                   device::oneGpu(target, theProgram.dag.numDevices));
   device::CudaOptions options;
@@ -198,20 +200,21 @@ Result<void> OpenedBundle::openGpu(Bundle &bundle, const std::string &target) {
   return run(std::move(driver), kernels);
 }
 
-Result<void> OpenedBundle::openRanks(Bundle &bundle,
+Result<void> OpenedBundle::openRanks(capture::Bundle &bundle,
                                      const std::vector<int> &ordinals,
                                      const device::NcclOptions &nccl) {
-  MGPU_TRY(checkAcrossRanks(theProgram.dag)); // before CUDA is looked for
+  MGPU_TRY(
+      capture::checkAcrossRanks(theProgram.dag)); // before CUDA is looked for
   MGPU_TRY_ASSIGN(std::string arch, device::architectureOf(ordinals));
   MGPU_TRY_ASSIGN(device::CudaCompile compile, ownCompiler(bundle));
   MGPU_TRY_ASSIGN(
-      pipeline::RanksToOpen gpus,
+      RanksToOpen gpus,
       gpusInThreads(ordinals, 0, nccl, std::move(compile), deadline));
   MGPU_TRY_ASSIGN(auto kernels, takeCubins(bundle, arch));
-  MGPU_TRY_ASSIGN(theRunner,
-                  Ranks::start(theProgram.dag, thePlan, std::move(kernels),
-                               std::move(gpus.open), std::move(gpus.how)));
+  MGPU_TRY_ASSIGN(theRunner, capture::Ranks::start(
+                                 theProgram.dag, thePlan, std::move(kernels),
+                                 std::move(gpus.open), std::move(gpus.how)));
   return {};
 }
 
-} // namespace mgpu::capture
+} // namespace mgpu::pipeline

@@ -11,7 +11,7 @@
 
 #include <string>
 
-namespace mgpu::capture {
+namespace mgpu::pipeline {
 
 class OpenedBundle final : public OpenedProgram {
 public:
@@ -25,39 +25,40 @@ public:
   static Result<std::unique_ptr<OpenedBundle>>
   openShared(const std::string &path, const std::string &target,
              const std::string &nccl, std::chrono::milliseconds deadline,
-             const pipeline::Meeting &meeting);
+             const Meeting &meeting);
 
   const planner::Program &program() const override { return theProgram; }
   const planner::Plan &plan() const override {
     return ranks ? shared.plan : thePlan;
   }
-  Runner &runner() override { return *theRunner; }
+  capture::Runner &runner() override { return *theRunner; }
   const device::Rendezvous *others() const override { return ranks.get(); }
 
 private:
   OpenedBundle() = default;
-  Result<void> readBundle(Bundle &bundle);
+  Result<void> readBundle(capture::Bundle &bundle);
   Result<void> openPart(const std::string &path, const std::string &target);
   Result<void> openGpuPart(const std::string &path, const std::string &target,
                            const device::NcclOptions &nccl);
-  Result<void> openHost(Bundle &bundle, const std::string &target);
-  Result<void> openGpu(Bundle &bundle, const std::string &target);
-  Result<void> openRanks(Bundle &bundle, const std::vector<int> &ordinals,
+  Result<void> openHost(capture::Bundle &bundle, const std::string &target);
+  Result<void> openGpu(capture::Bundle &bundle, const std::string &target);
+  Result<void> openRanks(capture::Bundle &bundle,
+                         const std::vector<int> &ordinals,
                          const device::NcclOptions &nccl);
   Result<void> run(std::unique_ptr<device::Driver> driver,
                    std::span<const std::vector<std::byte>> kernels);
   /// The bundle's kernels for GPUs, with what they need in the plan.
   Result<std::vector<std::vector<std::byte>>>
-  takeCubins(Bundle &bundle, const std::string &arch);
+  takeCubins(capture::Bundle &bundle, const std::string &arch);
 
   std::chrono::milliseconds deadline{}; ///< 0: the target's own
   planner::Program theProgram;
   planner::Plan thePlan;
   std::unique_ptr<device::MessageRendezvous> ranks;
-  pipeline::Prepared shared; ///< rank 0's, where there are ranks
-  std::unique_ptr<Runner> theRunner;
+  Prepared shared; ///< rank 0's, where there are ranks
+  std::unique_ptr<capture::Runner> theRunner;
 };
 
-} // namespace mgpu::capture
+} // namespace mgpu::pipeline
 
 #endif // MGPU_PIPELINE_C_OPENEDBUNDLE_H

@@ -15,14 +15,14 @@
 #include <string>
 #include <vector>
 
-namespace mgpu::capture {
+namespace mgpu::pipeline {
 
 class OpenedProgram {
 public:
   virtual ~OpenedProgram() = default;
   virtual const planner::Program &program() const = 0;
   virtual const planner::Plan &plan() const = 0;
-  virtual Runner &runner() = 0;
+  virtual capture::Runner &runner() = 0;
   /// What was tuned, as mgt_configuration() says it.
   virtual const std::string &configuration() const {
     static const std::string none;
@@ -38,10 +38,10 @@ Result<void> checkShared(const std::string &target);
 Result<void> checkDeadline(const std::string &target,
                            std::chrono::milliseconds deadline);
 
-} // namespace mgpu::capture
+} // namespace mgpu::pipeline
 
 struct mgt_program {
-  explicit mgt_program(std::unique_ptr<mgpu::capture::OpenedProgram> of);
+  explicit mgt_program(std::unique_ptr<mgpu::pipeline::OpenedProgram> of);
   const mgpu::planner::Program &program() const { return opened->program(); }
   size_t numArguments() const {
     return program().arguments.size() + program().results.size();
@@ -53,8 +53,8 @@ struct mgt_program {
   }
 
   /// Whose memory arguments are, by their number (mgt_share).
-  std::map<size_t, std::shared_ptr<mgpu::capture::OpenedProgram>> lenders;
-  std::shared_ptr<mgpu::capture::OpenedProgram> opened;
+  std::map<size_t, std::shared_ptr<mgpu::pipeline::OpenedProgram>> lenders;
+  std::shared_ptr<mgpu::pipeline::OpenedProgram> opened;
   std::string lost; ///< why nothing can be called any more; "": it can
   std::vector<bool> needsValue, isWritten; ///< by argument
   bool isLoaded = false;

@@ -7,7 +7,7 @@
 #include "planner/schedule/Timeline.h"
 
 using namespace mgpu;
-using capture::guarded;
+using pipeline::guarded;
 
 namespace {
 
@@ -17,7 +17,7 @@ mgt_status onProgram(mgt_program *program, const char *name, Call call) {
   if (program && !program->lost.empty()) {
     program->error = fmt::format("{}: the program was lost before ({})", name,
                                  program->lost);
-    capture::lastError() = program->error;
+    pipeline::lastError() = program->error;
     return MGT_LOST;
   }
   const mgt_status status =

@@ -5,15 +5,15 @@
 
 #include <fmt/format.h>
 
-namespace mgpu::capture {
+namespace mgpu::pipeline {
 
-Result<pipeline::RanksToOpen>
-gpusInThreads(const std::vector<int> &gpus, uint32_t first,
-              const device::NcclOptions &nccl, device::CudaCompile compile,
-              std::chrono::milliseconds deadline) {
+Result<RanksToOpen> gpusInThreads(const std::vector<int> &gpus, uint32_t first,
+                                  const device::NcclOptions &nccl,
+                                  device::CudaCompile compile,
+                                  std::chrono::milliseconds deadline) {
   MGPU_TRY(device::checkNcclMixing());
-  pipeline::RanksToOpen out;
-  out.how.policy = RankPolicy::Threads;
+  RanksToOpen out;
+  out.how.policy = capture::RankPolicy::Threads;
   if (deadline.count() > 0)
     out.how.deadline = deadline;
   for (int gpu : gpus)
@@ -32,4 +32,4 @@ gpusInThreads(const std::vector<int> &gpus, uint32_t first,
   return out;
 }
 
-} // namespace mgpu::capture
+} // namespace mgpu::pipeline

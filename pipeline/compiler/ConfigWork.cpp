@@ -15,9 +15,9 @@
 namespace mgpu::kernels {
 
 using namespace mlir;
-using planner::KernelConfig, planner::KernelSpace, planner::LaunchForm,
-    planner::LaunchWork, planner::TileForm;
-using P = planner::KernelParameter;
+using planner::LaunchWidth, planner::LaunchWork,
+    planner::TileForm;
+using P = KernelParameter;
 
 namespace {
 
@@ -30,8 +30,8 @@ uint32_t tunableOf(const KernelSpace &space, const KernelConfig &config,
   return 0;
 }
 
-LaunchForm formOf(const KernelSpace &space, const KernelConfig &config) {
-  LaunchForm form;
+LaunchWidth formOf(const KernelSpace &space, const KernelConfig &config) {
+  LaunchWidth form;
   form.vector = std::max(config[P::Vector], 1u);
   form.unroll = config[P::Unroll];
   form.items = config[P::Items];
@@ -130,7 +130,7 @@ public:
       : call(call), block(spec.block), body(enclose(entry)),
         affine(body, call.grid, block, values), views(body, affine, values) {}
 
-  const LaunchWork &of(const LaunchForm &form) {
+  const LaunchWork &of(const LaunchWidth &form) {
     auto [at, isNew] = known.try_emplace(form);
     if (isNew)
       at->second = planner::workOf(body, call.grid, block, form, views, affine);
@@ -146,7 +146,7 @@ private:
   };
   planner::AffineEvaluator affine;
   planner::KernelViews views;
-  std::map<LaunchForm, LaunchWork> known;
+  std::map<LaunchWidth, LaunchWork> known;
 };
 
 } // namespace

@@ -15,8 +15,7 @@ namespace mgpu::kernels {
 /// where the source does not parse.
 Result<std::vector<std::optional<planner::LaunchWork>>>
 launchWorkOf(const planner::KernelSpec &spec, const planner::KernelCall &call,
-             const CudaText &text,
-             std::span<const planner::KernelConfig> configs);
+             const CudaText &text, std::span<const KernelConfig> configs);
 
 } // namespace mgpu::kernels
 

@@ -28,7 +28,7 @@ namespace mgpu::pipeline {
 using namespace mlir;
 
 static kernels::CudaText textOf(kernels::CudaKernel kernel,
-                                planner::KernelSpace space) {
+                                kernels::KernelSpace space) {
   kernels::CudaText text;
   text.name = kernel.name;
   text.image = std::move(kernel.image);
@@ -48,7 +48,7 @@ struct ProductForm {
   std::string (*refusal)(ModuleOp);
   Result<kernels::CudaKernel> (*emit)(ModuleOp,
                                       const kernels::CudaEmitOptions &);
-  planner::KernelSpace (*space)(ModuleOp, Dim3, Dim3);
+  kernels::KernelSpace (*space)(ModuleOp, Dim3, Dim3);
 };
 constexpr ProductForm productForms[] = {
     {Variant::Mma, "tensor_cores", kernels::tensorMatmulRefusal,
@@ -104,7 +104,7 @@ namespace {
 /// What cuBLASLt can compute of a kernel, or why it cannot.
 struct LibraryProduct {
   std::string refusal; ///< "-" of what is no product
-  std::optional<MatrixProduct> product;
+  std::optional<kernels::MatrixProduct> product;
 };
 
 } // namespace
@@ -217,7 +217,7 @@ Result<kernels::CudaText> TextEmitter::emit(const planner::KernelSpec &spec,
         fmt::format("kernel {} does not parse after outlining", spec.name));
   names.nameValues(*module);
   auto space =
-      kernels::spaceOf(*module, spec.block, grid, planner::KernelTarget::Cuda);
+      kernels::spaceOf(*module, spec.block, grid, kernels::KernelTarget::Cuda);
   if (!space)
     return kernels::failOf(spec, space.error());
   kernels::CudaEmitOptions options{name,
@@ -228,7 +228,8 @@ Result<kernels::CudaText> TextEmitter::emit(const planner::KernelSpec &spec,
                                    facts.unwritten,
                                    facts.steadyBytes};
   const LibraryProduct library = libraryProductOf(*module);
-  const std::optional<SparseProduct> sparse = kernels::librarySparse(*module);
+  const std::optional<kernels::SparseProduct> sparse =
+      kernels::librarySparse(*module);
   std::vector<kernels::CudaText> candidates =
       productTexts(*module, options, variants);
   if (auto form = takeForm(candidates, variants)) {

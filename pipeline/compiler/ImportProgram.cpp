@@ -3,7 +3,7 @@
 
 #include "dialect/conversion/AsyncRegions.h"
 #include "dialect/conversion/Passes.h"
-#include "dialect/conversion/Schedule.h"
+#include "dialect/conversion/TransformSchedule.h"
 #include "dialect/mgpu/Diagnostics.h"
 #include "dialect/mgpu/MgpuDialect.h"
 #include "kernels/lower/KernelDialects.h"
@@ -11,7 +11,7 @@
 #include "pipeline/compiler/ProgramDialects.h"
 #include "planner/import/BuildDag.h"
 #include "planner/import/HostValue.h"
-#include "planner/import/Scalars.h"
+#include "planner/import/ScalarArguments.h"
 
 #include "support/Spelling.h"
 

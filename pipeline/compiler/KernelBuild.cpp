@@ -18,9 +18,6 @@
 namespace mgpu::kernels {
 
 using namespace mlir;
-using planner::KernelConfig;
-using planner::KernelSpace;
-using planner::KernelTarget;
 
 tl::unexpected<Error> failOf(const planner::KernelSpec &spec, Error error) {
   if (error.location.empty()) {

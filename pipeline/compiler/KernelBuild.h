@@ -18,9 +18,8 @@ namespace mgpu::kernels {
 
 /// The configurations of `spec` on `target` for launches of up to `maxGrid`
 /// blocks of the source. Internal where the source does not parse.
-Result<planner::KernelSpace> kernelSpaceOf(const planner::KernelSpec &spec,
-                                           Dim3 maxGrid,
-                                           planner::KernelTarget target);
+Result<KernelSpace> kernelSpaceOf(const planner::KernelSpec &spec, Dim3 maxGrid,
+                                  KernelTarget target);
 
 /// Compiles `spec` for the host target as it is launched in the source, for
 /// `cpu` as HostEmitOptions has it. Errors name the launch.
@@ -30,9 +29,9 @@ compileHostKernel(const planner::KernelSpec &spec, const std::string &cpu);
 /// The key of what compileHostKernel() makes, or, of a configuration,
 /// buildHostKernel(): equal keys have equal objects. None where a part of what
 /// decides it is not known.
-std::optional<std::string>
-hostKernelKey(const planner::KernelSpec &spec, const std::string &cpu,
-              const planner::KernelConfig *config = nullptr);
+std::optional<std::string> hostKernelKey(const planner::KernelSpec &spec,
+                                         const std::string &cpu,
+                                         const KernelConfig *config = nullptr);
 
 /// What compileHostKernel() would refuse, without compiling.
 Result<void> verifyHostKernel(const planner::KernelSpec &spec);
@@ -49,8 +48,8 @@ struct HostBuild {
 /// `space` is its kernelSpaceOf there. Invalid for a configuration that is not
 /// legal. Errors name the launch.
 Result<HostBuild> buildHostKernel(const planner::KernelSpec &spec,
-                                  const planner::KernelSpace &space,
-                                  const planner::KernelConfig &config,
+                                  const KernelSpace &space,
+                                  const KernelConfig &config,
                                   const std::string &cpu = "native");
 
 /// Compiles `spec` for this machine as a kernel that computes in f64 and bounds

@@ -9,7 +9,7 @@
 
 namespace mgpu::pipeline {
 
-using planner::Dag, planner::KernelId, planner::KernelSpace;
+using planner::Dag, planner::KernelId, kernels::KernelSpace;
 
 /// `make(k)` of each kernel, on all cores.
 template <typename T, typename Make>
@@ -59,13 +59,13 @@ MlirCompiler::hostKernelSpaces(const Dag &dag) const {
   const std::vector<Dim3> grids = planner::largestGrids(dag);
   return eachKernel<KernelSpace>(dag, [&](size_t k) {
     return kernels::kernelSpaceOf(dag.kernels[k], grids[k],
-                                  planner::KernelTarget::Host);
+                                  kernels::KernelTarget::Host);
   });
 }
 
 Result<Compiler::Object> MlirCompiler::buildHostKernel(
     const Dag &dag, KernelId kernel, const KernelSpace &space,
-    const planner::KernelConfig &config, const std::string &cpu) const {
+    const kernels::KernelConfig &config, const std::string &cpu) const {
   const planner::KernelSpec &spec = dag.kernels[kernel.value];
   return kept(
       kernels::hostKernelKey(spec, cpu, &config), [&]() -> Result<Object> {
@@ -83,7 +83,7 @@ Result<Compiler::Object> MlirCompiler::buildErrorKernel(const Dag &dag,
 Result<std::vector<std::optional<planner::LaunchWork>>>
 MlirCompiler::launchWork(const Dag &dag, const planner::KernelCall &call,
                          const kernels::CudaText &text,
-                         std::span<const planner::KernelConfig> configs) const {
+                         std::span<const kernels::KernelConfig> configs) const {
   return kernels::launchWorkOf(dag.kernels[call.kernel.value], call, text,
                                configs);
 }

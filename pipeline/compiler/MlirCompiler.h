@@ -20,12 +20,12 @@ public:
                  const std::string &cpu) const override;
   std::vector<Result<void>>
   verifyHostKernels(const planner::Dag &dag) const override;
-  Result<std::vector<planner::KernelSpace>>
+  Result<std::vector<kernels::KernelSpace>>
   hostKernelSpaces(const planner::Dag &dag) const override;
   Result<Object> buildHostKernel(const planner::Dag &dag,
                                  planner::KernelId kernel,
-                                 const planner::KernelSpace &space,
-                                 const planner::KernelConfig &config,
+                                 const kernels::KernelSpace &space,
+                                 const kernels::KernelConfig &config,
                                  const std::string &cpu) const override;
   Result<Object> buildErrorKernel(const planner::Dag &dag,
                                   planner::KernelId kernel) const override;
@@ -35,7 +35,7 @@ public:
   Result<std::vector<std::optional<planner::LaunchWork>>>
   launchWork(const planner::Dag &dag, const planner::KernelCall &call,
              const kernels::CudaText &text,
-             std::span<const planner::KernelConfig> configs) const override;
+             std::span<const kernels::KernelConfig> configs) const override;
 };
 const Compiler &mlirCompiler();
 

@@ -8,7 +8,7 @@
 #include "kernels/cuda/VectorForm.h"
 #include "kernels/lower/LaunchShape.h"
 #include "kernels/lower/Normalise.h"
-#include "planner/import/LaunchForm.h"
+#include "planner/import/LaunchWidth.h"
 
 #include "mlir/IR/BuiltinOps.h"
 
@@ -17,11 +17,7 @@
 namespace mgpu::kernels {
 
 using namespace mlir;
-using planner::Formula;
-using planner::KernelSpace;
-using planner::KernelTarget;
-using planner::Relation;
-using P = planner::KernelParameter;
+using P = KernelParameter;
 
 namespace {
 
@@ -125,13 +121,13 @@ void offerRows(KernelSpace &space) {
 }
 
 /// What is right for most kernels of this kind, where the space has it.
-void takeForm(KernelSpace &space, planner::LaunchForm form) {
+void takeForm(KernelSpace &space, planner::LaunchWidth form) {
   auto has = [&](P parameter, uint32_t value) {
     return std::ranges::count(space.choice(parameter).values, value) > 0;
   };
   if (form.vector == 1 || !has(P::Vector, form.vector))
     return;
-  planner::KernelConfig wide = space.defaults;
+  KernelConfig wide = space.defaults;
   wide[P::Vector] = form.vector;
   if (!space.reshapable)
     wide[P::BlockX] = space.block.x / form.vector;
@@ -244,7 +240,7 @@ Result<KernelSpace> spaceOf(ModuleOp kernel, Dim3 block, Dim3 maxGrid,
     return fail(ErrorKind::Invalid, "a kernel module needs a function @entry");
   auto unknown = [](Value) { return planner::HostValue(); };
   planner::AffineEvaluator affine(entry.getBody(), maxGrid, block, unknown);
-  const planner::LaunchForm form =
+  const planner::LaunchWidth form =
       planner::launchFormOf(entry.getBody(), maxGrid, block, affine);
   ir::FirstError first(kernel.getContext(), ir::FirstError::Others::Miss);
   if (failed(normaliseKernel(kernel, block,
@@ -262,7 +258,7 @@ Result<KernelSpace> spaceOf(ModuleOp kernel, Dim3 block, Dim3 maxGrid,
   space.reshapable = shape.reshapable;
   space.reason = shape.reason;
   space.sharedBytes = shape.sharedBytes;
-  space.axes.resize(planner::numKernelParameters);
+  space.axes.resize(numKernelParameters);
   space.defaults[P::BlockX] = block.x;
   space.defaults[P::BlockY] = block.y;
   space.defaults[P::BlockZ] = block.z;

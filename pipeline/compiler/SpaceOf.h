@@ -12,9 +12,8 @@ namespace mgpu::kernels {
 
 /// kernelSpaceOf (KernelBuild.h) of a kernel that is parsed already: a module
 /// as emitHostKernel takes it. It is normalised.
-Result<planner::KernelSpace> spaceOf(mlir::ModuleOp kernel, Dim3 block,
-                                     Dim3 maxGrid,
-                                     planner::KernelTarget target);
+Result<KernelSpace> spaceOf(mlir::ModuleOp kernel, Dim3 block, Dim3 maxGrid,
+                            KernelTarget target);
 
 } // namespace mgpu::kernels
 

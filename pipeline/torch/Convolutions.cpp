@@ -2,7 +2,7 @@
 //
 // Convolutions of one to three dimensions, with groups, transposed ones, and
 // their gradients, which are convolutions too.
-#include "pipeline/torch/Operations.h"
+#include "pipeline/torch/AtenOps.h"
 
 #include <algorithm>
 #include <fmt/format.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "pipeline/torch/Lower.h"
 
-#include "pipeline/torch/Operations.h"
+#include "pipeline/torch/AtenOps.h"
 #include "support/Escape.h"
 #include "support/Pt2.h"
 #include "support/Spelling.h"

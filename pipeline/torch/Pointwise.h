@@ -4,7 +4,7 @@
 
 // PyTorch's rules for elements of several types.
 
-#include "pipeline/torch/Operations.h"
+#include "pipeline/torch/AtenOps.h"
 
 namespace mgpu::pipeline::torch {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "pipeline/torch/Program.h"
+#include "pipeline/torch/ExportedGraph.h"
 
-#include "pipeline/torch/Symbols.h"
+#include "pipeline/torch/SizeSymbols.h"
 #include "support/Escape.h"
 #include "support/Pt2.h"
 

@@ -2,7 +2,7 @@
 #include "planner/import/ArgumentShardings.h"
 
 #include "dialect/sdy/SdyDialect.h"
-#include "planner/import/Scalars.h"
+#include "planner/import/ScalarArguments.h"
 
 #include "mlir/Dialect/Shard/IR/ShardOps.h"
 #include "mlir/IR/Builders.h"

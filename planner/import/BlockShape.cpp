@@ -6,7 +6,7 @@
 
 namespace mgpu::planner {
 
-BlockShape::BlockShape(Dim3 grid, Dim3 block, const LaunchForm &form)
+BlockShape::BlockShape(Dim3 grid, Dim3 block, const LaunchWidth &form)
     : threadsAlong{std::max(block.x / form.vector, 1u), block.y, block.z},
       rows(form.rows) {
   constexpr double warp = 32;

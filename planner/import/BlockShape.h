@@ -3,14 +3,14 @@
 #define MGPU_PLANNER_IMPORT_BLOCKSHAPE_H
 
 #include "planner/dag/TileWork.h"
-#include "planner/import/LaunchForm.h"
+#include "planner/import/LaunchWidth.h"
 
 namespace mgpu::planner {
 
 /// The blocks of a launch in a form: those of the source, several of them, or,
 /// where the form says how many threads they have, others.
 struct BlockShape {
-  BlockShape(Dim3 grid, Dim3 block, const LaunchForm &form);
+  BlockShape(Dim3 grid, Dim3 block, const LaunchWidth &form);
 
   Dim3 threadsAlong; ///< of a block, of which `rows` lie beside each other
   uint32_t rows = 1;

@@ -4,7 +4,7 @@
 #include "dialect/mgpu/Diagnostics.h"
 #include "planner/import/AccessSet.h"
 #include "planner/import/Interpreter.h"
-#include "planner/import/Scalars.h"
+#include "planner/import/ScalarArguments.h"
 #include "support/Spelling.h"
 
 #include "mlir/IR/Diagnostics.h"

@@ -8,7 +8,7 @@
 
 #include "planner/import/BuildDag.h"
 #include "planner/import/Commands.h"
-#include "planner/import/HostMemory.h"
+#include "planner/import/MemoryCalls.h"
 #include "planner/import/RollLoop.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -53,7 +53,7 @@ private:
   HostScope &host;
   Recorder &recorder;
   Commands commands;
-  HostMemory memory;
+  MemoryCalls memory;
   uint64_t idleSteps = 0; ///< steps of host code since the last node
   size_t nodesAtLastStep = 0;
   llvm::SmallVector<mlir::Operation *> active; ///< functions being run

@@ -8,14 +8,14 @@
 #include "planner/import/InlinedSize.h"
 #include "planner/import/MeshNames.h"
 #include "planner/import/OldSpellings.h"
-#include "planner/import/Scalars.h"
+#include "planner/import/ScalarArguments.h"
 #include "planner/import/SourceNames.h"
 #include "planner/import/UnknownWords.h"
 
 #include "dialect/conversion/AsyncRegions.h"
 #include "dialect/conversion/OneDevice.h"
-#include "dialect/conversion/Schedule.h"
 #include "dialect/conversion/SpmdPhases.h"
+#include "dialect/conversion/TransformSchedule.h"
 #include "dialect/mgpu/Diagnostics.h"
 #include "support/FileIO.h"
 

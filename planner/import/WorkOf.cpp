@@ -39,7 +39,7 @@ constexpr double mostCount = 1e299;
 
 class Counter {
 public:
-  Counter(Region &body, Dim3 grid, Dim3 block, const LaunchForm &form,
+  Counter(Region &body, Dim3 grid, Dim3 block, const LaunchWidth &form,
           KernelViews &views, AffineEvaluator &affine)
       : body(body), form(form), own(grid, block, form), block(block),
         blocks(double(grid.volume())), threads(double(block.volume())),
@@ -95,7 +95,7 @@ private:
   void addShared(double warps, double times);
 
   Region &body;
-  const LaunchForm &form;
+  const LaunchWidth &form;
   BlockShape own;
   Dim3 block;
   double blocks, threads; ///< of the source; threads of a block
@@ -125,7 +125,7 @@ void Counter::note(Operation *op) {
 }
 
 /// Instructions of an operation as sm_80 and later have them, about.
-double instructionsOf(Operation *op, const LaunchForm &form) {
+double instructionsOf(Operation *op, const LaunchWidth &form) {
   if (isa<gpu::AllReduceOp>(op)) // some of them are one thread's own numbers
     return form.vector == 1 ? 50 : 24 + 16.0 / form.vector + form.vector;
   if (isa<gpu::SubgroupReduceOp>(op)) // of log2(32 / V) exchanges
@@ -405,7 +405,7 @@ void Counter::visitAccess(const MemoryAccess &access) {
 
 } // namespace
 
-LaunchWork workOf(Region &body, Dim3 grid, Dim3 block, const LaunchForm &form,
+LaunchWork workOf(Region &body, Dim3 grid, Dim3 block, const LaunchWidth &form,
                   KernelViews &views, AffineEvaluator &affine) {
   return Counter(body, grid, block, form, views, affine).run();
 }

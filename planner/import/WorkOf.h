@@ -8,12 +8,12 @@
 
 #include "planner/dag/Dag.h"
 #include "planner/import/KernelView.h"
-#include "planner/import/LaunchForm.h"
+#include "planner/import/LaunchWidth.h"
 
 namespace mgpu::planner {
 
 LaunchWork workOf(mlir::Region &body, Dim3 grid, Dim3 block,
-                  const LaunchForm &form, KernelViews &views,
+                  const LaunchWidth &form, KernelViews &views,
                   AffineEvaluator &affine);
 
 } // namespace mgpu::planner

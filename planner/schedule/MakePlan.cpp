@@ -94,7 +94,7 @@ Result<void> complete(Plan &plan, const Dag &dag, const PlanRequest &request,
                       request.schedulePolicy.early &&
                       plan.streamsPerDevice >= 3;
   if (isOpen && plan.makespanUs > model.bound.us * (1 + 1e-9)) {
-    rcpsp::Budget budget(1e9, movesFor(dag));
+    exact::Budget budget(1e9, movesFor(dag));
     const PlanOffer offer = [&](Plan shorter) -> Result<double> {
       double taken = 0;
       for (uint64_t bytes : shorter.arenaBytes)

@@ -65,7 +65,7 @@ static Result<void> proveBySearch(const PhaseProblem &phase, Schedule schedule,
       !DisjunctiveSearch::suits(phase.problem))
     return {};
   DisjunctiveSearch search(phase.problem, std::move(schedule));
-  rcpsp::Budget budget(1e9, mostBranches);
+  exact::Budget budget(1e9, mostBranches);
   if (!search.run(UINT64_MAX, budget))
     return {};
   certificate.boundUs = search.best().makespan;

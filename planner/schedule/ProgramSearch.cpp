@@ -51,13 +51,13 @@ public:
     }
   }
 
-  Result<void> run(uint64_t seed, rcpsp::Budget &budget) {
+  Result<void> run(uint64_t seed, exact::Budget &budget) {
     uint64_t parts = 0;
     for (size_t k = 0; k < schedules.size(); ++k)
       parts += isOpen(k);
     for (size_t k = 0; k < schedules.size(); ++k)
       if (isOpen(k)) {
-        rcpsp::Budget part = budget.part(parts);
+        exact::Budget part = budget.part(parts);
         MGPU_TRY(improve(k, seed, part));
         budget.spend(part.spentNodes());
       }
@@ -70,7 +70,7 @@ private:
                         model.bound.certificates[k].boundUs * (1 + 1e-12);
   }
 
-  Result<void> improve(size_t k, uint64_t seed, rcpsp::Budget &budget) {
+  Result<void> improve(size_t k, uint64_t seed, exact::Budget &budget) {
     const Certificate &certificate = model.bound.certificates[k];
     std::optional<Error> fault;
     search::OverlapSearch search(
@@ -140,7 +140,7 @@ private:
 Result<void> searchPlans(const Dag &dag, ProgramModel &model, const Plan &start,
                          bool kept, const LatencyEstimator &latency,
                          uint32_t streamsPerDevice, uint64_t seed,
-                         rcpsp::Budget &budget, const PlanOffer &offer) {
+                         exact::Budget &budget, const PlanOffer &offer) {
   return ProgramSearch(dag, model, start, kept, latency, streamsPerDevice,
                        offer)
       .run(seed, budget);

@@ -35,7 +35,7 @@ using PlanOffer = std::function<Result<double>(Plan)>;
 Result<void> searchPlans(const Dag &dag, ProgramModel &model, const Plan &start,
                          bool kept, const LatencyEstimator &latency,
                          uint32_t streamsPerDevice, uint64_t seed,
-                         rcpsp::Budget &budget, const PlanOffer &offer);
+                         exact::Budget &budget, const PlanOffer &offer);
 
 } // namespace mgpu::planner
 

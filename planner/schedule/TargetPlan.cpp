@@ -27,7 +27,7 @@ Result<uint64_t> memoryLimit(const device::Topology &topology,
 static Result<TargetPlan>
 planOverlapped(const Dag &dag, const TopologyEstimator &machine,
                const TargetOptions &options, SchedulePolicy schedulePolicy,
-               rcpsp::Budget &budget, search::Proof proof) {
+               exact::Budget &budget, search::Proof proof) {
   TargetPlan result;
   MGPU_TRY_ASSIGN(result.overlap,
                   search::planOverlap(
@@ -53,7 +53,7 @@ namespace {
 class Transforming {
 public:
   Transforming(const Dag &dag, const TopologyEstimator &machine,
-               const TargetOptions &options, rcpsp::Budget &budget)
+               const TargetOptions &options, exact::Budget &budget)
       : source(dag), chosen(machine), plain(machine.withoutAlgorithms()),
         options(options), budget(budget),
         schedulePolicy(options.schedulePolicy) {}
@@ -113,7 +113,7 @@ private:
   Result<TargetPlan> plan(const Dag &of, const TopologyEstimator &on,
                           SchedulePolicy allowed,
                           search::Proof proof = search::Proof::Draft) {
-    rcpsp::Budget part = budget.part(parts);
+    exact::Budget part = budget.part(parts);
     Result<TargetPlan> result =
         of.spmd ? planOverlapped(of, on, options, allowed, part, proof)
                 : searchLists(of, on, options, allowed, part);
@@ -133,7 +133,7 @@ private:
             current(), {&machine(), nullptr, options.ops},
             [&](const Dag &of) -> Result<double> {
               if (of.spmd) {
-                rcpsp::Budget first(1e9, 0);
+                exact::Budget first(1e9, 0);
                 MGPU_TRY_ASSIGN(TargetPlan plan,
                                 planOverlapped(of, machine(), options,
                                                schedulePolicy, first,
@@ -337,7 +337,7 @@ private:
   const TopologyEstimator &chosen;
   TopologyEstimator plain;
   const TargetOptions &options;
-  rcpsp::Budget &budget;
+  exact::Budget &budget;
   uint64_t parts = 1;         ///< shares of the budget
   std::optional<Dag> changed; ///< the source after the transforms kept
   bool chooses = false, isChanged = false;
@@ -355,7 +355,7 @@ private:
 static Result<void> takeOther(TargetPlan &made, const Dag &dag,
                               const TopologyEstimator &machine,
                               const TargetOptions &options,
-                              rcpsp::Budget &budget) {
+                              exact::Budget &budget) {
   std::optional<Dag> source;
   if (dag.spmd || !(source = withoutResidents(dag)) ||
       made.contendedUs <= leastUploadUs(*source, machine))
@@ -398,14 +398,14 @@ static Result<void> takeOther(TargetPlan &made, const Dag &dag,
 Result<TargetPlan> planForTarget(const Dag &dag,
                                  const TopologyEstimator &machine,
                                  const TargetOptions &options,
-                                 rcpsp::Budget &budget) {
+                                 exact::Budget &budget) {
   const device::Topology &topology = machine.machine();
   if (dag.numDevices > topology.devices)
     return fail(ErrorKind::Absent,
                 fmt::format("the program is of {} devices, {} has {}",
                             dag.numDevices, topology.name, topology.devices));
   // What the program without resident arguments is planned with.
-  rcpsp::Budget again = budget.part(1);
+  exact::Budget again = budget.part(1);
   MGPU_TRY_ASSIGN(TargetPlan made,
                   Transforming(dag, machine, options, budget).run());
   MGPU_TRY(takeOther(made, dag, machine, options, again));

@@ -80,7 +80,7 @@ Result<uint64_t> memoryLimit(const device::Topology &topology,
 Result<TargetPlan> planForTarget(const Dag &dag,
                                  const TopologyEstimator &machine,
                                  const TargetOptions &options,
-                                 rcpsp::Budget &budget);
+                                 exact::Budget &budget);
 
 /// In words: makespans with contention, on what the durations rest (shares of
 /// their sum that are measured, published, assumed), and every coefficient with

@@ -89,7 +89,7 @@ public:
         schedulePolicy(schedulePolicy),
         contention(contentionOf(machine.machine())) {}
 
-  Result<TargetPlan> run(rcpsp::Budget &budget) {
+  Result<TargetPlan> run(exact::Budget &budget) {
     ScheduleOptions unlimited;
     MGPU_TRY_ASSIGN(Plan serial, scheduleSerial(dag, machine, unlimited));
     best.serialUs = simulate(serial, dag, contention).makespanUs;
@@ -194,8 +194,8 @@ private:
   }
 
   /// Plans that are shorter where contention is left out, in half the budget.
-  Result<void> search(rcpsp::Budget &budget) {
-    rcpsp::Budget half = budget.part(2);
+  Result<void> search(exact::Budget &budget) {
+    exact::Budget half = budget.part(2);
     const Plan &start = shortest.steps.empty() ? smallest : shortest;
     const bool hasStart = !shortest.steps.empty();
     if (hasStart && start.makespanUs <= model.bound.us * (1 + 1e-12))
@@ -213,7 +213,7 @@ private:
   }
 
   /// The priorities of list scheduling, with noise of a share of each.
-  Result<void> disturb(rcpsp::Budget &budget) {
+  Result<void> disturb(exact::Budget &budget) {
     Random random(options.seed);
     std::vector<double> priorities(tails.size());
     uint32_t fruitless = 0;
@@ -264,7 +264,7 @@ private:
 Result<TargetPlan> searchLists(const Dag &dag, const TopologyEstimator &machine,
                                const TargetOptions &options,
                                SchedulePolicy schedulePolicy,
-                               rcpsp::Budget &budget) {
+                               exact::Budget &budget) {
   return Search(dag, machine, options, schedulePolicy).run(budget);
 }
 

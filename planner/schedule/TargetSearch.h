@@ -14,7 +14,7 @@ namespace mgpu::planner {
 Result<TargetPlan> searchLists(const Dag &dag, const TopologyEstimator &machine,
                                const TargetOptions &options,
                                SchedulePolicy schedulePolicy,
-                               rcpsp::Budget &budget);
+                               exact::Budget &budget);
 
 /// Takes forks out of a verified plan, as long as that makes its makespan with
 /// contention shorter: all of two classes of work, then single ones, what loses

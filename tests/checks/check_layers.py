@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Checks every #include against the layering table; each arrow against it is an error."""
+"""Checks every #include against the layering table, and every namespace against its folder."""
 
 import os
 import re
@@ -102,6 +102,19 @@ OTHERS = {
     r"benchmark/.*": ["bench/suites"],
     r"CLI/.*": ["tools", "bench/suites"],
 }
+# Folder -> the namespace of its files, where that is not made of names of its path. The folder of the mgpu
+# dialect cannot have a second `mgpu` inside the first; the files of pipeline/compiler that make kernels go to
+# kernels with the facts they find.
+NAMESPACES = {
+    "support": ["mgpu"],
+    "dialect/mgpu": ["mgpu::ir"],
+    "pipeline/compiler": ["mgpu::pipeline", "mgpu::kernels"],
+    "kernels/host": ["mgpu::kernels", "mgpu::kernels::functions"],
+    "tools/mgpu-lsp-server": ["mgpu::tools::lsp"],
+    "device/cuda/cupti": ["mgpu::device", "mgpu::device::cuptiheader"],
+}
+NAMESPACE = re.compile(r"^namespace (mgpu[\w:]*) \{\n(.*?)^\}", re.M | re.S)
+FORWARD = re.compile(r"\s*((class|struct|enum class) [\w:]+( : \w+)?;\s*)+")
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"]+)"|<([^>]+)>)', re.M)
 SUFFIXES = (".h", ".cpp", ".c", ".inc")
 
@@ -123,12 +136,30 @@ def folder_of(path):
     return folder if folder in OURS else None
 
 
+def check_namespaces(path, text):
+    """Files define names in the namespace of their folder alone: its parts are names of the path, in order."""
+    folder = os.path.dirname(path)
+    if under(folder, FREE):
+        return []
+    faults = []
+    for match in NAMESPACE.finditer(text):
+        name, body = match.groups()
+        if FORWARD.fullmatch(body):
+            continue
+        path_names = iter(folder.split("/"))
+        of_path = name != "mgpu" and all(part in path_names for part in name.split("::")[1:])
+        if name not in NAMESPACES[folder] if folder in NAMESPACES else not of_path:
+            line = text.count("\n", 0, match.start()) + 1
+            faults.append(f"{path}:{line}: {name} is not the namespace of {folder}")
+    return faults
+
+
 def check(path, text, tracked):
     """The faults of one file, as sentences."""
     source = folder_of(path)
     if source is None:
         return [f"{path}: its folder is not in the table of {os.path.basename(__file__)}"]
-    faults = []
+    faults = check_namespaces(path, text)
     for match in INCLUDE.finditer(text):
         name = match.group(1) or match.group(2)
         line = text.count("\n", 0, match.start()) + 1
@@ -163,12 +194,15 @@ def self_test():
            ("tests/unit/X.cpp", '#include "tools/mgpu-tune/Options.h"\n'),
            ("bench/suites/X.cpp", '#include "tools/mgpu-tune/Options.h"\n'),
            ("planner/dag/text/X.cpp", "\n"),
+           ("planner/dag/X.h", "namespace mgpu::kernels {\nstruct X {};\n}\n"),
+           ("planner/dag/X.h", "namespace mgpu {\nstruct X {};\n}\n"),
            ("novel/X.cpp", "\n")]
     good = [("planner/plan/X.cpp", '#include "planner/dag/Dag.h"\n#include <vector>\n'),
             ("db/X.cpp", "#include <sqlite3.h>\n"),
             ("tools/mgpu-tune/X.cpp", '#include "tools/options/OptionTable.h"\n'),
             ("kernels/host/X.cpp", '#include "mlir/IR/Builders.h"\n'),
-            ("tests/unit/X.cpp", '#include "db/Database.h"\n')]
+            ("planner/schedule/search/X.h", "namespace mgpu {\nclass Y;\n}\nnamespace mgpu::planner::search {\nint x;\n}\n"),
+           ("tests/unit/X.cpp", '#include "db/Database.h"\n')]
     for path, text in bad:
         assert check(path, text, tracked), (path, text)
     for path, text in good:

@@ -27,7 +27,7 @@ class ExampleCorners : public testing::TestWithParam<Example> {
 protected:
   struct Emitted {
     CudaKernel text;
-    planner::KernelSpace space;
+    kernels::KernelSpace space;
   };
   /// The kernels of the example, which is imported.
   void emit() {
@@ -38,7 +38,7 @@ protected:
     for (uint32_t k = 0; k < dag.kernels.size(); ++k) {
       const planner::KernelSpec &spec = dag.kernels[k];
       auto space =
-          kernelSpaceOf(spec, facts[k].maxGrid, planner::KernelTarget::Cuda);
+          kernelSpaceOf(spec, facts[k].maxGrid, kernels::KernelTarget::Cuda);
       ASSERT_TRUE(space) << space.error().message;
       auto kernel =
           emitCudaText(spec, {spec.name, "", spec.block, facts[k].maxGrid,
@@ -56,7 +56,7 @@ TEST_P(ExampleCorners, GiveTheBitsOfTheHostTwin) {
   CudaTwins twins;
   std::vector<uint32_t> kernelOf;
   for (uint32_t k = 0; k < kernels.size(); ++k)
-    for (const planner::KernelConfig &corner : cornersOf(
+    for (const kernels::KernelConfig &corner : cornersOf(
              kernels[k].space, takesAllCorners() ? SIZE_MAX : 3, "sm_90")) {
       twins.add(
           {fmt::format("{}_corner{}", dag.kernels[k].name, kernelOf.size()),

@@ -23,7 +23,7 @@ Result<size_t> CudaPrograms::add(const planner::Dag &dag,
                                      spec.block,         facts[k].maxGrid,
                                      facts[k].alignment, facts[k].unwritten};
     kernels::CudaKernel kernel;
-    planner::KernelSpace space;
+    kernels::KernelSpace space;
     const bool byWarpgroups = useWgmma && !spec.cudaFile() &&
                               kernels::wgmmaRefusal(**spec.hostText()).empty();
     if (byWarpgroups) {
@@ -32,19 +32,19 @@ Result<size_t> CudaPrograms::add(const planner::Dag &dag,
       MGPU_TRY_ASSIGN(kernel, kernels::emitCudaText(spec, options));
       MGPU_TRY_ASSIGN(space,
                       kernels::kernelSpaceOf(spec, facts[k].maxGrid,
-                                             planner::KernelTarget::Cuda));
+                                             kernels::KernelTarget::Cuda));
     }
-    std::vector<planner::KernelConfig> corners =
+    std::vector<kernels::KernelConfig> corners =
         kernels::cornersOf(space, 8, byWarpgroups ? "sm_90" : "sm_80");
-    planner::KernelConfig config =
+    kernels::KernelConfig config =
         corners.empty() ? space.defaults : corners[random() % corners.size()];
-    KernelImage object;
+    kernels::KernelImage object;
     object.entry = entry;
     object.arch = "sm_90";
     object.sourceBlock = spec.block;
     object.block = config.block();
     object.covers = space.covered(config);
-    object.cluster.x = config[planner::KernelParameter::ClusterX];
+    object.cluster.x = config[kernels::KernelParameter::ClusterX];
     object.takesPart = kernel.image.takesPart;
     object.awaits = twins.onAwait && kernel.image.takesPart;
     object.tensorMaps = kernel.image.tensorMaps;
@@ -58,7 +58,7 @@ Result<size_t> CudaPrograms::add(const planner::Dag &dag,
     kernels::TwinConfig twin{entry, std::move(kernel), std::move(space),
                              config};
     object.dynamicSharedBytes = twin.dynamicSharedBytes();
-    objects.push_back(encodeImage(object));
+    objects.push_back(kernels::encodeImage(object));
     twins.add(std::move(twin));
   }
   programs.push_back(std::move(objects));
@@ -82,7 +82,7 @@ void CudaPrograms::registerKernels(uint64_t seed) const {
                                                  const unsigned *block) {
       std::vector<uint64_t> arguments(sizes.size());
       for (size_t k = 0; k < sizes.size(); ++k)
-        if (sizes[k] == tensorMapBytes)
+        if (sizes[k] == kernels::tensorMapBytes)
           arguments[k] = uintptr_t(parameters[k]);
         else
           std::memcpy(&arguments[k], parameters[k], sizes[k]);

@@ -55,7 +55,7 @@ public:
              uint32_t first = 0) const;
   /// What was chosen for the kernel added as number `kernel`.
   std::string configOf(size_t kernel) const {
-    return planner::toText(twins.configs[kernel].config);
+    return kernels::toText(twins.configs[kernel].config);
   }
   const std::vector<std::vector<std::byte>> &objects(size_t program) const {
     return programs[program];

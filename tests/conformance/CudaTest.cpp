@@ -181,7 +181,7 @@ TEST(CudaSource, ABundleOfItRunsOnGpus) {
   ASSERT_TRUE(loaded) << loaded.error().message;
   size_t files = 0;
   for (size_t k = 0; k < texts->size(); ++k) {
-    auto object = decodeImage("k", (*loaded)[k]);
+    auto object = kernels::decodeImage("k", (*loaded)[k]);
     ASSERT_TRUE(object) << object.error().message;
     EXPECT_TRUE(std::ranges::equal(object->bytes(), (*cubins)[k]));
     EXPECT_EQ(object->takesPart, (*texts)[k].image.takesPart);

@@ -92,11 +92,11 @@ TEST_P(ExamplePlans, KernelsOfAnyShapeGiveTheSameBits) {
   auto expected = execute(dag, *plan, *objects, *inputs, 2);
   ASSERT_TRUE(expected) << expected.error().message;
   std::vector<Dim3> grids = planner::largestGrids(dag);
-  std::vector<std::vector<planner::KernelConfig>> legal;
-  std::vector<planner::KernelSpace> spaces;
+  std::vector<std::vector<kernels::KernelConfig>> legal;
+  std::vector<kernels::KernelSpace> spaces;
   for (size_t k = 0; k < grids.size(); ++k) {
     auto space = kernels::kernelSpaceOf(dag.kernels[k], grids[k],
-                                        planner::KernelTarget::Host);
+                                        kernels::KernelTarget::Host);
     ASSERT_TRUE(space) << space.error().message;
     spaces.push_back(*space);
     legal.push_back(space->legal());
@@ -106,7 +106,7 @@ TEST_P(ExamplePlans, KernelsOfAnyShapeGiveTheSameBits) {
   for (int round = 0; round < int(sweep(1, 3)); ++round) {
     std::string chosen;
     for (size_t k = 0; k < grids.size(); ++k) {
-      const planner::KernelConfig &config =
+      const kernels::KernelConfig &config =
           legal[k][random() % legal[k].size()];
       auto build = kernels::buildHostKernel(dag.kernels[k], spaces[k], config);
       ASSERT_TRUE(build) << build.error().message;

@@ -30,9 +30,9 @@
 namespace mgpu::conformance {
 namespace {
 
-using planner::KernelConfig;
-using planner::KernelSpace;
-using P = planner::KernelParameter;
+using kernels::KernelConfig;
+using kernels::KernelSpace;
+using P = kernels::KernelParameter;
 
 enum class Bad { Nothing, Crash, Hang, OutOfBounds, Wrong };
 
@@ -87,10 +87,11 @@ public:
         spaces,
         [this](uint32_t kernel, const KernelConfig &config,
                uint32_t variant) -> Result<Bytes> {
-          MGPU_TRY_ASSIGN(KernelImage object,
-                          decodeImage("k", objects.at({kernel, config})));
+          MGPU_TRY_ASSIGN(
+              kernels::KernelImage object,
+              kernels::decodeImage("k", objects.at({kernel, config})));
           object.awaits = variant != 0;
-          return encodeImage(object);
+          return kernels::encodeImage(object);
         },
         [this](uint32_t devices, uint32_t, std::span<const int>) {
           return open(devices);
@@ -119,7 +120,7 @@ public:
   }
 
   std::string entryOf(uint32_t kernel, const KernelConfig &config) const {
-    auto object = decodeImage("k", objects.at({kernel, config}));
+    auto object = kernels::decodeImage("k", objects.at({kernel, config}));
     return object ? object->entry : "";
   }
   std::vector<tuner::KernelObject> defaults() const {
@@ -139,9 +140,9 @@ private:
           kernels::emitCudaText(spec, {spec.name, "", spec.block, grids[k]});
       ASSERT_TRUE(kernel) << kernel.error().message;
       auto space =
-          kernels::kernelSpaceOf(spec, grids[k], planner::KernelTarget::Cuda);
+          kernels::kernelSpaceOf(spec, grids[k], kernels::KernelTarget::Cuda);
       ASSERT_TRUE(space) << space.error().message;
-      for (size_t p = 0; p < planner::numKernelParameters; ++p)
+      for (size_t p = 0; p < kernels::numKernelParameters; ++p)
         std::erase_if(space->axes[p].values, [&](uint32_t value) {
           return value != space->defaults.at(p) &&
                  (blocks.empty() || value > 4 || P(p) != P::Items) &&
@@ -151,17 +152,17 @@ private:
       spaces.push_back(*space);
       for (const KernelConfig &config : space->legal()) {
         const std::string entry = "e" + std::to_string(twins.configs.size());
-        KernelImage object;
+        kernels::KernelImage object;
         object.entry = entry;
         object.arch = "sm_90";
         object.sourceBlock = spec.block;
         object.block = config.block();
         object.covers = space->covered(config);
-        object.cluster.x = config[planner::KernelParameter::ClusterX];
+        object.cluster.x = config[kernels::KernelParameter::ClusterX];
         object.takesPart = kernel->image.takesPart;
         object.dynamicSharedBytes = kernel->image.dynamicSharedBytes;
         object.setBytes(fake::fakeCubin({entry}));
-        objects.emplace(std::pair(k, config), encodeImage(object));
+        objects.emplace(std::pair(k, config), kernels::encodeImage(object));
         twins.add({entry, *kernel, *space, config});
       }
     }
@@ -367,7 +368,7 @@ TEST(GpuTune, KernelsThatBeginEarlyAreAPointOfTheSpace) {
     auto made = (*evaluator)->realize(config);
     ASSERT_TRUE(made && *made);
     for (const auto &object : (*made)->kernels)
-      EXPECT_EQ(decodeImage("k", *object)->awaits, isOn);
+      EXPECT_EQ(kernels::decodeImage("k", *object)->awaits, isOn);
     auto run = (*evaluator)->admit(**made);
     ASSERT_TRUE(run) << run.error().message;
     EXPECT_TRUE(*run) << run->error().what;
@@ -400,7 +401,7 @@ TEST(GpuTune, KernelsAreBuiltAsTheirConfigurationsSay) {
       auto object =
           kernels::buildGpuKernel(text, config, "sm_90", false, nullptr);
       ASSERT_TRUE(object) << object.error().message;
-      auto decoded = decodeImage("k", *object);
+      auto decoded = kernels::decodeImage("k", *object);
       ASSERT_TRUE(decoded) << decoded.error().message;
       EXPECT_EQ(decoded->block, config.block());
       EXPECT_EQ(decoded->covers, text.space->covered(config));
@@ -417,7 +418,7 @@ TEST(GpuTune, KernelsAreBuiltAsTheirConfigurationsSay) {
         auto object =
             kernels::buildGpuKernel(text, plain, arch, awaits, nullptr);
         ASSERT_TRUE(object) << object.error().message;
-        auto decoded = decodeImage("k", *object);
+        auto decoded = kernels::decodeImage("k", *object);
         ASSERT_TRUE(decoded) << decoded.error().message;
         EXPECT_EQ(decoded->awaits, awaits && text.image.takesPart &&
                                        arch == std::string("sm_90"));

@@ -31,22 +31,22 @@ static void addTwins(const planner::Dag &dag,
   for (uint32_t k = 0; k < dag.kernels.size(); ++k) {
     const planner::KernelSpec &spec = dag.kernels[k];
     auto space =
-        kernelSpaceOf(spec, facts[k].maxGrid, planner::KernelTarget::Cuda);
+        kernelSpaceOf(spec, facts[k].maxGrid, kernels::KernelTarget::Cuda);
     ASSERT_TRUE(space) << space.error().message;
     auto text = emitCudaText(spec, {spec.name, "", spec.block, facts[k].maxGrid,
                                     facts[k].alignment, facts[k].unwritten});
     ASSERT_TRUE(text) << text.error().message;
-    std::vector<planner::KernelConfig> configs{space->defaults};
+    std::vector<kernels::KernelConfig> configs{space->defaults};
     for (const std::string &each : more) {
-      auto config = planner::parseKernelConfig(each, space->defaults);
+      auto config = kernels::parseKernelConfig(each, space->defaults);
       ASSERT_TRUE(config) << config.error().message;
       if (space->check(*config))
         configs.push_back(*config);
     }
-    for (const planner::KernelConfig &corner :
+    for (const kernels::KernelConfig &corner :
          cornersOf(*space, sweep(1, 8), "sm_90"))
       configs.push_back(corner);
-    for (const planner::KernelConfig &config : configs)
+    for (const kernels::KernelConfig &config : configs)
       twins.add({fmt::format("k{}_{}", k, twins.configs.size()), *text, *space,
                  config});
   }

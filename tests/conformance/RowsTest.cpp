@@ -26,7 +26,7 @@ using namespace mgpu::kernels;
 
 namespace {
 
-using P = planner::KernelParameter;
+using P = kernels::KernelParameter;
 
 constexpr size_t rows = 33;
 
@@ -258,14 +258,14 @@ TEST_P(SharedRows, AddInTheStatedOrderOnEachTarget) {
   EXPECT_NE(expected, initial);
 
   Dim3 grid = planner::largestGrids(dag)[0];
-  auto space = kernelSpaceOf(spec, grid, planner::KernelTarget::Cuda);
+  auto space = kernelSpaceOf(spec, grid, kernels::KernelTarget::Cuda);
   ASSERT_TRUE(space) << space.error().message;
   const planner::LaunchFacts facts = planner::launchFacts(dag)[0];
   auto kernel = emitCudaText(spec, {spec.name, "", spec.block, grid,
                                     facts.alignment, facts.unwritten});
   ASSERT_TRUE(kernel) << kernel.error().message;
   CudaTwins twins;
-  auto add = [&](const std::string &name, planner::KernelConfig config) {
+  auto add = [&](const std::string &name, kernels::KernelConfig config) {
     ASSERT_TRUE(space->check(config)) << toText(config);
     twins.add({spec.name + "_" + name, *kernel, *space, config});
   };
@@ -273,7 +273,7 @@ TEST_P(SharedRows, AddInTheStatedOrderOnEachTarget) {
     EXPECT_EQ(space->choice(P::Vector).values,
               (std::vector<uint32_t>{1, 2, 4, 8}));
     for (uint32_t vector : space->choice(P::Vector).values) {
-      planner::KernelConfig config = space->defaults;
+      kernels::KernelConfig config = space->defaults;
       config[P::Vector] = vector;
       config[P::BlockX] = 256 / vector;
       for (uint32_t beside : space->choice(P::BlockY).values) {
@@ -295,7 +295,7 @@ TEST_P(SharedRows, AddInTheStatedOrderOnEachTarget) {
     const auto &vectors = space->choice(P::Vector).values;
     EXPECT_EQ(vectors.size() > 1, !test.sharing.across); // of subgroups
     for (uint32_t vector : vectors) {
-      planner::KernelConfig config = space->defaults;
+      kernels::KernelConfig config = space->defaults;
       config[P::Vector] = vector;
       config[P::BlockX] = spec.block.x / vector;
       add(std::to_string(vector), config);
@@ -323,7 +323,7 @@ TEST(SharedRowsCorners, Compile) {
     ASSERT_TRUE(outcome.dag) << outcome.dag.error().message;
     const planner::KernelSpec &spec = outcome.dag->kernels[0];
     Dim3 grid = planner::largestGrids(*outcome.dag)[0];
-    auto space = kernelSpaceOf(spec, grid, planner::KernelTarget::Cuda);
+    auto space = kernelSpaceOf(spec, grid, kernels::KernelTarget::Cuda);
     ASSERT_TRUE(space) << space.error().message;
     auto kernel = emitCudaText(spec, {test.name, "", spec.block, grid});
     ASSERT_TRUE(kernel) << kernel.error().message;

@@ -362,11 +362,11 @@ TEST_P(ToleranceTest, TakesOtherOrdersAndNoOtherResults) {
       inputs.push_back({{id}, buffer.elementType, at->second});
   }
   tuner::ProgramData data(dag, std::move(inputs));
-  std::vector<planner::KernelSpace> spaces;
+  std::vector<kernels::KernelSpace> spaces;
   const std::vector<Dim3> grids = planner::largestGrids(dag);
   for (size_t k = 0; k < dag.kernels.size(); ++k) {
     auto space = kernels::kernelSpaceOf(dag.kernels[k], grids[k],
-                                        planner::KernelTarget::Host);
+                                        kernels::KernelTarget::Host);
     ASSERT_TRUE(space) << space.error().message;
     spaces.push_back(std::move(*space));
   }
@@ -376,7 +376,7 @@ TEST_P(ToleranceTest, TakesOtherOrdersAndNoOtherResults) {
   };
   tuner::TuningSubject subject{
       dag, data, spaces,
-      [&](uint32_t kernel, const planner::KernelConfig &config,
+      [&](uint32_t kernel, const kernels::KernelConfig &config,
           uint32_t) -> Result<Bytes> {
         MGPU_TRY_ASSIGN(auto build,
                         kernels::buildHostKernel(dag.kernels[kernel],

@@ -311,7 +311,7 @@ Result<planner::Plan> planFreely(const planner::Dag &dag, unsigned bits,
     if (auto policyFlag = policyFlagOf(kind);
         policyFlag && options.schedulePolicy.*policyFlag)
       options.transforms.emplace_back(kind);
-  rcpsp::Budget budget(1e6, 10);
+  exact::Budget budget(1e6, 10);
   MGPU_TRY_ASSIGN(
       TargetPlan made,
       planForTarget(dag, TopologyEstimator(topology), options, budget));

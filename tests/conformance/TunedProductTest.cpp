@@ -69,7 +69,7 @@ func.func @main(%ha: {0}, %hb: {0}, %hc: {0}) {{
     config = tuner::defaultConfig(program.dag, context.spaces, context.limits);
     const auto tunables = context.spaces[0].tunables();
     place = size_t(std::ranges::find(tunables, "MGPU_LIBRARY",
-                                     &planner::KernelAxis::name) -
+                                     &kernels::KernelAxis::name) -
                    tunables.begin());
     ASSERT_LT(place, tunables.size());
   }
@@ -80,9 +80,10 @@ func.func @main(%ha: {0}, %hb: {0}, %hc: {0}) {{
   Result<int> run(bool isCandidate) {
     MGPU_TRY_ASSIGN(auto objects,
                     pipeline::compileConfig(program, context, config));
-    MGPU_TRY_ASSIGN(KernelImage object, decodeImage("k", objects[0]));
+    MGPU_TRY_ASSIGN(kernels::KernelImage object,
+                    kernels::decodeImage("k", objects[0]));
     object.setBytes(fake::fakeCubin({object.entry})); // no GPU's code
-    objects[0] = encodeImage(object);
+    objects[0] = kernels::encodeImage(object);
     int ownRuns = 0;
     fake::FakeKernel &own = fake::freshMachine(1).kernels[object.entry];
     own.parameterSizes = {8, 8, 8, 48};

@@ -35,9 +35,10 @@ Result<std::unique_ptr<BareProduct>> BareProduct::make(Side &side,
     const auto *launch = std::get_if<planner::KernelCall>(&node.work);
     if (!launch)
       continue;
-    MGPU_TRY_ASSIGN(KernelImage image,
-                    decodeImage(dag.kernels[launch->kernel.value].name,
-                                side.prepared.kernels[launch->kernel.value]));
+    MGPU_TRY_ASSIGN(
+        kernels::KernelImage image,
+        kernels::decodeImage(dag.kernels[launch->kernel.value].name,
+                             side.prepared.kernels[launch->kernel.value]));
     if (!image.product)
       continue;
     MGPU_TRY_ASSIGN(auto api, device::openCublasLt());
@@ -49,7 +50,7 @@ Result<std::unique_ptr<BareProduct>> BareProduct::make(Side &side,
     call.product = *image.product;
     std::byte *ends[3] = {};
     for (size_t k = 0; k < 3; ++k) {
-      const MatrixProduct::Matrix &matrix = call.product.matrices[k];
+      const kernels::MatrixProduct::Matrix &matrix = call.product.matrices[k];
       MGPU_TRY_ASSIGN(std::byte * at,
                       copyOf(launch->arguments[matrix.argument], side));
       ends[k] = at + matrix.offset * sizeBytes(k == 2 ? call.product.sums

@@ -3,7 +3,7 @@
 #define MGPU_TESTS_GPU_BAREPRODUCT_H
 
 #include "bench/suites/cuda/BareGpu.h"
-#include "device/cuda/api/Products.h"
+#include "device/cuda/api/CublasLtProducts.h"
 #include "tests/gpu/Side.h"
 
 namespace mgpu::gpu {

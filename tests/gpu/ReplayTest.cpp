@@ -33,14 +33,14 @@ extern "C" __global__ void forever(volatile unsigned int *counts,
 )cuda";
 
 Result<KernelHandle> load(Driver &driver, const std::string &entry) {
-  KernelImage object;
+  kernels::KernelImage object;
   object.entry = entry;
   object.arch = driver.architecture();
   MGPU_TRY_ASSIGN(auto cubin,
                   gpu::compile(countSource + kernels::launchFormText(object),
                                "count", object.arch));
   object.setBytes(cubin);
-  return driver.loadKernel(entry, encodeImage(object));
+  return driver.loadKernel(entry, kernels::encodeImage(object));
 }
 
 struct Program {

@@ -16,7 +16,7 @@
 
 extern char **environ;
 
-namespace mgpu::lsp {
+namespace mgpu::tools::lsp {
 
 using nlohmann::json;
 namespace fs = std::filesystem;
@@ -203,4 +203,4 @@ json CheckRun::diagnostics() const {
   return out;
 }
 
-} // namespace mgpu::lsp
+} // namespace mgpu::tools::lsp

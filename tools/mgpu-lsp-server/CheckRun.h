@@ -11,7 +11,7 @@
 #include <string>
 #include <sys/types.h>
 
-namespace mgpu::lsp {
+namespace mgpu::tools::lsp {
 
 class CheckRun {
 public:
@@ -42,6 +42,6 @@ private:
 /// "// mgpu-tune: --arg a=2".
 std::vector<std::string> optionsIn(const std::string &text);
 
-} // namespace mgpu::lsp
+} // namespace mgpu::tools::lsp
 
 #endif // MGPU_TOOLS_LSP_CHECKRUN_H

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <unistd.h>
 
-namespace mgpu::lsp {
+namespace mgpu::tools::lsp {
 
 using nlohmann::json;
 
@@ -93,4 +93,4 @@ bool writeMessage(int fd, const json &message, bool isPretty) {
   return true;
 }
 
-} // namespace mgpu::lsp
+} // namespace mgpu::tools::lsp

@@ -9,7 +9,7 @@
 #include <optional>
 #include <string>
 
-namespace mgpu::lsp {
+namespace mgpu::tools::lsp {
 
 /// What comes from a file descriptor, whole messages at a time.
 class Reader {
@@ -36,6 +36,6 @@ private:
 /// prints.
 bool writeMessage(int fd, const nlohmann::json &message, bool isPretty = false);
 
-} // namespace mgpu::lsp
+} // namespace mgpu::tools::lsp
 
 #endif // MGPU_TOOLS_LSP_MESSAGES_H

@@ -5,7 +5,7 @@
 #include <cctype>
 #include <map>
 
-namespace mgpu::lsp {
+namespace mgpu::tools::lsp {
 
 // docs/generated, as string literals.
 static constexpr std::string_view documents[] = {
@@ -67,4 +67,4 @@ std::string nameAt(std::string_view text, size_t line, size_t character) {
   return std::string(text.substr(first, last - first + 1));
 }
 
-} // namespace mgpu::lsp
+} // namespace mgpu::tools::lsp

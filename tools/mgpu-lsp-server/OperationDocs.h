@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace mgpu::lsp {
+namespace mgpu::tools::lsp {
 
 /// What the dialects' documents say of an operation ("mgpu.all_reduce"), as
 /// Markdown; empty where they have none of that name.
@@ -15,6 +15,6 @@ std::string documentOf(const std::string &operation);
 /// empty where there is none.
 std::string nameAt(std::string_view text, size_t line, size_t character);
 
-} // namespace mgpu::lsp
+} // namespace mgpu::tools::lsp
 
 #endif // MGPU_TOOLS_LSP_OPERATIONDOCS_H

@@ -8,7 +8,7 @@
 #include <poll.h>
 #include <unistd.h>
 
-namespace mgpu::lsp {
+namespace mgpu::tools::lsp {
 
 using nlohmann::json;
 using namespace std::chrono_literals;
@@ -241,4 +241,4 @@ void Proxy::run() {
   }
 }
 
-} // namespace mgpu::lsp
+} // namespace mgpu::tools::lsp

@@ -12,7 +12,7 @@
 #include <chrono>
 #include <map>
 
-namespace mgpu::lsp {
+namespace mgpu::tools::lsp {
 
 class Proxy {
 public:
@@ -62,6 +62,6 @@ private:
   Clock::time_point checkEnds;
 };
 
-} // namespace mgpu::lsp
+} // namespace mgpu::tools::lsp
 
 #endif // MGPU_TOOLS_LSP_PROXY_H

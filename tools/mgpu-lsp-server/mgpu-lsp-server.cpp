@@ -64,7 +64,7 @@ int main(int argc, char **argv) {
     std::perror("mgpu-lsp-server");
     return 4;
   }
-  mgpu::lsp::Proxy(questions[1], answers[0], isTest).run();
+  mgpu::tools::lsp::Proxy(questions[1], answers[0], isTest).run();
   int status = 0;
   ::waitpid(child, &status, 0);
   return WIFEXITED(status) ? WEXITSTATUS(status) : 4;

@@ -3,7 +3,7 @@
 // Runs our passes and upstream's over programs in the mgpu dialect and every
 // upstream one.
 #include "dialect/conversion/Passes.h"
-#include "dialect/conversion/Schedule.h"
+#include "dialect/conversion/TransformSchedule.h"
 #include "dialect/mgpu/MgpuDialect.h"
 
 #include "mlir/IR/DialectRegistry.h"

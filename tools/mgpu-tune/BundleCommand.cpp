@@ -12,7 +12,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-namespace mgpu::pipeline {
+namespace mgpu::tools {
 
 using nlohmann::json;
 
@@ -60,7 +60,7 @@ Result<int> runBundle(const BundleCommandOptions &options) {
              {"tuned", made.isTuned},
              {"cpu", levels},
              {"arch", archs}};
-    pipeline::printJson(out);
+    tools::printJson(out);
     return 0;
   }
   std::string forms;
@@ -74,4 +74,4 @@ Result<int> runBundle(const BundleCommandOptions &options) {
   return 0;
 }
 
-} // namespace mgpu::pipeline
+} // namespace mgpu::tools

@@ -13,7 +13,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-namespace mgpu::pipeline {
+namespace mgpu::tools {
 
 namespace {
 
@@ -79,4 +79,4 @@ Result<int> runCalibrate(const CalibrateOptions &options) {
   return 0;
 }
 
-} // namespace mgpu::pipeline
+} // namespace mgpu::tools

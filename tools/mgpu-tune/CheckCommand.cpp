@@ -15,7 +15,7 @@
 
 #include <cstdio>
 
-namespace mgpu::pipeline {
+namespace mgpu::tools {
 
 using nlohmann::json;
 
@@ -120,7 +120,7 @@ Result<int> runCheck(const CheckOptions &options) {
     json out = toJson(program, messages, load);
     if (!aboutPlan.empty())
       out["plan"] = aboutPlan;
-    pipeline::printJson(out);
+    tools::printJson(out);
   }
   if (!program)
     return fail(program.error());
@@ -148,4 +148,4 @@ Result<int> runCheck(const CheckOptions &options) {
   return 0;
 }
 
-} // namespace mgpu::pipeline
+} // namespace mgpu::tools

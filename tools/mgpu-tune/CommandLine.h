@@ -17,7 +17,7 @@ namespace mgpu::pipeline {
 class Compiler;
 }
 
-namespace mgpu::pipeline {
+namespace mgpu::tools {
 
 struct CommandLine {
   CLI::App &app;
@@ -45,6 +45,6 @@ void addOptionsCommand(CommandLine &line);
 /// Each of them, in the order of --help.
 void addCommands(CommandLine &line);
 
-} // namespace mgpu::pipeline
+} // namespace mgpu::tools
 
 #endif // MGPU_TOOLS_MGPU_TUNE_COMMANDLINE_H

@@ -6,7 +6,7 @@
 
 #include <functional>
 
-namespace mgpu::pipeline {
+namespace mgpu::tools {
 
 void addCommands(CommandLine &line) {
   for (auto add :
@@ -288,4 +288,4 @@ std::set<std::string> givenOptions(const CLI::App *command) {
   return given;
 }
 
-} // namespace mgpu::pipeline
+} // namespace mgpu::tools

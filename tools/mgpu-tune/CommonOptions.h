@@ -12,7 +12,7 @@
 
 #include <memory>
 
-namespace mgpu::pipeline {
+namespace mgpu::tools {
 
 inline const std::vector<std::string> cpuLevels = {"x86-64-v2", "x86-64-v3",
                                                    "x86-64-v4"};
@@ -76,6 +76,6 @@ addCommand(CommandLine &line, const char *name, const char *help,
   return {command, *options};
 }
 
-} // namespace mgpu::pipeline
+} // namespace mgpu::tools
 
 #endif // MGPU_TOOLS_MGPU_TUNE_COMMONOPTIONS_H

@@ -13,7 +13,7 @@
 
 #include <cmath>
 
-namespace mgpu::pipeline {
+namespace mgpu::tools {
 
 using nlohmann::json;
 
@@ -54,7 +54,7 @@ void printJson(const Encounter &meeting, const CompareOptions &options) {
             {{"a", toText(meeting.sides[0].agreement())},
              {"b", toText(meeting.sides[1].agreement())}}},
            {"times", {{"a", toJson(met.a)}, {"b", toJson(met.b)}}}};
-  pipeline::printJson(out);
+  tools::printJson(out);
 }
 
 /// What `tune` measured of a tuned side, which is not measured anew here.
@@ -110,4 +110,4 @@ Result<int> runCompare(const CompareOptions &options) {
   return 0;
 }
 
-} // namespace mgpu::pipeline
+} // namespace mgpu::tools

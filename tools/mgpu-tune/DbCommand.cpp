@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 #include <memory>
 
-namespace mgpu::pipeline {
+namespace mgpu::tools {
 
 void noteEarlierPlace(const std::string &database) {
   if (std::string better = db::betterDatabasePath(database); !better.empty())
@@ -168,4 +168,4 @@ void addDbCommand(CommandLine &line) {
   commands.addCare();
 }
 
-} // namespace mgpu::pipeline
+} // namespace mgpu::tools

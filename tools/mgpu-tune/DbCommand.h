@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-namespace mgpu::pipeline {
+namespace mgpu::tools {
 
 /// Says where the user's database had better be, where it is elsewhere.
 void noteEarlierPlace(const std::string &database);
@@ -34,8 +34,8 @@ struct DbOptions {
   std::vector<std::string> files;
   std::string output; ///< export -o
   uint64_t limit = 20;
-  std::string older, blobs;       ///< prune
-  std::optional<Variant> variant; ///< variant, as what follows
+  std::string older, blobs;                 ///< prune
+  std::optional<pipeline::Variant> variant; ///< variant, as what follows
   std::string fault;
   double medianUs = 0, withoutUs = 0;
   /// explain: coordinates that replace those of the problem `key`.
@@ -52,6 +52,6 @@ Result<int> runDbImport(const DbOptions &options);
 Result<int> runDbPrune(const DbOptions &options);
 Result<int> runDbVerify(const DbOptions &options);
 
-} // namespace mgpu::pipeline
+} // namespace mgpu::tools
 
 #endif // MGPU_TOOLS_MGPU_TUNE_DBCOMMAND_H

@@ -8,7 +8,7 @@
 #include "db/FileSystem.h"
 #include "db/Prune.h"
 #include "db/Transfer.h"
-#include "db/Verify.h"
+#include "db/VerifyDatabase.h"
 #include "support/Clock.h"
 #include "support/FileIO.h"
 #include "support/FileNames.h"
@@ -22,7 +22,7 @@
 #include <charconv>
 #include <cstdio>
 
-namespace mgpu::pipeline {
+namespace mgpu::tools {
 
 using nlohmann::json;
 
@@ -56,9 +56,9 @@ Result<int> runDbExport(const DbOptions &options) {
   if (!options.output.empty())
     MGPU_TRY(writeFileAtomic(options.output, text));
   if (options.json)
-    pipeline::printJson(json{{"problems", done.problems},
-                             {"trials", done.trials},
-                             {"damaged", done.damaged}});
+    tools::printJson(json{{"problems", done.problems},
+                          {"trials", done.trials},
+                          {"damaged", done.damaged}});
   if (done.damaged > 0)
     return damaged(store.path(), done.damaged);
   return 0;
@@ -67,10 +67,10 @@ Result<int> runDbExport(const DbOptions &options) {
 static void printTransferred(const DbOptions &options,
                              const db::Transferred &done) {
   if (options.json)
-    pipeline::printJson(json{{"problems", done.problems},
-                             {"trials", done.trials},
-                             {"known", done.known},
-                             {"damaged", done.damaged}});
+    tools::printJson(json{{"problems", done.problems},
+                          {"trials", done.trials},
+                          {"known", done.known},
+                          {"damaged", done.damaged}});
   else
     fmt::print("{}, {}, {} known before{}\n", counted(done.problems, "problem"),
                counted(done.trials, "new trial"), done.known,
@@ -156,11 +156,11 @@ Result<int> runDbPrune(const DbOptions &options) {
   }
   MGPU_TRY_ASSIGN(db::Pruned done, db::prune(store, what));
   if (options.json)
-    pipeline::printJson(json{{"problems", done.problems},
-                             {"trials", done.trials},
-                             {"blobs", done.blobs},
-                             {"bytes_before", done.bytesBefore},
-                             {"bytes_after", done.bytesAfter}});
+    tools::printJson(json{{"problems", done.problems},
+                          {"trials", done.trials},
+                          {"blobs", done.blobs},
+                          {"bytes_before", done.bytesBefore},
+                          {"bytes_after", done.bytesAfter}});
   else
     fmt::print("removed {}, {} and {}; {} of {} bytes are left\n",
                counted(done.problems, "problem"), counted(done.trials, "trial"),
@@ -224,7 +224,7 @@ Result<int> runDbVerify(const DbOptions &options) {
       print(file, *report);
   }
   if (options.json)
-    pipeline::printJson(
+    tools::printJson(
         {{"ok", unread.empty() && numDamaged == 0}, {"results", out}});
   for (size_t k = 1; k < unread.size(); ++k) // the first is this command's own
     fmt::print(stderr, "mgpu-tune: error: {}\n", unread[k].message);
@@ -237,4 +237,4 @@ Result<int> runDbVerify(const DbOptions &options) {
   return 0;
 }
 
-} // namespace mgpu::pipeline
+} // namespace mgpu::tools

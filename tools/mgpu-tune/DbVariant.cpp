@@ -10,7 +10,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-namespace mgpu::pipeline {
+namespace mgpu::tools {
 
 using nlohmann::json;
 
@@ -92,7 +92,7 @@ static Result<int> listVariants(const DbOptions &options) {
       fmt::print("  not run on any GPU\n");
   }
   if (options.json)
-    pipeline::printJson(std::move(out));
+    tools::printJson(std::move(out));
   return 0;
 }
 
@@ -125,10 +125,10 @@ static Result<int> storeEvidence(const DbOptions &options, Variant variant) {
                  verdictName(evidence.verdict), gpu.name, gpu.driver);
   }
   if (options.json) // "form" as `db form` had it
-    pipeline::printJson(json{{"variant", name},
-                             {"form", name},
-                             {"gpus", gpus.size()},
-                             {"passed", passed}});
+    tools::printJson(json{{"variant", name},
+                          {"form", name},
+                          {"gpus", gpus.size()},
+                          {"passed", passed}});
   return 0;
 }
 
@@ -143,4 +143,4 @@ Result<int> runDbVariant(const DbOptions &options) {
   return listVariants(options);
 }
 
-} // namespace mgpu::pipeline
+} // namespace mgpu::tools

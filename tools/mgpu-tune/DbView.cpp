@@ -15,7 +15,7 @@
 
 #include <algorithm>
 
-namespace mgpu::pipeline {
+namespace mgpu::tools {
 
 using nlohmann::json;
 
@@ -34,7 +34,7 @@ static json toJson(const db::Trial &trial) {
   return json::parse(db::trialToJson(trial));
 }
 
-static void print(const json &result) { pipeline::printJson(result); }
+static void print(const json &result) { tools::printJson(result); }
 
 /// One line of at most `width` characters.
 static std::string brief(std::string text, size_t width) {
@@ -293,4 +293,4 @@ Result<int> runDbExplain(const DbOptions &options) {
   return 0;
 }
 
-} // namespace mgpu::pipeline
+} // namespace mgpu::tools

@@ -15,7 +15,7 @@
 #include <algorithm>
 #include <thread>
 
-namespace mgpu::pipeline {
+namespace mgpu::tools {
 
 using nlohmann::json;
 
@@ -51,14 +51,14 @@ Result<int> runDevices(const HardwareOptions &options) {
           ? nccl.error().message
           : fmt::format("{} GPUs are visible; {}", gpus, severalGpusNote));
   if (options.json)
-    pipeline::printJson(json{{"targets", std::move(targets)}});
+    tools::printJson(json{{"targets", std::move(targets)}});
   return 0;
 }
 
 Result<int> runDoctor(const HardwareOptions &options) {
   const MachineReport report = inspectMachine();
   if (options.json) {
-    pipeline::printJson(report.facts);
+    tools::printJson(report.facts);
     return 0;
   }
   for (const auto &[title, text] : report.lines)
@@ -69,4 +69,4 @@ Result<int> runDoctor(const HardwareOptions &options) {
   return 0;
 }
 
-} // namespace mgpu::pipeline
+} // namespace mgpu::tools

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-namespace mgpu::pipeline {
+namespace mgpu::tools {
 
 void FileUses::read(const std::string &who, const std::string &path) {
   if (path.empty() || path == "-")
@@ -59,4 +59,4 @@ filesRead(const LoadOptions &load,
   return uses;
 }
 
-} // namespace mgpu::pipeline
+} // namespace mgpu::tools

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace mgpu::pipeline {
+namespace mgpu::tools {
 
 /// Files by what they are (support/FileNames.h) and who names them.
 class FileUses {
@@ -36,6 +36,6 @@ FileUses
 filesRead(const LoadOptions &load,
           const std::vector<std::pair<std::string, std::string>> &others = {});
 
-} // namespace mgpu::pipeline
+} // namespace mgpu::tools
 
 #endif // MGPU_TOOLS_MGPU_TUNE_FILEUSES_H

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-namespace mgpu::pipeline {
+namespace mgpu::tools {
 
 using nlohmann::json;
 
@@ -58,4 +58,4 @@ void printJsonError(const Error &error) {
     printJson({{"ok", false}, {"error", errorObject(error)}});
 }
 
-} // namespace mgpu::pipeline
+} // namespace mgpu::tools

@@ -9,7 +9,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-namespace mgpu::pipeline {
+namespace mgpu::tools {
 
 /// Raised where a field changes its meaning or goes; not where one is added.
 inline constexpr int jsonSchema = 2;
@@ -25,9 +25,9 @@ nlohmann::json errorObject(const Error &error);
 void printJsonError(const Error &error);
 
 /// Adds what uploadsText() says: "uploads", and "made_resident".
-void addUploads(nlohmann::json &out, const LoadedProgram &program,
+void addUploads(nlohmann::json &out, const pipeline::LoadedProgram &program,
                 std::span<const double> durationsUs);
 
-} // namespace mgpu::pipeline
+} // namespace mgpu::tools
 
 #endif // MGPU_TOOLS_MGPU_TUNE_JSONOUTPUT_H

@@ -19,7 +19,7 @@
 #include <filesystem>
 #include <sys/stat.h>
 
-namespace mgpu::pipeline {
+namespace mgpu::tools {
 
 using nlohmann::json;
 
@@ -45,12 +45,12 @@ static std::vector<Work> workOf(const planner::Dag &dag) {
   return work;
 }
 
-static json spaceJson(const planner::KernelSpace &space, const Survey &survey) {
+static json spaceJson(const kernels::KernelSpace &space, const Survey &survey) {
   json parameters = json::object(), tunables = json::object(),
        refused = json::array();
   for (size_t k = 0; k < space.axes.size(); ++k) {
     const auto &[name, values, reason] = space.axes[k];
-    if (k >= planner::numKernelParameters) {
+    if (k >= kernels::numKernelParameters) {
       tunables[name] = values;
       continue;
     }
@@ -58,7 +58,7 @@ static json spaceJson(const planner::KernelSpace &space, const Survey &survey) {
     if (!reason.empty())
       parameters[name]["reason"] = reason;
   }
-  for (const planner::KernelRefusal &each : survey.refused)
+  for (const kernels::KernelRefusal &each : survey.refused)
     refused.push_back({{"rule", each.rule},
                        {"count", each.count},
                        {"example", toText(each.example)},
@@ -185,7 +185,7 @@ void print(const KernelListing &listing, const KernelsOptions &options) {
                             : fmt::format("{:.2f}", double(intensity)));
   }
   if (options.json)
-    pipeline::printJson(out);
+    tools::printJson(out);
   else if (gpu)
     fmt::print("{}, occupancy on {}; {}\n", options.arch, gpu->name,
                counted(listing.texts.size(), "kernel"));
@@ -195,8 +195,8 @@ void print(const KernelListing &listing, const KernelsOptions &options) {
 }
 
 /// "block_y=32 MGPU_STAGE=1": what is not as it is by default.
-std::string changesText(const planner::KernelSpace &space,
-                        const planner::KernelConfig &config) {
+std::string changesText(const kernels::KernelSpace &space,
+                        const kernels::KernelConfig &config) {
   std::string text;
   for (size_t k = 0; k < space.axes.size(); ++k)
     if (config.at(k) != space.defaults.at(k))
@@ -264,4 +264,4 @@ Result<int> runKernels(const KernelsOptions &asked) {
   return 0;
 }
 
-} // namespace mgpu::pipeline
+} // namespace mgpu::tools

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-namespace mgpu::pipeline {
+namespace mgpu::tools {
 
 using namespace pipeline;
 
@@ -110,6 +110,6 @@ Result<int> runBundle(const BundleCommandOptions &options);
 Result<int> runDevices(const HardwareOptions &options);
 Result<int> runDoctor(const HardwareOptions &options);
 
-} // namespace mgpu::pipeline
+} // namespace mgpu::tools
 
 #endif // MGPU_TOOLS_MGPU_TUNE_OPTIONS_H

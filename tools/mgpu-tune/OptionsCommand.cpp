@@ -11,7 +11,7 @@
 
 #include <cstdio>
 
-namespace mgpu::pipeline {
+namespace mgpu::tools {
 
 void addOptionsCommand(CommandLine &line) {
   using Writer = std::string (*)(const OptionTable &);
@@ -42,4 +42,4 @@ void addOptionsCommand(CommandLine &line) {
   });
 }
 
-} // namespace mgpu::pipeline
+} // namespace mgpu::tools

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // `mgpu-tune plan`.
+#include "pipeline/CheckAlike.h"
 #include "pipeline/Distributed.h"
 #include "pipeline/JoinRanks.h"
 #include "pipeline/Kernels.h"
 #include "pipeline/Load.h"
-#include "pipeline/OneDevice.h"
 #include "pipeline/Roles.h"
 #include "planner/dagfile/DagJson.h"
 #include "planner/schedule/Timeline.h"
@@ -15,7 +15,7 @@
 
 #include <fmt/format.h>
 
-namespace mgpu::pipeline {
+namespace mgpu::tools {
 
 namespace {
 
@@ -213,4 +213,4 @@ Result<int> runPlan(const PlanCommandOptions &options) {
   return 0;
 }
 
-} // namespace mgpu::pipeline
+} // namespace mgpu::tools

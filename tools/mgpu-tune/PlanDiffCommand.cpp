@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-namespace mgpu::pipeline {
+namespace mgpu::tools {
 
 using nlohmann::json;
 
@@ -59,8 +59,8 @@ Result<int> runPlanDiff(const CompareOptions &options) {
            {"changed", std::move(changes)},
            {"gone", diff.onlyInA},
            {"new", diff.onlyInB}};
-  pipeline::printJson(out);
+  tools::printJson(out);
   return 0;
 }
 
-} // namespace mgpu::pipeline
+} // namespace mgpu::tools

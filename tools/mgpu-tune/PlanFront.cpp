@@ -8,7 +8,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-namespace mgpu::pipeline {
+namespace mgpu::tools {
 
 using nlohmann::json;
 
@@ -23,8 +23,7 @@ static void printFrontJson(const Front &front) {
     if (!point.order.empty())
       rows.back()["schedule"] = point.order;
   }
-  pipeline::printJson(
-      json{{"front", std::move(rows)}, {"below", front.stopped}});
+  tools::printJson(json{{"front", std::move(rows)}, {"below", front.stopped}});
 }
 
 void printFront(const Front &front, bool asJson) {
@@ -47,4 +46,4 @@ void printFront(const Front &front, bool asJson) {
     fmt::print("below: {}\n", front.stopped);
 }
 
-} // namespace mgpu::pipeline
+} // namespace mgpu::tools

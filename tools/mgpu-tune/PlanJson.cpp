@@ -13,7 +13,7 @@
 
 #include <map>
 
-namespace mgpu::pipeline {
+namespace mgpu::tools {
 
 using nlohmann::json;
 
@@ -200,7 +200,7 @@ void printJson(const PlanReport &report, const LoadedProgram &program,
   }
   if (report.changed)
     out["what_if"] = toJson(*report.changed, options.whatIf);
-  pipeline::printJson(out);
+  tools::printJson(out);
 }
 
-} // namespace mgpu::pipeline
+} // namespace mgpu::tools

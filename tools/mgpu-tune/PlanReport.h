@@ -8,7 +8,7 @@
 
 #include <string_view>
 
-namespace mgpu::pipeline {
+namespace mgpu::tools {
 
 inline constexpr std::string_view standardOutput = "-"; ///< as -o names it
 
@@ -23,6 +23,6 @@ void printText(const PlanReport &report, const LoadedProgram &program,
 /// The plans of --pareto, as a table or as JSON.
 void printFront(const Front &front, bool asJson);
 
-} // namespace mgpu::pipeline
+} // namespace mgpu::tools
 
 #endif // MGPU_TOOLS_MGPU_TUNE_PLANREPORT_H

@@ -7,7 +7,7 @@
 #include "pipeline/Faults.h"
 #include "pipeline/JoinRanks.h"
 #include "pipeline/Load.h"
-#include "pipeline/Profile.h"
+#include "pipeline/ProfileProgram.h"
 #include "pipeline/Target.h"
 #include "support/Plural.h"
 #include "tools/mgpu-tune/FileUses.h"
@@ -19,7 +19,7 @@
 
 #include <algorithm>
 
-namespace mgpu::pipeline {
+namespace mgpu::tools {
 
 using nlohmann::json;
 using tuner::NodeProfile;
@@ -124,7 +124,7 @@ void print(const ProfileFacts &facts, const std::string &path) {
 int print(const ProfileResult &result, const ProfileOptions &options,
           const std::string &path) {
   if (options.json) {
-    pipeline::printJson(toJson(result.facts, result.isTuned, options, path));
+    tools::printJson(toJson(result.facts, result.isTuned, options, path));
     return 0;
   }
   for (const auto &[threads, us] : result.others)
@@ -188,4 +188,4 @@ Result<int> runProfile(const ProfileOptions &options) {
   return print(result, options, path);
 }
 
-} // namespace mgpu::pipeline
+} // namespace mgpu::tools

@@ -12,7 +12,7 @@
 
 #include <filesystem>
 
-namespace mgpu::pipeline {
+namespace mgpu::tools {
 
 using tuner::TunedProgram;
 
@@ -81,4 +81,4 @@ Result<int> runReport(const ReportOptions &options) {
   return 0;
 }
 
-} // namespace mgpu::pipeline
+} // namespace mgpu::tools

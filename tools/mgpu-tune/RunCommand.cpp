@@ -19,7 +19,7 @@
 
 #include <chrono>
 
-namespace mgpu::pipeline {
+namespace mgpu::tools {
 
 using nlohmann::json;
 
@@ -119,7 +119,7 @@ void printJson(const LoadedProgram &program, const RunOptions &options,
   addUploads(out, program, durationsOf(prepared.plan, program.dag));
   if (!program.outputs.empty())
     out["printed"] = printed;
-  pipeline::printJson(out);
+  tools::printJson(out);
 }
 
 /// "r0 -> r.npy (16 x f32)", in the order of the command line's names.
@@ -224,4 +224,4 @@ Result<int> runRun(const RunOptions &given) {
   return 0;
 }
 
-} // namespace mgpu::pipeline
+} // namespace mgpu::tools

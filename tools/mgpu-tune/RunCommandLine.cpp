@@ -3,7 +3,7 @@
 // The command lines of `check`, `run`, `plan`, `replay` and `bundle`.
 #include "tools/mgpu-tune/CommonOptions.h"
 
-namespace mgpu::pipeline {
+namespace mgpu::tools {
 
 void addCheckCommand(CommandLine &line) {
   auto [command, options] =
@@ -180,4 +180,4 @@ void addBundleCommand(CommandLine &line) {
   addTuned(command, options.load, options.prepare.useTuned);
 }
 
-} // namespace mgpu::pipeline
+} // namespace mgpu::tools

@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-namespace mgpu::pipeline {
+namespace mgpu::tools {
 
 static Result<int> runSecret(const SecretOptions &options) {
   MGPU_TRY(device::makeSecret(options.file));
@@ -31,4 +31,4 @@ void addSecretCommand(CommandLine &line) {
   addJson(command, options.json);
 }
 
-} // namespace mgpu::pipeline
+} // namespace mgpu::tools

@@ -19,7 +19,7 @@
 #include <csignal>
 #include <unistd.h>
 
-namespace mgpu::pipeline {
+namespace mgpu::tools {
 
 using tuner::TuningResult;
 
@@ -121,7 +121,7 @@ Result<int> runTune(const TuneOptions &options) {
   MGPU_TRY_ASSIGN(const planner::Plan plan,
                   tuner::makePlan(dag, result.config));
   if (options.json)
-    pipeline::printJson(
+    tools::printJson(
         toJson(result, program, context, path, plan.verdictLine()));
   else
     print(result, program, context, path, plan.verdictLine());
@@ -129,4 +129,4 @@ Result<int> runTune(const TuneOptions &options) {
   return result.interrupted ? 128 + interruptedBy : 0;
 }
 
-} // namespace mgpu::pipeline
+} // namespace mgpu::tools

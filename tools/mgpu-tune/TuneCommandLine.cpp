@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-namespace mgpu::pipeline {
+namespace mgpu::tools {
 
 void addTuneCommand(CommandLine &line) {
   auto [command, options] = addCommand<TuneOptions>(
@@ -165,4 +165,4 @@ void addDoctorCommand(CommandLine &line) {
   addJson(command, options.json);
 }
 
-} // namespace mgpu::pipeline
+} // namespace mgpu::tools

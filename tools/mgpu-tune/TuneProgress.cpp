@@ -9,7 +9,7 @@
 #include <cmath>
 #include <cstdio>
 
-namespace mgpu::pipeline {
+namespace mgpu::tools {
 
 namespace {
 
@@ -77,4 +77,4 @@ void ProgressLine::operator()(const tuner::Progress &now) {
   std::fflush(stderr);
 }
 
-} // namespace mgpu::pipeline
+} // namespace mgpu::tools

@@ -7,7 +7,7 @@
 #include "pipeline/Tune.h"
 #include "support/TerminalLine.h"
 
-namespace mgpu::pipeline {
+namespace mgpu::tools {
 
 /// One line that stays on a terminal; else a line now and then.
 class ProgressLine {
@@ -23,6 +23,6 @@ private:
   double printed = -1;
 };
 
-} // namespace mgpu::pipeline
+} // namespace mgpu::tools
 
 #endif // MGPU_TOOLS_MGPU_TUNE_TUNEPROGRESS_H

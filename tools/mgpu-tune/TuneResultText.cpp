@@ -9,7 +9,7 @@
 
 #include <map>
 
-namespace mgpu::pipeline {
+namespace mgpu::tools {
 
 using nlohmann::json;
 using tuner::TuningResult;
@@ -160,4 +160,4 @@ void print(const TuningResult &result, const LoadedProgram &program,
     fmt::print("{}    {}\n", result.fromStore ? "found" : "stored", path);
 }
 
-} // namespace mgpu::pipeline
+} // namespace mgpu::tools

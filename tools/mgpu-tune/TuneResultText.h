@@ -10,7 +10,7 @@
 
 #include <string>
 
-namespace mgpu::pipeline {
+namespace mgpu::tools {
 
 /// `path` is the database's, `planOf` the plan's verdict in one line.
 nlohmann::json toJson(const tuner::TuningResult &result,
@@ -20,6 +20,6 @@ void print(const tuner::TuningResult &result, const LoadedProgram &program,
            const TuneContext &context, const std::string &path,
            const std::string &planOf);
 
-} // namespace mgpu::pipeline
+} // namespace mgpu::tools
 
 #endif // MGPU_TOOLS_MGPU_TUNE_TUNERESULTTEXT_H

@@ -4,12 +4,12 @@
 #include "kernels/compile/NvrtcCompiler.h"
 #include "pipeline/Distributed.h"
 #include "pipeline/Version.h"
+#include "support/Progress.h"
 #include "tools/mgpu-tune/CommonOptions.h"
 #include "tools/mgpu-tune/JsonOutput.h"
 #include "tools/options/OptionTable.h"
 #ifdef MGPU_TUNE_COMPILES
 #include "pipeline/compiler/MlirCompiler.h"
-#include "support/Progress.h"
 #endif
 #ifndef MGPU_LLVM // the build says it where there is one
 #define MGPU_LLVM ""
@@ -61,7 +61,7 @@ int runCommand(const std::function<Result<int>()> &command, bool asJson) {
   if (!code)
     pipeline::failRanks(code.error().message);
   if (!code && asJson && pipeline::isFirstRank())
-    pipeline::printJsonError(code.error());
+    tools::printJsonError(code.error());
   bool written = std::fflush(stdout) == 0 && !std::ferror(stdout);
   if (!code)
     return report(code.error().kind, code.error().message);
@@ -83,20 +83,20 @@ int main(int argc, char **argv) {
                "graphs.",
                "mgpu-tune");
   Progress::enable();
-  pipeline::setHelp(app);
+  tools::setHelp(app);
   app.require_subcommand(1);
   app.set_version_flag("--version",
                        pipeline::versionText("mgpu-tune", MGPU_LLVM));
-  pipeline::CommandLine line{app, theCompiler(), {}};
-  pipeline::addCommands(line);
+  tools::CommandLine line{app, theCompiler(), {}};
+  tools::addCommands(line);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError &error) {
     if (error.get_exit_code() != 0) {
-      const std::string what = pipeline::usageError(app, error, argc, argv);
+      const std::string what = tools::usageError(app, error, argc, argv);
       if (std::find(argv, argv + argc, std::string_view("--json")) !=
           argv + argc)
-        pipeline::printJsonError({ErrorKind::Usage, what});
+        tools::printJsonError({ErrorKind::Usage, what});
       return report(ErrorKind::Usage, what);
     }
     app.exit(error, std::cout, std::cerr); // --help, --version

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-namespace mgpu::pipeline {
+namespace mgpu::tools {
 
 namespace {
 
@@ -210,4 +210,4 @@ std::string fishCompletion(const OptionTable &table) {
   return out;
 }
 
-} // namespace mgpu::pipeline
+} // namespace mgpu::tools

@@ -11,7 +11,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-namespace mgpu::pipeline {
+namespace mgpu::tools {
 
 namespace {
 
@@ -175,4 +175,4 @@ void setHelp(CLI::App &program) {
   program.set_help_all_flag("--help", "All there is to say");
 }
 
-} // namespace mgpu::pipeline
+} // namespace mgpu::tools

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-namespace mgpu::pipeline {
+namespace mgpu::tools {
 
 /// `text` as roff prints it: a backslash, a hyphen and a point that begins a
 /// line have a meaning there.
@@ -60,7 +60,7 @@ std::string manPage(const OptionTable &table) {
                   "\\- plan, tune and replay multi\\-GPU programs\n"
                   ".SH SYNOPSIS\n\\fBmgpu\\-tune\\fR \\fICOMMAND\\fR "
                   "[\\fIOPTIONS\\fR]\n.SH DESCRIPTION\n{}\n",
-                  roff(version()), sentence(program.help));
+                  roff(pipeline::version()), sentence(program.help));
   for (const OptionEntry &option : program.options)
     addOption(out, option);
   out += ".SH COMMANDS\n";
@@ -72,4 +72,4 @@ std::string manPage(const OptionTable &table) {
   return out;
 }
 
-} // namespace mgpu::pipeline
+} // namespace mgpu::tools

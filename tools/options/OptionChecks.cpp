@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-namespace mgpu::pipeline {
+namespace mgpu::tools {
 
 namespace {
 
@@ -169,4 +169,4 @@ std::string usageError(const CLI::App &app, const CLI::ParseError &error,
                      isGroup ? "commands" : "options");
 }
 
-} // namespace mgpu::pipeline
+} // namespace mgpu::tools

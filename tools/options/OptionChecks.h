@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace mgpu::pipeline {
+namespace mgpu::tools {
 
 /// Adds a check that the value is a decimal whole number of these; the
 /// library's own conversion would wrap -1 and take 010 for 8.
@@ -26,6 +26,6 @@ void takeWord(CLI::Option *option, const std::vector<std::string> &words);
 std::string usageError(const CLI::App &app, const CLI::ParseError &error,
                        int argc, char **argv);
 
-} // namespace mgpu::pipeline
+} // namespace mgpu::tools
 
 #endif // MGPU_TOOLS_OPTIONS_OPTIONCHECKS_H

@@ -7,7 +7,7 @@
 
 #include "tools/options/OptionTable.h"
 
-namespace mgpu::pipeline {
+namespace mgpu::tools {
 
 using OptionTable = std::vector<CommandEntry>; ///< as optionTable() makes it
 
@@ -18,6 +18,6 @@ std::string bashCompletion(const OptionTable &table);
 std::string zshCompletion(const OptionTable &table);
 std::string fishCompletion(const OptionTable &table);
 
-} // namespace mgpu::pipeline
+} // namespace mgpu::tools
 
 #endif // MGPU_TOOLS_OPTIONS_OPTIONPAGES_H

@@ -6,7 +6,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-namespace mgpu::pipeline {
+namespace mgpu::tools {
 
 namespace {
 
@@ -212,4 +212,4 @@ nlohmann::json toJson(const std::vector<CommandEntry> &table) {
   return out;
 }
 
-} // namespace mgpu::pipeline
+} // namespace mgpu::tools

@@ -14,7 +14,7 @@ namespace CLI {
 class App;
 }
 
-namespace mgpu::pipeline {
+namespace mgpu::tools {
 
 struct OptionEntry {
   std::string group;              ///< "Program", ...; see OptionTable.cpp
@@ -47,6 +47,6 @@ const std::vector<std::pair<int, std::string>> &exitCodes();
 /// for the program and all commands that are added afterwards.
 void setHelp(CLI::App &program);
 
-} // namespace mgpu::pipeline
+} // namespace mgpu::tools
 
 #endif // MGPU_TOOLS_OPTIONS_OPTIONTABLE_H

@@ -18,13 +18,13 @@ namespace mgpu::tuner {
 /// Builds kernel `kernel` (by KernelId) in one way. Called in another process.
 /// The target decides what `variant` means (TuningSubject::variantOf).
 using BuildKernel = std::function<Result<Bytes>(
-    uint32_t kernel, const planner::KernelConfig &, uint32_t variant)>;
+    uint32_t kernel, const kernels::KernelConfig &, uint32_t variant)>;
 
 class CompilePool {
 public:
   struct Job {
     uint32_t kernel;
-    planner::KernelConfig config;
+    kernels::KernelConfig config;
     uint32_t variant = 0;
     auto operator<=>(const Job &) const = default;
   };

@@ -21,7 +21,7 @@ static constexpr double slack = 20, leastSeconds = 2;
 static constexpr double mostWideSeconds = 20;
 
 ProgramConfig defaultConfig(const Dag &dag,
-                            std::span<const KernelSpace> kernels,
+                            std::span<const kernels::KernelSpace> kernels,
                             const SpaceLimits &limits) {
   ProgramConfig config;
   config.threads = std::max(limits.mostThreads, 1u);
@@ -155,7 +155,7 @@ std::string Evaluator::identity(const Realization &realization,
   }
   for (const Placement &placement : realization.plan.placements)
     text += fmt::format(" {}:{}", placement.buffer.value, placement.offset);
-  for (const KernelConfig &kernel : config.kernels)
+  for (const kernels::KernelConfig &kernel : config.kernels)
     text += ";" + toText(kernel);
   return text;
 }
@@ -163,11 +163,12 @@ std::string Evaluator::identity(const Realization &realization,
 Result<bool> Evaluator::realizeWide() {
   if (!noTolerance.empty() || !wide.empty())
     return noTolerance.empty();
-  MGPU_TRY_ASSIGN(CompilePool builders,
-                  CompilePool::start([build = about.accuracy->build](
-                                         uint32_t kernel, const KernelConfig &,
-                                         uint32_t) { return build(kernel); },
-                                     options.compilers));
+  MGPU_TRY_ASSIGN(
+      CompilePool builders,
+      CompilePool::start([build = about.accuracy->build](
+                             uint32_t kernel, const kernels::KernelConfig &,
+                             uint32_t) { return build(kernel); },
+                         options.compilers));
   std::vector<CompilePool::Job> jobs;
   for (uint32_t k = 0; k < about.dag.kernels.size(); ++k)
     jobs.push_back({k, {}});
@@ -185,8 +186,8 @@ Result<bool> Evaluator::realizeWide() {
   serial.scheduler = "serial";
   serial.streams = serial.threads = 1;
   MGPU_TRY_ASSIGN(each.plan, makePlan(about.dag, serial));
-  for (unsigned k = 0; k <= numErrorTrials; ++k) {
-    each.dag = std::make_shared<const Dag>(withErrorSeeds(
+  for (unsigned k = 0; k <= kernels::numErrorTrials; ++k) {
+    each.dag = std::make_shared<const Dag>(kernels::withErrorSeeds(
         about.dag, k == 0 ? std::nullopt : std::optional(k - 1)));
     wide.push_back(each);
   }

@@ -26,7 +26,7 @@ struct Accuracy {
 struct TuningSubject {
   const planner::Dag &dag;
   const ProgramData &data;
-  std::span<const planner::KernelSpace> kernels; ///< by KernelId
+  std::span<const kernels::KernelSpace> kernels; ///< by KernelId
   BuildKernel build;
   device::DriverFactory openDriver;
   uint32_t mostThreads = 1;
@@ -46,7 +46,7 @@ struct TuningSubject {
   /// Microseconds that a launch of a kernel is predicted to take in each of
   /// the configurations; empty where that is not known. Null: never.
   std::function<Result<std::vector<double>>(
-      uint32_t kernel, std::span<const planner::KernelConfig> configs)>
+      uint32_t kernel, std::span<const kernels::KernelConfig> configs)>
       predict = {};
   // Where several processes share the devices:
   std::string ranks = {};         ///< as KeyInput
@@ -68,7 +68,7 @@ struct EvaluatorOptions {
 
 /// The configuration used where nothing was tuned: `run` without a database.
 ProgramConfig defaultConfig(const planner::Dag &dag,
-                            std::span<const planner::KernelSpace> kernels,
+                            std::span<const kernels::KernelSpace> kernels,
                             const SpaceLimits &limits);
 
 class Evaluator {

@@ -6,7 +6,7 @@
 // and its sources).
 
 #include "support/Types.h"
-#include "tuner/record/Agreement.h"
+#include "tuner/record/OutputAgreement.h"
 
 #include <cstddef>
 #include <span>

@@ -2,7 +2,7 @@
 #include "tuner/report/ReportText.h"
 
 #include "support/Plural.h"
-#include "tuner/record/Agreement.h"
+#include "tuner/record/OutputAgreement.h"
 #include "tuner/space/ProgramSpace.h"
 
 #include <algorithm>

@@ -228,7 +228,7 @@ Result<void> Session::jointStage() {
     if (chosen[k].size() > 1) {
       SpaceParameter &each = part.parameters.emplace_back();
       each.name = kernelKeyPrefix + subject.dag.kernels[k].name;
-      for (const planner::KernelConfig &config : chosen[k])
+      for (const kernels::KernelConfig &config : chosen[k])
         each.values.push_back(toText(config));
     }
   std::set<ConfigId> tried;

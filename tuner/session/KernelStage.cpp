@@ -51,7 +51,7 @@ struct Session::KernelSearch {
     }
     return strategy->propose();
   }
-  KernelConfig best(const KernelConfig &otherwise) const {
+  kernels::KernelConfig best(const kernels::KernelConfig &otherwise) const {
     auto at = std::min_element(
         times.begin(), times.end(),
         [](const auto &a, const auto &b) { return a.second < b.second; });
@@ -70,10 +70,10 @@ double Session::kernelSum(const Dag &dag, const std::vector<double> &nodeTimes,
   return sum;
 }
 
-static db::Pairs pairsOf(const KernelConfig &config) {
+static db::Pairs pairsOf(const kernels::KernelConfig &config) {
   db::Pairs pairs;
-  for (size_t k = 0; k < numKernelParameters; ++k)
-    pairs[std::string(toString(KernelParameter(k)))] =
+  for (size_t k = 0; k < kernels::numKernelParameters; ++k)
+    pairs[std::string(toString(kernels::KernelParameter(k)))] =
         std::to_string(config.values[k]);
   if (config.numTunables > 0)
     pairs["tunables"] = fmt::format(
@@ -82,14 +82,14 @@ static db::Pairs pairsOf(const KernelConfig &config) {
   return pairs;
 }
 
-static std::optional<KernelConfig> configOf(const std::string &text) {
+static std::optional<kernels::KernelConfig> configOf(const std::string &text) {
   auto pairs = db::parsePairs(text);
   if (!pairs)
     return std::nullopt;
   std::string words;
   for (auto &[name, value] : *pairs)
     words += name + "=" + value + " ";
-  auto config = parseKernelConfig(words);
+  auto config = kernels::parseKernelConfig(words);
   return config ? std::optional(*config) : std::nullopt;
 }
 
@@ -115,7 +115,7 @@ Result<void> Session::openKernelSearches(std::vector<KernelSearch> &searches,
   }
   // The spaces do not move any more: strategies refer to them.
   for (KernelSearch &search : searches) {
-    const KernelSpace &kernel = subject.kernels[search.kernel];
+    const kernels::KernelSpace &kernel = subject.kernels[search.kernel];
     MGPU_TRY_ASSIGN(search.strategy,
                     makeStrategy(options.strategy, *search.space,
                                  options.seed + search.kernel));
@@ -165,7 +165,7 @@ Result<void> Session::openKernelSearches(std::vector<KernelSearch> &searches,
 Result<void> Session::findPromising(KernelSearch &search) {
   if (!subject.predict)
     return {};
-  std::vector<KernelConfig> configs;
+  std::vector<kernels::KernelConfig> configs;
   for (ConfigId id = 0; id < search.space->size(); ++id)
     configs.push_back(kernelConfigAt(*search.space, id));
   MGPU_TRY_ASSIGN(const std::vector<double> us,
@@ -213,9 +213,10 @@ Session::measureKernels(const ProgramConfig &config, Candidate &base) {
   return Ratios(std::move(found));
 }
 
-Result<void> Session::tryKernels(std::vector<KernelSearch *> searches,
-                                 const std::vector<KernelConfig> &configs,
-                                 Candidate &base, double began) {
+Result<void>
+Session::tryKernels(std::vector<KernelSearch *> searches,
+                    const std::vector<kernels::KernelConfig> &configs,
+                    Candidate &base, double began) {
   ProgramConfig config = evaluator->defaults();
   config.threads = 1;
   for (size_t s = 0; s < searches.size(); ++s)
@@ -269,7 +270,7 @@ void Session::keepBestKernels(std::vector<KernelSearch> &searches,
                               const std::vector<double> &baseTimes) {
   chosen.clear();
   bestAlone.clear();
-  for (const KernelSpace &kernel : subject.kernels) {
+  for (const kernels::KernelSpace &kernel : subject.kernels) {
     chosen.push_back({kernel.defaults});
     bestAlone.push_back(kernel.defaults);
   }
@@ -298,13 +299,13 @@ void Session::keepBestKernels(std::vector<KernelSearch> &searches,
     for (auto &[id, us] : search.times)
       order.push_back({us, id});
     std::sort(order.begin(), order.end());
-    std::vector<KernelConfig> &mine = chosen[search.kernel];
-    const KernelConfig defaults = mine[0];
+    std::vector<kernels::KernelConfig> &mine = chosen[search.kernel];
+    const kernels::KernelConfig defaults = mine[0];
     bestAlone[search.kernel] = search.best(defaults);
     if (!order.empty() && search.defaultUs > 0)
       bestRatio[search.kernel] = order.front().first / search.defaultUs;
     for (auto &[us, id] : order) {
-      KernelConfig config = kernelConfigAt(*search.space, id);
+      kernels::KernelConfig config = kernelConfigAt(*search.space, id);
       if (mine.size() < mostChosen && config != defaults)
         mine.push_back(config);
     }
@@ -315,7 +316,7 @@ void Session::keepBestKernels(std::vector<KernelSearch> &searches,
 }
 
 Result<void> Session::noteNotBuilt(KernelSearch &search,
-                                   const KernelConfig &config,
+                                   const kernels::KernelConfig &config,
                                    const Fault &fault, double seconds) {
   const ConfigId id = *findConfig(*search.space, config);
   search.strategy->report(id, std::nullopt);
@@ -350,7 +351,7 @@ Result<void> Session::kernelStage() {
   while (!isStopped() && elapsed() < kernelsUntil &&
          result.evaluated < kernelsMost) {
     std::vector<KernelSearch *> active;
-    std::vector<KernelConfig> configs;
+    std::vector<kernels::KernelConfig> configs;
     std::vector<CompilePool::Job> jobs;
     for (KernelSearch &search : searches) {
       if (search.done)
@@ -371,7 +372,7 @@ Result<void> Session::kernelStage() {
     const double began = elapsed();
     MGPU_TRY_ASSIGN(auto built, evaluator->compilers().build(jobs));
     std::vector<KernelSearch *> sound;
-    std::vector<KernelConfig> soundConfigs;
+    std::vector<kernels::KernelConfig> soundConfigs;
     for (size_t k = 0; k < active.size(); ++k) {
       if (built[k]) {
         sound.push_back(active[k]);

@@ -53,7 +53,7 @@ private:
                                   const std::vector<double> &baseTimes);
   Result<void> findPromising(KernelSearch &search);
   Result<void> noteNotBuilt(KernelSearch &search,
-                            const planner::KernelConfig &config,
+                            const kernels::KernelConfig &config,
                             const Fault &fault, double seconds);
   /// Times of the nodes of each kernel over those of the default.
   struct KernelRatios {
@@ -68,7 +68,7 @@ private:
                           const std::vector<double> &nodeTimes,
                           uint32_t kernel);
   Result<void> tryKernels(std::vector<KernelSearch *> searches,
-                          const std::vector<planner::KernelConfig> &configs,
+                          const std::vector<kernels::KernelConfig> &configs,
                           Candidate &base, double began);
   void keepBestKernels(std::vector<KernelSearch> &searches,
                        const std::vector<double> &baseTimes);
@@ -129,8 +129,8 @@ private:
 
   std::vector<TransformList> lists; ///< that the program can be given
   /// Variants of each kernel, the default first, then the best.
-  std::vector<std::vector<planner::KernelConfig>> chosen;
-  std::vector<planner::KernelConfig> bestAlone; ///< of each kernel by itself
+  std::vector<std::vector<kernels::KernelConfig>> chosen;
+  std::vector<kernels::KernelConfig> bestAlone; ///< of each kernel by itself
   std::vector<double> bestRatio; ///< its time over the default's, by KernelId
   std::vector<double> nodeUs;    ///< the default's on one thread, by NodeId
   std::map<std::string, Known> known;  ///< by configuration text

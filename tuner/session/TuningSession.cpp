@@ -248,7 +248,7 @@ Result<TuningResult> tune(const TuningSubject &subject,
 
 Result<std::optional<StoredDecision>>
 findDecision(const KeyInput &keys,
-             std::span<const planner::KernelSpace> kernels,
+             std::span<const kernels::KernelSpace> kernels,
              std::span<const TargetSetting> settings, db::TuningStore &store) {
   std::optional<StoredDecision> found;
   MGPU_TRY_ASSIGN(db::Trials trials, store.trials(decisionProblem(keys)));

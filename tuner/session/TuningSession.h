@@ -107,7 +107,7 @@ struct StoredDecision {
 };
 Result<std::optional<StoredDecision>>
 findDecision(const KeyInput &keys,
-             std::span<const planner::KernelSpace> kernels,
+             std::span<const kernels::KernelSpace> kernels,
              std::span<const TargetSetting> settings, db::TuningStore &store);
 
 } // namespace mgpu::tuner

@@ -6,7 +6,7 @@
 
 namespace mgpu::tuner {
 
-using planner::KernelConfig;
+using kernels::KernelConfig;
 
 static size_t differences(const KernelConfig &config,
                           const KernelConfig &other) {

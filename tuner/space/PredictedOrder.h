@@ -13,9 +13,9 @@ namespace mgpu::tuner {
 /// predicted to take least. Where several are predicted to take the same, to a
 /// percent, it is the one that differs in least from `defaults`.
 std::vector<size_t>
-fastestPredicted(std::span<const planner::KernelConfig> configs,
+fastestPredicted(std::span<const kernels::KernelConfig> configs,
                  std::span<const double> us,
-                 const planner::KernelConfig &defaults, size_t most);
+                 const kernels::KernelConfig &defaults, size_t most);
 
 } // namespace mgpu::tuner
 

@@ -38,7 +38,7 @@ std::string kernelKey(const Dag &dag, size_t kernel) {
 } // namespace
 
 db::Pairs toPairs(const ProgramConfig &config, const Dag &dag,
-                  std::span<const KernelSpace> kernels) {
+                  std::span<const kernels::KernelSpace> kernels) {
   db::Pairs pairs{{"scheduler", config.scheduler},
                   {"streams", std::to_string(config.streams)},
                   {"threads", std::to_string(config.threads)},
@@ -75,7 +75,7 @@ settingsFrom(const db::Pairs &pairs, std::span<const TargetSetting> settings) {
 }
 
 Result<ProgramConfig> fromPairs(const db::Pairs &pairs, const Dag &dag,
-                                std::span<const KernelSpace> kernels,
+                                std::span<const kernels::KernelSpace> kernels,
                                 std::span<const TargetSetting> settings) {
   ProgramConfig config;
   auto number = [&](const char *name, auto &into) -> Result<void> {
@@ -132,8 +132,9 @@ Result<ProgramConfig> fromPairs(const db::Pairs &pairs, const Dag &dag,
     if (at == pairs.end())
       continue;
     ++numRead;
-    MGPU_TRY_ASSIGN(config.kernels.back(),
-                    parseKernelConfig(at->second, kernels[k].defaults));
+    MGPU_TRY_ASSIGN(
+        config.kernels.back(),
+        kernels::parseKernelConfig(at->second, kernels[k].defaults));
     MGPU_TRY(kernels[k].check(config.kernels.back()));
   }
   if (numRead != pairs.size())
@@ -155,9 +156,9 @@ Result<Plan> makePlan(const Dag &dag, const ProgramConfig &config,
   return plan;
 }
 
-std::vector<SpaceParameter> describeSpace(const KernelSpace &kernel) {
+std::vector<SpaceParameter> describeSpace(const kernels::KernelSpace &kernel) {
   std::vector<SpaceParameter> found;
-  for (const KernelAxis &axis : kernel.axes) {
+  for (const kernels::KernelAxis &axis : kernel.axes) {
     SpaceParameter &each = found.emplace_back(axis.name);
     each.reason = axis.reason;
     for (uint32_t value : axis.values)
@@ -176,7 +177,7 @@ static std::optional<uint16_t> positionOf(const Parameter &parameter,
   return uint16_t(at - parameter.values.begin());
 }
 
-Result<ConfigSpace> spaceOf(const KernelSpace &kernel,
+Result<ConfigSpace> spaceOf(const kernels::KernelSpace &kernel,
                             const device::DeviceProfile *gpu) {
   std::vector<Parameter> parameters;
   for (const auto &[name, values, reason] : kernel.axes) {
@@ -185,7 +186,7 @@ Result<ConfigSpace> spaceOf(const KernelSpace &kernel,
     std::ranges::sort(parameters.back().values);
   }
   constexpr uint64_t most = 10'000'000;
-  const std::vector<KernelConfig> legal =
+  const std::vector<kernels::KernelConfig> legal =
       gpu ? kernels::onDevice(kernel, *gpu).legal(most + 1)
           : kernel.legal(most + 1);
   if (legal.size() > most)
@@ -198,22 +199,23 @@ Result<ConfigSpace> spaceOf(const KernelSpace &kernel,
                 "no configuration of a kernel fits the GPU");
   std::vector<uint16_t> points;
   points.reserve(legal.size() * parameters.size());
-  for (const KernelConfig &config : legal)
+  for (const kernels::KernelConfig &config : legal)
     for (size_t k = 0; k < parameters.size(); ++k)
       points.push_back(*positionOf(parameters[k], config.at(k)));
   return ConfigSpace::fromPoints(std::move(parameters), std::move(points));
 }
 
-KernelConfig kernelConfigAt(const ConfigSpace &space, ConfigId id) {
-  KernelConfig config;
-  config.numTunables = space.numParameters() - uint32_t(numKernelParameters);
+kernels::KernelConfig kernelConfigAt(const ConfigSpace &space, ConfigId id) {
+  kernels::KernelConfig config;
+  config.numTunables =
+      space.numParameters() - uint32_t(kernels::numKernelParameters);
   for (uint32_t k = 0; k < space.numParameters(); ++k)
     config.at(k) = uint32_t(space.value(id, k));
   return config;
 }
 
 std::optional<ConfigId> findConfig(const ConfigSpace &space,
-                                   const KernelConfig &config) {
+                                   const kernels::KernelConfig &config) {
   std::vector<uint16_t> positions;
   if (space.numParameters() != config.numAxes())
     return std::nullopt;
@@ -258,7 +260,7 @@ uint32_t ProgramSpace::firstKernel() const {
 Result<ProgramSpace>
 ProgramSpace::create(const Dag &dag, std::vector<TransformList> lists,
                      std::vector<TargetSetting> settings,
-                     std::vector<std::vector<KernelConfig>> chosen,
+                     std::vector<std::vector<kernels::KernelConfig>> chosen,
                      const SpaceLimits &limits) {
   std::vector<Parameter> parameters(FirstTransform);
   parameters[Scheduler] = {"scheduler", {0, 1}, {"list", "serial"}};
@@ -307,7 +309,7 @@ ProgramSpace::create(const Dag &dag, std::vector<TransformList> lists,
     addLabelled(setting.name, setting.values);
   for (size_t k = 0; k < chosen.size(); ++k) {
     std::vector<std::string> labels;
-    for (const KernelConfig &config : chosen[k])
+    for (const kernels::KernelConfig &config : chosen[k])
       labels.push_back(toText(config));
     addLabelled(kernelKey(dag, k), std::move(labels));
   }

@@ -28,7 +28,7 @@ struct ProgramConfig {
   TransformList transforms; ///< the program's, before it is planned
   /// Values of target settings by name; those at their default left out.
   std::map<std::string, std::string> settings;
-  std::vector<planner::KernelConfig> kernels; ///< by KernelId
+  std::vector<kernels::KernelConfig> kernels; ///< by KernelId
 
   bool operator==(const ProgramConfig &) const = default;
 };
@@ -38,11 +38,11 @@ inline constexpr const char *kernelKeyPrefix = "kernel.";
 /// Kernels and settings appear under their names. Those at their defaults, and
 /// transforms that are off, do not appear.
 db::Pairs toPairs(const ProgramConfig &config, const planner::Dag &dag,
-                  std::span<const planner::KernelSpace> kernels);
+                  std::span<const kernels::KernelSpace> kernels);
 /// Invalid where the pairs are not of this program on a target with these
 /// settings.
 Result<ProgramConfig> fromPairs(const db::Pairs &pairs, const planner::Dag &dag,
-                                std::span<const planner::KernelSpace> kernels,
+                                std::span<const kernels::KernelSpace> kernels,
                                 std::span<const TargetSetting> settings);
 
 /// planner::makePlan() of a configuration; `dag` is as transformed() leaves the
@@ -53,11 +53,11 @@ makePlan(const planner::Dag &dag, const ProgramConfig &config,
 
 /// Every legal configuration of a kernel: its parameters, those with one value
 /// included, then its tunables. With `GPU`, those that fit it.
-Result<ConfigSpace> spaceOf(const planner::KernelSpace &kernel,
+Result<ConfigSpace> spaceOf(const kernels::KernelSpace &kernel,
                             const device::DeviceProfile *gpu = nullptr);
-planner::KernelConfig kernelConfigAt(const ConfigSpace &space, ConfigId id);
+kernels::KernelConfig kernelConfigAt(const ConfigSpace &space, ConfigId id);
 std::optional<ConfigId> findConfig(const ConfigSpace &space,
-                                   const planner::KernelConfig &config);
+                                   const kernels::KernelConfig &config);
 
 /// A parameter of a space, for people.
 struct SpaceParameter {
@@ -66,7 +66,7 @@ struct SpaceParameter {
   std::string reason; ///< why there is one value only, where that is known
 };
 /// Describes spaceOf(kernel).
-std::vector<SpaceParameter> describeSpace(const planner::KernelSpace &kernel);
+std::vector<SpaceParameter> describeSpace(const kernels::KernelSpace &kernel);
 
 /// The most that a target lets plans have.
 struct SpaceLimits {
@@ -83,7 +83,7 @@ public:
   static Result<ProgramSpace>
   create(const planner::Dag &dag, std::vector<TransformList> lists,
          std::vector<TargetSetting> settings,
-         std::vector<std::vector<planner::KernelConfig>> chosen,
+         std::vector<std::vector<kernels::KernelConfig>> chosen,
          const SpaceLimits &limits);
   /// Its size without the kernels.
   static double numPlans(size_t numLists,
@@ -99,7 +99,7 @@ public:
 private:
   ProgramSpace(ConfigSpace space, TransformChoices transforms,
                std::vector<TargetSetting> settings,
-               std::vector<std::vector<planner::KernelConfig>> chosen)
+               std::vector<std::vector<kernels::KernelConfig>> chosen)
       : space(std::move(space)), transforms(std::move(transforms)),
         settings(std::move(settings)), chosen(std::move(chosen)) {}
   uint32_t firstSetting() const;
@@ -108,7 +108,7 @@ private:
   ConfigSpace space;
   TransformChoices transforms;
   std::vector<TargetSetting> settings;
-  std::vector<std::vector<planner::KernelConfig>> chosen;
+  std::vector<std::vector<kernels::KernelConfig>> chosen;
 };
 
 } // namespace mgpu::tuner

@@ -23,9 +23,9 @@ constexpr uint32_t perSample = 8;
 /// Are tried however long they take.
 constexpr size_t leastShapes = 4;
 
-using P = planner::KernelParameter;
+using P = kernels::KernelParameter;
 
-json toJson(const planner::KernelConfig &config) {
+json toJson(const kernels::KernelConfig &config) {
   return {{"block_x", config[P::BlockX]},
           {"items", config[P::Items]},
           {"vector", config[P::Vector]}};
@@ -34,19 +34,19 @@ json toJson(const planner::KernelConfig &config) {
 /// The configurations that differ from the source's in these three alone, with
 /// whole warps; those of the source's block first, of these those where a
 /// thread does least.
-std::vector<planner::KernelConfig> shapesOf(const planner::KernelSpace &space) {
-  std::vector<planner::KernelConfig> shapes;
+std::vector<kernels::KernelConfig> shapesOf(const kernels::KernelSpace &space) {
+  std::vector<kernels::KernelConfig> shapes;
   for (uint32_t block : space.choice(P::BlockX).values)
     for (uint32_t items : space.choice(P::Items).values)
       for (uint32_t vector : space.choice(P::Vector).values) {
-        planner::KernelConfig config = space.defaults;
+        kernels::KernelConfig config = space.defaults;
         config[P::BlockX] = block;
         config[P::Items] = items;
         config[P::Vector] = vector;
         if (block % 32 == 0 && config != space.defaults && space.check(config))
           shapes.push_back(config);
       }
-  auto rank = [&](const planner::KernelConfig &config) {
+  auto rank = [&](const kernels::KernelConfig &config) {
     return std::tuple(config[P::BlockX] != space.block.x,
                       config[P::Items] * config[P::Vector], config);
   };
@@ -88,10 +88,10 @@ public:
   build(device::Driver &driver, const kernels::KernelRecipe &recipe,
         const kernels::CompiledKernel &compiled) const {
     MGPU_TRY_ASSIGN(
-        const KernelImage object,
+        const kernels::KernelImage object,
         recipe.imageOf(compiled, kernels::readCubin(compiled.cubin)));
     MGPU_TRY_ASSIGN(device::KernelHandle handle,
-                    driver.loadKernel(name, encodeImage(object)));
+                    driver.loadKernel(name, kernels::encodeImage(object)));
     auto graph = driver.createGraph();
     std::vector<device::GraphNodeId> before;
     for (uint32_t k = 0; k < perSample; ++k) {
@@ -103,11 +103,11 @@ public:
     return graph->instantiate();
   }
 
-  kernels::KernelRecipe recipeOf(const planner::KernelConfig &config,
+  kernels::KernelRecipe recipeOf(const kernels::KernelConfig &config,
                                  const std::string &arch) const {
     return kernels::recipeOf(text, config, arch);
   }
-  const planner::KernelSpace &space() const { return *text.space; }
+  const kernels::KernelSpace &space() const { return *text.space; }
   std::string name;
   uint64_t bytes; ///< that a launch reads and writes
 
@@ -189,10 +189,10 @@ Result<json> measureKernel(const planner::Dag &dag,
   Subject subject(dag, call, texts[call.kernel.value],
                   node.bytesRead + node.bytesWritten);
   MGPU_TRY(subject.prepare(driver));
-  const std::vector<planner::KernelConfig> shapes = shapesOf(subject.space());
+  const std::vector<kernels::KernelConfig> shapes = shapesOf(subject.space());
   std::vector<kernels::KernelRecipe> recipes;
   std::vector<kernels::CompileJob> jobs;
-  for (const planner::KernelConfig &config : shapes) {
+  for (const kernels::KernelConfig &config : shapes) {
     recipes.push_back(subject.recipeOf(config, driver.architecture()));
     jobs.push_back(recipes.back().job());
   }

@@ -17,8 +17,8 @@ static constexpr uint32_t layerWidth = 8;
 static constexpr int64_t wordBytes = 4;
 
 /// How the step is launched, but for its code.
-static KernelImage stepImage() {
-  KernelImage image;
+static kernels::KernelImage stepImage() {
+  kernels::KernelImage image;
   image.entry = "step";
   return image;
 }
@@ -127,10 +127,10 @@ Result<StepProgram> StepProgram::make(const StepShape &shape,
       Plan plan,
       finishPlan("columns", std::move(order), width, WaitPolicy::Dependences,
                  dag, RooflineEstimator(hostRates(), "host roofline"), {}));
-  KernelImage object = stepImage();
+  kernels::KernelImage object = stepImage();
   object.arch = driver.architecture();
   object.setBytes(cubin);
-  const std::vector<std::byte> kernel = encodeImage(object);
+  const std::vector<std::byte> kernel = kernels::encodeImage(object);
   MGPU_TRY_ASSIGN(
       capture::Replayer replayer,
       capture::Replayer::create(dag, plan, std::span(&kernel, 1), driver));

@@ -87,29 +87,32 @@ Result<void> CudaGraph::checkParameters(const KernelNodeParams &params,
                                         const LoadedKernel &kernel) const {
   const std::vector<size_t> &sizes = kernel.parameterSizes;
   const bool takesPart = kernel.launch.takesPart;
-  const size_t numAdded = size_t(
-      std::ranges::count_if(kernel.launch.tensorMaps, &TensorMap::isAdded));
+  const size_t numAdded = size_t(std::ranges::count_if(
+      kernel.launch.tensorMaps, &kernels::TensorMap::isAdded));
   bool fits = sizes.size() == params.arguments.size() + numAdded + takesPart &&
               (!takesPart || sizes.back() == sizeof(Launch) ||
                sizes.back() == wholeGridsOnly);
   std::vector<bool> isMap(params.arguments.size());
-  for (const TensorMap &map : kernel.launch.tensorMaps)
+  for (const kernels::TensorMap &map : kernel.launch.tensorMaps)
     if (map.argument >= isMap.size())
       fits = false;
     else if (!map.isAdded)
       isMap[map.argument] = true;
   if (kernel.launch.product)
-    for (const MatrixProduct::Matrix &matrix : kernel.launch.product->matrices)
+    for (const kernels::MatrixProduct::Matrix &matrix :
+         kernel.launch.product->matrices)
       fits &= matrix.argument < isMap.size();
-  if (const std::optional<SparseProduct> &sparse = kernel.launch.sparse)
-    for (const SparseProduct::Operand *operand :
+  if (const std::optional<kernels::SparseProduct> &sparse =
+          kernel.launch.sparse)
+    for (const kernels::SparseProduct::Operand *operand :
          {&sparse->positions, &sparse->index, &sparse->values, &sparse->first,
           &sparse->second})
       fits &= operand->argument < isMap.size();
   for (size_t k = 0; fits && k < isMap.size(); ++k)
-    fits = isMap[k] ? sizes[k] == tensorMapBytes : sizes[k] <= sizeof(uint64_t);
+    fits = isMap[k] ? sizes[k] == kernels::tensorMapBytes
+                    : sizes[k] <= sizeof(uint64_t);
   for (size_t k = 0; fits && k < numAdded; ++k)
-    fits = sizes[isMap.size() + k] == tensorMapBytes;
+    fits = sizes[isMap.size() + k] == kernels::tensorMapBytes;
   if (fits)
     return {};
   return fail(ErrorKind::Invalid,
@@ -159,7 +162,7 @@ static Result<void> checkAlignment(const KernelNodeParams &params,
 /// Whether so many blocks can be launched, in parts if need be.
 static Result<void> checkBlocks(const KernelNodeParams &params,
                                 const LoadedKernel &kernel,
-                                const LaunchBlocks &blocks) {
+                                const kernels::LaunchBlocks &blocks) {
   auto parts = [](uint64_t count, uint64_t most) {
     return (count + most - 1) / most;
   };
@@ -214,7 +217,7 @@ CudaGraph::addLaunch(const KernelNodeParams &params, const LoadedKernel &kernel,
       auto node, addLibraryCall(params, kernel, workspace, part, dependencies));
   if (node)
     return *node;
-  LaunchBlocks blocks = kernel.launch.blocksOf(part.count);
+  kernels::LaunchBlocks blocks = kernel.launch.blocksOf(part.count);
   MGPU_TRY(checkBlocks(params, kernel, blocks));
   MGPU_TRY(checkAlignment(params, kernel));
   MGPU_TRY_ASSIGN(std::vector<KernelArgument> arguments,

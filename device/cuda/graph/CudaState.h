@@ -8,10 +8,10 @@
 // before the context.
 
 #include "device/api/AddressMap.h"
+#include "device/cuda/api/CublasLtProducts.h"
 #include "device/cuda/api/CudaError.h"
 #include "device/cuda/api/CudaOptions.h"
-#include "device/cuda/api/Products.h"
-#include "device/cuda/api/SparseProducts.h"
+#include "device/cuda/api/CusparseProducts.h"
 #include "device/cuda/cupti/CuptiSession.h"
 #include "device/cuda/nccl/Communicators.h"
 #include "kernels/abi/CubinElf.h"
@@ -26,7 +26,7 @@ namespace mgpu::device {
 /// A kernel ready to be a graph node.
 struct LoadedKernel {
   CUkernel kernel = nullptr;
-  KernelImage launch; ///< without the blob
+  kernels::KernelImage launch; ///< without the blob
   std::vector<size_t> parameterSizes;
 };
 

@@ -6,8 +6,8 @@
 // for replays, and with an event around every node for timed ones.
 
 #include "device/api/GraphDriver.h"
-#include "device/cuda/api/Products.h"
-#include "device/cuda/api/SparseProducts.h"
+#include "device/cuda/api/CublasLtProducts.h"
+#include "device/cuda/api/CusparseProducts.h"
 #include "device/cuda/nccl/NcclCall.h"
 
 #include <array>

@@ -102,7 +102,7 @@ Result<KernelHandle> CudaState::loadKernel(std::string_view name,
                                            std::span<const std::byte> object) {
   MGPU_TRY(checkAlive());
   LoadedKernel loaded;
-  MGPU_TRY_ASSIGN(loaded.launch, decodeImage(name, object));
+  MGPU_TRY_ASSIGN(loaded.launch, kernels::decodeImage(name, object));
   Current current(*this);
   MGPU_TRY(current.entered);
   MGPU_TRY_ASSIGN(const LoadedLibrary *library,

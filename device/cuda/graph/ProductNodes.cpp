@@ -10,8 +10,8 @@ namespace mgpu::device {
 
 /// The part of a product that blocks `part` of `block` threads compute, each
 /// thread an element of C.
-static MatrixProduct partOf(MatrixProduct product, Dim3 block,
-                            const GridPart &part) {
+static kernels::MatrixProduct partOf(kernels::MatrixProduct product, Dim3 block,
+                                     const GridPart &part) {
   auto cut = [](uint64_t first, uint64_t count, uint64_t threads,
                 uint64_t extent) {
     uint64_t begin = std::min(first * threads, extent),
@@ -44,9 +44,9 @@ CudaGraph::addProduct(const KernelNodeParams &params,
   ProductCall call;
   call.product =
       partOf(*kernel.launch.product, kernel.launch.sourceBlock, part);
-  const MatrixProduct &product = call.product;
+  const kernels::MatrixProduct &product = call.product;
   auto address = [&](size_t k, ElementType type) {
-    const MatrixProduct::Matrix &matrix = product.matrices[k];
+    const kernels::MatrixProduct::Matrix &matrix = product.matrices[k];
     return reinterpret_cast<std::byte *>(uintptr_t(
         params.arguments[matrix.argument] + matrix.offset * sizeBytes(type)));
   };

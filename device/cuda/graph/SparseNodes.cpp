@@ -17,8 +17,9 @@ CudaGraph::addSparse(const KernelNodeParams &params, const LoadedKernel &kernel,
     return None();
   SparseCall call;
   call.product = *kernel.launch.sparse;
-  const SparseProduct &product = call.product;
-  auto address = [&](const SparseProduct::Operand &operand, ElementType type) {
+  const kernels::SparseProduct &product = call.product;
+  auto address = [&](const kernels::SparseProduct::Operand &operand,
+                     ElementType type) {
     return reinterpret_cast<std::byte *>(uintptr_t(
         params.arguments[operand.argument] + operand.offset * sizeBytes(type)));
   };

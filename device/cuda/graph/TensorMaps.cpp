@@ -5,7 +5,7 @@
 
 namespace mgpu::device {
 
-static_assert(sizeof(CUtensorMap) == tensorMapBytes);
+static_assert(sizeof(CUtensorMap) == kernels::tensorMapBytes);
 
 static Result<CUtensorMapDataType> dataTypeOf(ElementType type) {
   switch (type) {
@@ -22,7 +22,7 @@ static Result<CUtensorMapDataType> dataTypeOf(ElementType type) {
   }
 }
 
-static CUtensorMapSwizzle swizzleOf(const TensorMap &map) {
+static CUtensorMapSwizzle swizzleOf(const kernels::TensorMap &map) {
   switch (map.swizzleBytes) {
   case 0:
     return CU_TENSOR_MAP_SWIZZLE_NONE;
@@ -35,14 +35,15 @@ static CUtensorMapSwizzle swizzleOf(const TensorMap &map) {
   }
 }
 
-static Result<CUtensorMap> encode(CudaState &state, const TensorMap &map,
+static Result<CUtensorMap> encode(CudaState &state,
+                                  const kernels::TensorMap &map,
                                   uint64_t address, std::string_view name) {
   const uint64_t begin = address + map.offsetBytes;
-  if (begin % tensorMapAlignment != 0)
+  if (begin % kernels::tensorMapAlignment != 0)
     return fail(ErrorKind::Invalid,
                 fmt::format("argument {} begins at {:#x}, no multiple of the "
                             "{} bytes that its kernel's tensor copies take: {}",
-                            map.argument, begin, tensorMapAlignment,
+                            map.argument, begin, kernels::tensorMapAlignment,
                             map.isAdded ? "give the memory a start that is one"
                                         : "choose another form with "
                                           "--variant mma"));
@@ -72,7 +73,7 @@ kernelArguments(CudaState &state, const LoadedKernel &kernel,
   CudaState::Current current(state);
   MGPU_TRY(current.entered);
   constexpr int firstWithMaps = 9; // of compute capability
-  for (const TensorMap &map : kernel.launch.tensorMaps) {
+  for (const kernels::TensorMap &map : kernel.launch.tensorMaps) {
     if (map.isAdded && state.major < firstWithMaps) {
       out.push_back(CUtensorMap{});
       continue;

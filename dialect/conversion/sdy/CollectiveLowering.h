@@ -2,8 +2,8 @@
 #ifndef MGPU_DIALECT_CONVERSION_SDY_COLLECTIVELOWERING_H
 #define MGPU_DIALECT_CONVERSION_SDY_COLLECTIVELOWERING_H
 
-#include "dialect/conversion/sdy/DeviceCode.h"
 #include "dialect/conversion/sdy/DeviceGroups.h"
+#include "dialect/conversion/sdy/ManualCode.h"
 
 namespace mgpu::conversion {
 

@@ -4,7 +4,7 @@
 
 // Which devices a collective of StableHLO names.
 
-#include "dialect/conversion/sdy/Parts.h"
+#include "dialect/conversion/sdy/TensorParts.h"
 #include "dialect/stablehlo/StablehloDialect.h"
 
 namespace mgpu::conversion {

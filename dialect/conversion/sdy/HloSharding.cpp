@@ -2,7 +2,7 @@
 //
 // XLA's text of a sharding: `{devices=[2,1,2]<=[2,2]T(1,0)
 // last_tile_dim_replicate}`, `{replicated}`, `{manual}`.
-#include "dialect/conversion/sdy/Parts.h"
+#include "dialect/conversion/sdy/TensorParts.h"
 
 #include "dialect/mgpu/Diagnostics.h"
 

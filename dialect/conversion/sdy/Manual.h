@@ -2,7 +2,7 @@
 #ifndef MGPU_DIALECT_CONVERSION_SDY_MANUAL_H
 #define MGPU_DIALECT_CONVERSION_SDY_MANUAL_H
 
-#include "dialect/conversion/sdy/DeviceCode.h"
+#include "dialect/conversion/sdy/ManualCode.h"
 
 #include "llvm/ADT/MapVector.h"
 

@@ -4,7 +4,7 @@
 
 // interpreter.run_parallel of functions that Shardy annotates.
 
-#include "dialect/conversion/sdy/DeviceCode.h"
+#include "dialect/conversion/sdy/ManualCode.h"
 #include "dialect/stablehlo/Companions.h"
 
 namespace mgpu::conversion {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/conversion/spmd/GivenReport.h"
 
-#include "dialect/conversion/spmd/ReportText.h"
+#include "dialect/conversion/spmd/LayoutRemarks.h"
 #include "dialect/mgpu/Diagnostics.h"
 
 #include "llvm/ADT/TypeSwitch.h"

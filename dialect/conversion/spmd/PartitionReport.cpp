@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Remarks about layouts, and about what it costs to change them.
+#include "dialect/conversion/spmd/LayoutRemarks.h"
 #include "dialect/conversion/spmd/Partition.h"
-#include "dialect/conversion/spmd/ReportText.h"
 #include "dialect/mgpu/Diagnostics.h"
 
 #include <fmt/format.h>

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace mgpu::planner::rcpsp {
+namespace mgpu::planner::exact {
 
 uint32_t BoundTrail::addVariable(Time low, Time high) {
   uint32_t x = numVariables();
@@ -71,4 +71,4 @@ void BoundTrail::undo() {
   entries.pop_back();
 }
 
-} // namespace mgpu::planner::rcpsp
+} // namespace mgpu::planner::exact

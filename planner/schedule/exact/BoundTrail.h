@@ -2,9 +2,9 @@
 #ifndef MGPU_PLANNER_SCHEDULE_EXACT_BOUNDTRAIL_H
 #define MGPU_PLANNER_SCHEDULE_EXACT_BOUNDTRAIL_H
 
-#include "planner/schedule/exact/Problem.h"
+#include "planner/schedule/exact/ProjectProblem.h"
 
-namespace mgpu::planner::rcpsp {
+namespace mgpu::planner::exact {
 
 /// A bound of a variable: atom "variable >= value" times two, plus one for its
 /// negation, "variable <= value - 1".
@@ -95,6 +95,6 @@ private:
   std::vector<uint32_t> levels;
 };
 
-} // namespace mgpu::planner::rcpsp
+} // namespace mgpu::planner::exact
 
 #endif // MGPU_PLANNER_SCHEDULE_EXACT_BOUNDTRAIL_H

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace mgpu::planner::rcpsp {
+namespace mgpu::planner::exact {
 
 namespace {
 /// Rows of bits: which activities lie before (or after) each.
@@ -77,4 +77,4 @@ Paths energeticPaths(const Problem &problem) {
   return paths;
 }
 
-} // namespace mgpu::planner::rcpsp
+} // namespace mgpu::planner::exact

@@ -2,9 +2,9 @@
 #ifndef MGPU_PLANNER_SCHEDULE_EXACT_BOUNDS_H
 #define MGPU_PLANNER_SCHEDULE_EXACT_BOUNDS_H
 
-#include "planner/schedule/exact/Problem.h"
+#include "planner/schedule/exact/ProjectProblem.h"
 
-namespace mgpu::planner::rcpsp {
+namespace mgpu::planner::exact {
 
 /// Heads and tails made longer by resources: before an activity (after it) lies
 /// the work of all that precedes (follows) it, on each resource no faster than
@@ -13,6 +13,6 @@ namespace mgpu::planner::rcpsp {
 /// times, so work is rounded up. O(n^2 / 64 * edges + n^2 * resources).
 Paths energeticPaths(const Problem &problem);
 
-} // namespace mgpu::planner::rcpsp
+} // namespace mgpu::planner::exact
 
 #endif // MGPU_PLANNER_SCHEDULE_EXACT_BOUNDS_H

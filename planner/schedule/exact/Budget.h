@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <ctime>
 
-namespace mgpu::planner::rcpsp {
+namespace mgpu::planner::exact {
 
 enum class ClockKind : uint8_t {
   Wall,      ///< time as it passes
@@ -57,6 +57,6 @@ private:
   double begin;
 };
 
-} // namespace mgpu::planner::rcpsp
+} // namespace mgpu::planner::exact
 
 #endif // MGPU_PLANNER_SCHEDULE_EXACT_BUDGET_H

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-namespace mgpu::planner::rcpsp {
+namespace mgpu::planner::exact {
 
 static constexpr double activityDecay = 0.95;
 
@@ -261,4 +261,4 @@ void ConflictSearch::heapDown(size_t at) {
   heapPlace[atom] = int32_t(at);
 }
 
-} // namespace mgpu::planner::rcpsp
+} // namespace mgpu::planner::exact

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <bit>
 
-namespace mgpu::planner::rcpsp {
+namespace mgpu::planner::exact {
 
 // Each propagator leaves the conflict, if any, in `conflict`: literals that are
 // true and cannot all be.
@@ -304,4 +304,4 @@ bool ConflictSearch::filterEnd(uint32_t a, uint32_t word, Time from, Time to) {
   }
 }
 
-} // namespace mgpu::planner::rcpsp
+} // namespace mgpu::planner::exact

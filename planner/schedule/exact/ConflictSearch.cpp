@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace mgpu::planner::rcpsp {
+namespace mgpu::planner::exact {
 
 static constexpr uint64_t restartUnit = 250; ///< conflicts
 
@@ -200,4 +200,4 @@ bool ConflictSearch::decide() {
   return true;
 }
 
-} // namespace mgpu::planner::rcpsp
+} // namespace mgpu::planner::exact

@@ -4,9 +4,9 @@
 
 #include "planner/schedule/exact/BoundTrail.h"
 #include "planner/schedule/exact/Budget.h"
-#include "planner/schedule/exact/Problem.h"
+#include "planner/schedule/exact/ProjectProblem.h"
 
-namespace mgpu::planner::rcpsp {
+namespace mgpu::planner::exact {
 
 /// Exact search by lazy clause generation: constraint propagation on the bounds
 /// of the starts, each step with an explanation; a dead end is traced back to
@@ -133,6 +133,6 @@ private:
   size_t clauseLimit = 4000;
 };
 
-} // namespace mgpu::planner::rcpsp
+} // namespace mgpu::planner::exact
 
 #endif // MGPU_PLANNER_SCHEDULE_EXACT_CONFLICTSEARCH_H

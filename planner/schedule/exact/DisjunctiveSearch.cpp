@@ -226,7 +226,7 @@ bool DisjunctiveSearch::pick(State &state, uint32_t &first, uint32_t &second) {
   return isFound;
 }
 
-bool DisjunctiveSearch::run(uint64_t branches, rcpsp::Budget &budget) {
+bool DisjunctiveSearch::run(uint64_t branches, exact::Budget &budget) {
   for (uint64_t k = 0; !open.empty() && k < branches && !budget.exhausted();
        ++k) {
     budget.spend();

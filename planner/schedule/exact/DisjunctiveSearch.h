@@ -9,7 +9,7 @@
 namespace mgpu::planner {
 
 /// Exact search for small problems of unit streams, with durations as they are
-/// (the solver beside it, rcpsp::ConflictSearch, needs whole numbers). It
+/// (the solver beside it, exact::ConflictSearch, needs whole numbers). It
 /// branches on which of two nodes of one stream goes first, and looks only for
 /// schedules shorter than the best known, so that having nothing left proves
 /// the best optimal. After each branch, until nothing changes:
@@ -35,7 +35,7 @@ public:
 
   /// Goes on for so many branches, one node of the budget each. True: best() is
   /// optimal.
-  bool run(uint64_t branches, rcpsp::Budget &budget);
+  bool run(uint64_t branches, exact::Budget &budget);
   /// A shorter schedule found elsewhere; longer ones are ignored.
   void adopt(const Schedule &schedule);
 

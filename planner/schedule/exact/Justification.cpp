@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/schedule/exact/Justification.h"
 
-namespace mgpu::planner::rcpsp {
+namespace mgpu::planner::exact {
 
 Justifier::Justifier(const Problem &problem)
     : problem(&problem), mirror(problem.reversed()), forward(problem),
@@ -23,4 +23,4 @@ Time Justifier::left(Starts &starts) {
   return forward.serial(list, starts);
 }
 
-} // namespace mgpu::planner::rcpsp
+} // namespace mgpu::planner::exact

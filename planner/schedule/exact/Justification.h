@@ -4,7 +4,7 @@
 
 #include "planner/schedule/exact/Sgs.h"
 
-namespace mgpu::planner::rcpsp {
+namespace mgpu::planner::exact {
 
 /// Double justification, also forward-backward improvement (Li and Willis 1992;
 /// Valls, Ballestin and Quintanilla 2005): every activity is moved as late as
@@ -35,6 +35,6 @@ private:
   std::vector<uint32_t> list;
 };
 
-} // namespace mgpu::planner::rcpsp
+} // namespace mgpu::planner::exact
 
 #endif // MGPU_PLANNER_SCHEDULE_EXACT_JUSTIFICATION_H

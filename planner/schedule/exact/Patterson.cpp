@@ -4,7 +4,7 @@
 #include <charconv>
 #include <fmt/format.h>
 
-namespace mgpu::planner::rcpsp {
+namespace mgpu::planner::exact {
 
 namespace {
 
@@ -135,4 +135,4 @@ Result<SolutionList> parseSolutionList(std::string_view text,
   return list;
 }
 
-} // namespace mgpu::planner::rcpsp
+} // namespace mgpu::planner::exact

@@ -4,12 +4,12 @@
 
 // The two text formats of the PSPLIB library (Kolisch and Sprecher 1996).
 
-#include "planner/schedule/exact/Problem.h"
+#include "planner/schedule/exact/ProjectProblem.h"
 
 #include <map>
 #include <string_view>
 
-namespace mgpu::planner::rcpsp {
+namespace mgpu::planner::exact {
 
 /// Reads an instance in Patterson's format: "activities resources", the
 /// capacities, then per activity its duration, one demand per resource, the
@@ -24,6 +24,6 @@ using SolutionList = std::map<std::pair<uint32_t, uint32_t>, Time>;
 Result<SolutionList> parseSolutionList(std::string_view text,
                                        std::string_view source);
 
-} // namespace mgpu::planner::rcpsp
+} // namespace mgpu::planner::exact
 
 #endif // MGPU_PLANNER_SCHEDULE_EXACT_PATTERSON_H

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/schedule/exact/PriorityRules.h"
 
-namespace mgpu::planner::rcpsp {
+namespace mgpu::planner::exact {
 
 std::string_view toString(PriorityRule rule) {
   switch (rule) {
@@ -69,4 +69,4 @@ Keys priorityKeys(const Problem &problem, PriorityRule rule) {
   return keys;
 }
 
-} // namespace mgpu::planner::rcpsp
+} // namespace mgpu::planner::exact

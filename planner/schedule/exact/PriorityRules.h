@@ -6,7 +6,7 @@
 
 #include <string_view>
 
-namespace mgpu::planner::rcpsp {
+namespace mgpu::planner::exact {
 
 /// Kolisch, "Efficient priority rules for the resource-constrained project
 /// scheduling problem" (1996), where they are compared.
@@ -26,6 +26,6 @@ std::string_view toString(PriorityRule rule);
 /// The rule as keys, the least first.
 Keys priorityKeys(const Problem &problem, PriorityRule rule);
 
-} // namespace mgpu::planner::rcpsp
+} // namespace mgpu::planner::exact
 
 #endif // MGPU_PLANNER_SCHEDULE_EXACT_PRIORITYRULES_H

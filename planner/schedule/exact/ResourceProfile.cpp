@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace mgpu::planner::rcpsp {
+namespace mgpu::planner::exact {
 
 ResourceProfile::ResourceProfile(const Problem &problem) : problem(&problem) {
   int32_t largest = 0;
@@ -77,4 +77,4 @@ void ResourceProfile::remove(uint32_t activity, Time start) {
       free[size_t(t) * words + w] += need[w];
 }
 
-} // namespace mgpu::planner::rcpsp
+} // namespace mgpu::planner::exact

@@ -2,9 +2,9 @@
 #ifndef MGPU_PLANNER_SCHEDULE_EXACT_RESOURCEPROFILE_H
 #define MGPU_PLANNER_SCHEDULE_EXACT_RESOURCEPROFILE_H
 
-#include "planner/schedule/exact/Problem.h"
+#include "planner/schedule/exact/ProjectProblem.h"
 
-namespace mgpu::planner::rcpsp {
+namespace mgpu::planner::exact {
 
 /// What is free of each resource at each unit of time. Several resources share
 /// a word, each under a guard bit: one subtraction asks for all of them, and a
@@ -41,6 +41,6 @@ private:
   Time top = 0;                ///< nothing was placed from here on
 };
 
-} // namespace mgpu::planner::rcpsp
+} // namespace mgpu::planner::exact
 
 #endif // MGPU_PLANNER_SCHEDULE_EXACT_RESOURCEPROFILE_H

@@ -5,7 +5,7 @@
 #include <functional>
 #include <queue>
 
-namespace mgpu::planner::rcpsp {
+namespace mgpu::planner::exact {
 
 ScheduleGenerator::ScheduleGenerator(const Problem &problem)
     : problem(&problem), profile(problem), rank(problem.size()),
@@ -118,4 +118,4 @@ void ScheduleGenerator::orderByStarts(const Starts &starts,
     list[counts[size_t(starts[a])]++] = a;
 }
 
-} // namespace mgpu::planner::rcpsp
+} // namespace mgpu::planner::exact

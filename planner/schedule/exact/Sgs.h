@@ -8,7 +8,7 @@
 
 #include "planner/schedule/exact/ResourceProfile.h"
 
-namespace mgpu::planner::rcpsp {
+namespace mgpu::planner::exact {
 
 /// Priority of each activity; the least goes first. Equal ones go in the order
 /// of Problem::topological().
@@ -43,6 +43,6 @@ private:
   std::vector<Time> earliest;
 };
 
-} // namespace mgpu::planner::rcpsp
+} // namespace mgpu::planner::exact
 
 #endif // MGPU_PLANNER_SCHEDULE_EXACT_SGS_H

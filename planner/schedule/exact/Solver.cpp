@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/schedule/exact/Solver.h"
 
+#include "planner/schedule/exact/BidirectionalPass.h"
 #include "planner/schedule/exact/Bounds.h"
 #include "planner/schedule/exact/ConflictSearch.h"
-#include "planner/schedule/exact/Genetic.h"
-#include "planner/schedule/exact/ListPass.h"
+#include "planner/schedule/exact/GeneticSearch.h"
 
 #include <algorithm>
 #include <memory>
 
-namespace mgpu::planner::rcpsp {
+namespace mgpu::planner::exact {
 
 // Most instances close in the first turn of the exact search. What stays open
 // of 30 activities it closes soon after, so it has most of the time there; with
@@ -68,4 +68,4 @@ Solution solve(const Problem &problem, Budget budget, uint64_t seed) {
   return solution;
 }
 
-} // namespace mgpu::planner::rcpsp
+} // namespace mgpu::planner::exact

@@ -3,9 +3,9 @@
 #define MGPU_PLANNER_SCHEDULE_EXACT_SOLVER_H
 
 #include "planner/schedule/exact/Budget.h"
-#include "planner/schedule/exact/Problem.h"
+#include "planner/schedule/exact/ProjectProblem.h"
 
-namespace mgpu::planner::rcpsp {
+namespace mgpu::planner::exact {
 
 struct Solution {
   Starts starts;
@@ -21,6 +21,6 @@ struct Solution {
 /// and nodes: same solution.
 Solution solve(const Problem &problem, Budget budget, uint64_t seed = 1);
 
-} // namespace mgpu::planner::rcpsp
+} // namespace mgpu::planner::exact
 
 #endif // MGPU_PLANNER_SCHEDULE_EXACT_SOLVER_H

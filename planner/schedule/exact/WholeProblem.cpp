@@ -22,17 +22,17 @@ static int32_t capacityOf(const std::vector<double> &shares) {
   return 0;
 }
 
-std::optional<rcpsp::Problem> wholeProblem(const Problem &problem) {
+std::optional<exact::Problem> wholeProblem(const Problem &problem) {
   if (std::all_of(problem.isUnit.begin(), problem.isUnit.end(),
                   [](bool isUnit) { return isUnit; }))
     return std::nullopt;
-  rcpsp::Problem::Description whole;
+  exact::Problem::Description whole;
   double sum = 0;
   for (double us : problem.durations) {
     sum += us;
-    if (us != std::floor(us) || sum > rcpsp::Problem::maxHorizon)
+    if (us != std::floor(us) || sum > exact::Problem::maxHorizon)
       return std::nullopt;
-    whole.durations.push_back(rcpsp::Time(us));
+    whole.durations.push_back(exact::Time(us));
   }
   std::vector<std::vector<double>> shares(problem.numResources());
   for (uint32_t i = 0; i < problem.size(); ++i)
@@ -51,13 +51,13 @@ std::optional<rcpsp::Problem> wholeProblem(const Problem &problem) {
     for (uint32_t before : problem.before[i])
       whole.precedences.push_back({before, i});
   }
-  Result<rcpsp::Problem> made = rcpsp::Problem::create(std::move(whole));
+  Result<exact::Problem> made = exact::Problem::create(std::move(whole));
   if (!made)
     return std::nullopt;
   return std::move(*made);
 }
 
-Result<Problem> problemOf(const rcpsp::Problem &instance) {
+Result<Problem> problemOf(const exact::Problem &instance) {
   Problem::Description description;
   for (uint32_t r = 0; r < instance.numResources(); ++r)
     description.resources.push_back(fmt::format("resource {}", r));
@@ -77,7 +77,7 @@ Result<Problem> problemOf(const rcpsp::Problem &instance) {
   return Problem::create(std::move(description));
 }
 
-Schedule scheduleOf(const Problem &problem, const rcpsp::Starts &starts) {
+Schedule scheduleOf(const Problem &problem, const exact::Starts &starts) {
   Schedule schedule;
   for (uint32_t i = 0; i < problem.size(); ++i) {
     schedule.starts.push_back(starts[i]);

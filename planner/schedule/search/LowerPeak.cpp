@@ -29,7 +29,7 @@ public:
         share(std::min(1.0, double(mostShortNodes) / problem.size())),
         isMoved(problem.size()) {}
 
-  bool run(const std::vector<uint64_t> &limits, const rcpsp::Budget &budget) {
+  bool run(const std::vector<uint64_t> &limits, const exact::Budget &budget) {
     targets = memory.peaks();
     while (lowerTargets(limits))
       if (!reachTargets(limits, budget)) {
@@ -59,7 +59,7 @@ private:
 
   /// Moves until the targets are met, or the limits.
   bool reachTargets(const std::vector<uint64_t> &limits,
-                    const rcpsp::Budget &budget) {
+                    const exact::Budget &budget) {
     lost = 0;
     for (idle = 0; findPlace(limits); ++moves) {
       if (++idle > share * peakPatience ||
@@ -261,7 +261,7 @@ private:
 } // namespace
 
 bool lowerPeak(const Problem &problem, const std::vector<uint64_t> &limits,
-               uint64_t seed, const rcpsp::Budget &budget,
+               uint64_t seed, const exact::Budget &budget,
                std::vector<uint32_t> &sequence) {
   PeakLowering lowering(problem, seed, sequence);
   const bool fits = lowering.run(limits, budget);

@@ -20,7 +20,7 @@ inline constexpr uint32_t mostShortNodes = 200'000;
 /// of moves. False where moves no longer gain, or where the time of `budget` is
 /// over and some thousand moves were made; `sequence` then is the lowest found.
 bool lowerPeak(const Problem &problem, const std::vector<uint64_t> &limits,
-               uint64_t seed, const rcpsp::Budget &budget,
+               uint64_t seed, const exact::Budget &budget,
                std::vector<uint32_t> &sequence);
 
 } // namespace mgpu::planner::search

@@ -41,7 +41,7 @@ void MemoryLadder::visitIfBest(const Schedule &schedule,
 }
 
 void MemoryLadder::lower(std::vector<uint32_t> sequence,
-                         const rcpsp::Budget &budget) {
+                         const exact::Budget &budget) {
   uint64_t resident = 0;
   for (const ProblemDevice &device : problem.devices)
     resident = std::max(resident, device.residentBytes);
@@ -63,7 +63,7 @@ void MemoryLadder::lower(std::vector<uint32_t> sequence,
   }
 }
 
-void MemoryLadder::build(uint64_t most, const rcpsp::Budget &budget) {
+void MemoryLadder::build(uint64_t most, const exact::Budget &budget) {
   std::sort(steps.begin(), steps.end(), [](const Step &a, const Step &b) {
     return std::pair(a.limit, a.makespan) < std::pair(b.limit, b.makespan);
   });

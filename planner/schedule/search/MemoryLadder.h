@@ -27,10 +27,10 @@ public:
   MemoryLadder(const MemoryLadder &) = delete;
 
   /// Lowers a sequence step by step, and tries it after each.
-  void lower(std::vector<uint32_t> sequence, const rcpsp::Budget &budget);
+  void lower(std::vector<uint32_t> sequence, const exact::Budget &budget);
   /// Makes rungs of the sequences lowered so far, once; the highest is of
   /// `most` bytes.
-  void build(uint64_t most, const rcpsp::Budget &budget);
+  void build(uint64_t most, const exact::Budget &budget);
   /// One move on each rung.
   void round();
 

@@ -17,7 +17,7 @@ MemorySearch::MemorySearch(const Problem &problem, uint64_t seed, Visit visit)
 
 bool MemorySearch::start(std::vector<uint32_t> &sequence,
                          const std::vector<uint64_t> &newLimits,
-                         const rcpsp::Budget &budget) {
+                         const exact::Budget &budget) {
   if (!lowerPeak(problem, newLimits, seed, budget, sequence) ||
       !decoder.decode(sequence, newLimits, trial.starts))
     return false;

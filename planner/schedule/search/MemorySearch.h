@@ -30,7 +30,7 @@ public:
   /// was found that fits; best() is as before then. `sequence` is the lowest
   /// found.
   bool start(std::vector<uint32_t> &sequence,
-             const std::vector<uint64_t> &limits, const rcpsp::Budget &budget);
+             const std::vector<uint64_t> &limits, const exact::Budget &budget);
   void move();
 
   /// A schedule within the limits that was found elsewhere; longer ones are

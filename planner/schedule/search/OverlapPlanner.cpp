@@ -84,7 +84,7 @@ static void complete(OverlapOutcome &outcome, Problem problem,
 /// The one schedule there is in the program's order.
 static Result<OverlapOutcome> planInOrder(const Dag &dag, Problem problem,
                                           bool early,
-                                          const rcpsp::Budget &budget,
+                                          const exact::Budget &budget,
                                           Proof proof, uint64_t enough) {
   const uint64_t limit = problem.devices[0].memoryBytes;
   Schedule schedule = inOrderSchedule(problem, early);
@@ -105,7 +105,7 @@ static Result<OverlapOutcome> planInOrder(const Dag &dag, Problem problem,
 }
 
 Result<OverlapOutcome> planOverlap(const Dag &dag, const FrozenOptions &options,
-                                   uint64_t seed, rcpsp::Budget &budget,
+                                   uint64_t seed, exact::Budget &budget,
                                    SchedulePolicy schedulePolicy, Proof proof) {
   MGPU_TRY_ASSIGN(Problem problem, frozenProblem(dag, options));
   const uint64_t enough =

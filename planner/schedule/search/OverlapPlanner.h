@@ -39,7 +39,7 @@ enum class Proof : uint8_t { Verified, Draft };
 /// there and how much is missing. A draft is not verified yet: its caller does
 /// that for the one it takes.
 Result<OverlapOutcome> planOverlap(const Dag &dag, const FrozenOptions &options,
-                                   uint64_t seed, rcpsp::Budget &budget,
+                                   uint64_t seed, exact::Budget &budget,
                                    SchedulePolicy schedulePolicy = {},
                                    Proof proof = Proof::Verified);
 

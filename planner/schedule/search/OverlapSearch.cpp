@@ -110,7 +110,7 @@ size_t OverlapSearch::fullestDevice(const std::vector<uint64_t> &bytes) const {
 /// far.
 std::optional<double> OverlapSearch::tryRung(const std::vector<uint32_t> &base,
                                              const std::vector<uint64_t> &rung,
-                                             const rcpsp::Budget &budget) {
+                                             const exact::Budget &budget) {
   std::vector<uint32_t> sequence = base;
   const bool isLowered = memory.start(sequence, rung, budget);
   const std::vector<uint64_t> peaks = sequencePeakBytes(problem, sequence);
@@ -130,7 +130,7 @@ std::optional<double> OverlapSearch::tryRung(const std::vector<uint32_t> &base,
 /// rung. The rungs are of the sequence and not of the limits, so what steps
 /// find for a limit they find for a greater one.
 bool OverlapSearch::descend(const std::vector<uint32_t> &base,
-                            const rcpsp::Budget &budget, Descent descent) {
+                            const exact::Budget &budget, Descent descent) {
   constexpr int bottom = 2000; // next to nothing is left
   const std::vector<uint64_t> peaks = sequencePeakBytes(problem, base);
   int first = 0;
@@ -162,7 +162,7 @@ bool OverlapSearch::descend(const std::vector<uint32_t> &base,
 
 /// Makes a plan of a sequence that fits without being lowered.
 bool OverlapSearch::offerAsIs(const std::vector<uint32_t> &sequence,
-                              const rcpsp::Budget &budget) {
+                              const exact::Budget &budget) {
   const std::vector<uint64_t> peaks = sequencePeakBytes(problem, sequence);
   return fits(problem, peaks) &&
          tryRung(sequence, peaks, budget).value_or(2) <= 1;
@@ -170,13 +170,13 @@ bool OverlapSearch::offerAsIs(const std::vector<uint32_t> &sequence,
 
 /// Makes a plan of the best schedule; if that takes too much, of one that takes
 /// less.
-bool OverlapSearch::settle(const rcpsp::Budget &budget, bool mayDescend) {
+bool OverlapSearch::settle(const exact::Budget &budget, bool mayDescend) {
   return offerWorking() <= 1 ||
          (mayDescend &&
           descend(startOrder(problem, working()), budget, Descent::Leaps));
 }
 
-bool OverlapSearch::first(const rcpsp::Budget &budget) {
+bool OverlapSearch::first(const exact::Budget &budget) {
   windows.listPasses(
       prioritiesOf(problem, streamHeads(problem, Direction::Forward, 0)),
       prioritiesOf(problem, streamHeads(problem, Direction::Backward, 0)));
@@ -208,7 +208,7 @@ void OverlapSearch::startFrom(const Schedule &schedule) {
 }
 
 /// Lowers the first sequences, once.
-void OverlapSearch::climb(const rcpsp::Budget &budget) {
+void OverlapSearch::climb(const exact::Budget &budget) {
   if (passes.empty())
     return;
   ladder->lower(std::exchange(passes, {}), budget);
@@ -218,7 +218,7 @@ void OverlapSearch::climb(const rcpsp::Budget &budget) {
 
 /// What is tried here depends on the budget and not on the limits.
 void OverlapSearch::improveOnLadder(const Certificate &bound,
-                                    rcpsp::Budget &budget) {
+                                    exact::Budget &budget) {
   double enough = bound.boundUs * (1 + rounding);
   offerWindows();
   if (kept <= enough)
@@ -246,12 +246,12 @@ void OverlapSearch::improveOnLadder(const Certificate &bound,
 }
 
 /// A turn of the solver for whole numbers, from its beginning.
-bool OverlapSearch::searchWhole(uint64_t nodes, rcpsp::Budget &budget) {
-  const std::optional<rcpsp::Problem> whole = wholeProblem(problem);
+bool OverlapSearch::searchWhole(uint64_t nodes, exact::Budget &budget) {
+  const std::optional<exact::Problem> whole = wholeProblem(problem);
   if (!whole)
     return false;
-  const rcpsp::Solution solution =
-      rcpsp::solve(*whole, budget.rest(nodes), seed);
+  const exact::Solution solution =
+      exact::solve(*whole, budget.rest(nodes), seed);
   budget.spend(solution.nodes);
   windows.adopt(scheduleOf(problem, solution.starts));
   if (solution.proven())
@@ -260,7 +260,7 @@ bool OverlapSearch::searchWhole(uint64_t nodes, rcpsp::Budget &budget) {
 }
 
 /// A turn of the exact search. True where the best schedule is proven to be.
-bool OverlapSearch::searchExactly(uint64_t branches, rcpsp::Budget &budget) {
+bool OverlapSearch::searchExactly(uint64_t branches, exact::Budget &budget) {
   if (isTight || proven > 0)
     return false;
   if (!DisjunctiveSearch::suits(problem))
@@ -276,18 +276,18 @@ bool OverlapSearch::searchExactly(uint64_t branches, rcpsp::Budget &budget) {
 }
 
 /// Leaves the rest of the budget to the solver for whole numbers.
-void OverlapSearch::solveWhole(const rcpsp::Problem &whole,
-                               rcpsp::Budget &budget) {
-  const rcpsp::Solution solution = rcpsp::solve(whole, budget, seed);
+void OverlapSearch::solveWhole(const exact::Problem &whole,
+                               exact::Budget &budget) {
+  const exact::Solution solution = exact::solve(whole, budget, seed);
   budget.spend(solution.nodes);
   windows.adopt(scheduleOf(problem, solution.starts));
   offerWorking();
   proven = solution.lowerBound;
 }
 
-void OverlapSearch::improve(const Certificate &bound, rcpsp::Budget &budget) {
+void OverlapSearch::improve(const Certificate &bound, exact::Budget &budget) {
   if (!isMemoryLimited && kept > bound.boundUs * (1 + rounding))
-    if (std::optional<rcpsp::Problem> whole = wholeProblem(problem))
+    if (std::optional<exact::Problem> whole = wholeProblem(problem))
       return solveWhole(*whole, budget);
   windows.listPasses(prioritiesOf(problem, bound.heads),
                      prioritiesOf(problem, bound.tails));

@@ -15,12 +15,12 @@ namespace mgpu::planner::search {
 
 /// Ever shorter schedules of a problem that fit its devices' memory: by
 /// WindowSearch as long as what that finds fits, in turns with
-/// DisjunctiveSearch where the problem is small, or with rcpsp::solve() where
+/// DisjunctiveSearch where the problem is small, or with exact::solve() where
 /// resources have shares and durations are whole; then by MemorySearch. Small
 /// problems are searched by MemoryLadder from the start, in a way that does not
 /// depend on the limits: with the same budget in nodes, and from first(), what
 /// is kept under greater limits is never longer. A problem
-/// for rcpsp::solve() without limits goes there at once. One seed, one sequence
+/// for exact::solve() without limits goes there at once. One seed, one sequence
 /// of schedules. It is the one portfolio of programs, DAG files and PSPLIB
 /// instances.
 class OverlapSearch {
@@ -37,12 +37,12 @@ public:
   /// The first plan, from list passes by longest paths. False where none was
   /// found that fits. Takes what time it takes to lower a peak; `budget` is
   /// looked at only after that.
-  bool first(const rcpsp::Budget &budget);
+  bool first(const exact::Budget &budget);
   /// Instead of first(): keeps a plan of this schedule.
   void startFrom(const Schedule &schedule);
   /// Tries on until the budget ends or the bound is met; a node is a move, or a
   /// branch of the exact search. After first() or startFrom().
-  void improve(const Certificate &bound, rcpsp::Budget &budget);
+  void improve(const Certificate &bound, exact::Budget &budget);
   /// What the exact search has proven: no schedule is shorter. 0: nothing.
   double provenUs() const { return proven; }
 
@@ -57,22 +57,22 @@ private:
   void offerFitting(const Schedule &schedule,
                     const std::vector<uint64_t> &peaks);
   void offerWindows();
-  void climb(const rcpsp::Budget &budget);
-  void improveOnLadder(const Certificate &bound, rcpsp::Budget &budget);
-  bool searchWhole(uint64_t nodes, rcpsp::Budget &budget);
-  bool searchExactly(uint64_t branches, rcpsp::Budget &budget);
-  void solveWhole(const rcpsp::Problem &whole, rcpsp::Budget &budget);
-  bool settle(const rcpsp::Budget &budget, bool mayDescend);
+  void climb(const exact::Budget &budget);
+  void improveOnLadder(const Certificate &bound, exact::Budget &budget);
+  bool searchWhole(uint64_t nodes, exact::Budget &budget);
+  bool searchExactly(uint64_t branches, exact::Budget &budget);
+  void solveWhole(const exact::Problem &whole, exact::Budget &budget);
+  bool settle(const exact::Budget &budget, bool mayDescend);
   size_t fullestDevice(const std::vector<uint64_t> &bytes) const;
   std::vector<uint64_t> rungBelow(const std::vector<uint64_t> &peaks,
                                   int k) const;
   std::optional<double> tryRung(const std::vector<uint32_t> &base,
                                 const std::vector<uint64_t> &rung,
-                                const rcpsp::Budget &budget);
+                                const exact::Budget &budget);
   bool offerAsIs(const std::vector<uint32_t> &sequence,
-                 const rcpsp::Budget &budget);
+                 const exact::Budget &budget);
   enum class Descent : uint8_t { Leaps, Steps };
-  bool descend(const std::vector<uint32_t> &base, const rcpsp::Budget &budget,
+  bool descend(const std::vector<uint32_t> &base, const exact::Budget &budget,
                Descent descent);
 
   const Problem &problem;

@@ -109,7 +109,7 @@ WindowRepair::aroundOf(std::span<const uint32_t> window, uint32_t from,
 }
 
 bool WindowRepair::improve(const Schedule &schedule, std::vector<double> &keys,
-                           rcpsp::Budget &budget) {
+                           exact::Budget &budget) {
   look(schedule);
   const uint32_t count =
       std::min(problem.size(),

@@ -20,7 +20,7 @@ public:
   /// Tries one window of `schedule`. True: the nodes in the order of `keys` are
   /// shorter. Spends a node of the budget for each branch.
   bool improve(const Schedule &schedule, std::vector<double> &keys,
-               rcpsp::Budget &budget);
+               exact::Budget &budget);
 
 private:
   void look(const Schedule &schedule);

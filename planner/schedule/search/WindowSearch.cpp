@@ -51,7 +51,7 @@ void WindowSearch::move() {
   keepIfNotLonger(justify(Direction::Backward, makespan));
 }
 
-void WindowSearch::repair(rcpsp::Budget &budget) {
+void WindowSearch::repair(exact::Budget &budget) {
   if (!repairer.improve(current, trial, budget))
     return;
   noise.sort(trial, current.makespan, order);

@@ -25,7 +25,7 @@ public:
   /// One step; there is a schedule already.
   void move();
   /// The same by WindowRepair, for a problem of unit streams.
-  void repair(rcpsp::Budget &budget);
+  void repair(exact::Budget &budget);
   /// A schedule found elsewhere; longer ones are ignored.
   void adopt(const Schedule &schedule) {
     if (schedule.makespan < current.makespan)

@@ -45,17 +45,17 @@ void addUses(planner::DagNode &node) {
 }
 
 /// Every member is unlike what it is by default.
-planner::KernelSpace makeSpace() {
-  using P = planner::KernelParameter;
-  planner::KernelSpace space;
-  space.target = planner::KernelTarget::Cuda;
+kernels::KernelSpace makeSpace() {
+  using P = kernels::KernelParameter;
+  kernels::KernelSpace space;
+  space.target = kernels::KernelTarget::Cuda;
   space.block = {4, 1, 1};
   space.maxGrid = {7, 3, 2};
   space.reshapable = true;
   space.reason = "why \"not\"";
-  space.covers = {planner::Formula(P::BlockX) * P::TileX,
-                  planner::Formula(P::BlockY) * P::TileY, P::BlockZ};
-  space.sharedBytes = (planner::Formula(48) + P::TileX).roundedUp(16);
+  space.covers = {kernels::Formula(P::BlockX) * P::TileX,
+                  kernels::Formula(P::BlockY) * P::TileY, P::BlockZ};
+  space.sharedBytes = (kernels::Formula(48) + P::TileX).roundedUp(16);
   space.sharedIsDynamic = true;
   space.defaults.values = {32, 2, 1, 1, 1, 1, 1, 2, 2, 1};
   space.offerDefaults("there is one");
@@ -66,16 +66,16 @@ planner::KernelSpace makeSpace() {
   space.offer(P::TileY, {1, 2});
   space.addTunable({"DEPTH", {16, 8}});
   space.addTunable({"STAGES", {2, 3}});
-  space.require("a rule", planner::Formula::tunable(1) * 3,
-                planner::Relation::MultipleOf, -1, "a reason");
+  space.require("a rule", kernels::Formula::tunable(1) * 3,
+                kernels::Relation::MultipleOf, -1, "a reason");
   space.constraints.back().bindsDefaults = true;
   return space;
 }
 
 /// Two ways: with vectors as LLVM likes, and with none.
-planner::KernelSpace makeHostSpace() {
-  using P = planner::KernelParameter;
-  planner::KernelSpace space;
+kernels::KernelSpace makeHostSpace() {
+  using P = kernels::KernelParameter;
+  kernels::KernelSpace space;
   space.block = {4, 1, 1};
   space.maxGrid = {7, 1, 1};
   space.reason = "its own";
@@ -107,7 +107,7 @@ BundleContents makeContents() {
   forms.host["x86-64-v3"] = test.kernels[0];
   forms.host["x86-64-v3"].push_back(std::byte(0)); // after the ELF file
   forms.hostSpace = makeHostSpace();
-  for (const planner::KernelConfig &config : forms.hostSpace->legal())
+  for (const kernels::KernelConfig &config : forms.hostSpace->legal())
     if (config != forms.hostSpace->defaults)
       for (const auto &[level, object] : forms.host) {
         auto &way = forms.alternatives[level][config] = object;
@@ -127,7 +127,7 @@ BundleContents makeContents() {
   cuda.image.awaits = true;
   cuda.image.parameterBytes = {8, 4, 128};
   cuda.image.arch = "sm_90a";
-  MatrixProduct product;
+  kernels::MatrixProduct product;
   product.factors = ElementType::BF16;
   product.m = 20;
   product.n = 30;
@@ -195,7 +195,7 @@ TEST(Bundle, HoldsAlternatives) {
   ASSERT_TRUE(spaces) << spaces.error().message;
   ASSERT_TRUE(*spaces);
   EXPECT_EQ((*spaces)->at(0), *forms.hostSpace);
-  const planner::KernelConfig other =
+  const kernels::KernelConfig other =
       forms.alternatives["x86-64-v3"].begin()->first;
   auto object = bundle.hostKernel(0, "x86-64-v3", other);
   ASSERT_TRUE(object) << object.error().message;

@@ -10,7 +10,7 @@
 namespace mgpu::kernels {
 namespace {
 
-using P = planner::KernelParameter;
+using P = KernelParameter;
 
 /// As an emitter writes it: any block, each thread MGPU_VECTOR elements.
 const char *const twice = R"(// twice
@@ -39,10 +39,10 @@ CudaText wideText(const std::string &source = twice) {
   text.image.blob = source;
   text.image.sourceBlock = {256, 1, 1};
   text.image.parameterBytes = {8};
-  planner::KernelSpace space;
-  space.target = planner::KernelTarget::Cuda;
+  KernelSpace space;
+  space.target = KernelTarget::Cuda;
   space.block = {256, 1, 1};
-  space.covers[0] = planner::Formula(P::BlockX) * P::Vector;
+  space.covers[0] = Formula(P::BlockX) * P::Vector;
   space.defaults[P::BlockX] = 64;
   space.defaults[P::Vector] = 4;
   space.offerDefaults("");

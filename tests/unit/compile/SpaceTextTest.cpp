@@ -7,13 +7,13 @@
 namespace mgpu::kernels {
 namespace {
 
-using P = planner::KernelParameter;
+using P = KernelParameter;
 
 // What a whole one reads back to is a matter of bundles, which keep them
 // (tests/unit/capture/BundleTest.cpp).
-planner::KernelSpace smallSpace() {
-  planner::KernelSpace space;
-  space.target = planner::KernelTarget::Cuda;
+KernelSpace smallSpace() {
+  KernelSpace space;
+  space.target = KernelTarget::Cuda;
   space.block = {64, 1, 1};
   space.maxGrid = {4, 1, 1};
   space.reshapable = true;
@@ -24,8 +24,8 @@ planner::KernelSpace smallSpace() {
   space.choice(P::TileY).values = {0};
   space.choice(P::Unroll).values = {0};
   space.addTunable({"DEPTH", {8, 16}});
-  space.sharedBytes = planner::Formula::tunable(0).roundedUp(16);
-  space.require("a rule", P::Items, planner::Relation::AtMost, 7, "a reason");
+  space.sharedBytes = Formula::tunable(0).roundedUp(16);
+  space.require("a rule", P::Items, Relation::AtMost, 7, "a reason");
   space.defaults.values = {64, 1, 1, 1, 1, 0, 1, 0, 0, 1};
   return space;
 }
@@ -43,7 +43,7 @@ TEST(SpaceText, ReadsBack) {
   ASSERT_TRUE(space) << space.error().message;
   EXPECT_EQ(*space, smallSpace());
   // A tunable may be any number.
-  planner::KernelSpace large = smallSpace();
+  KernelSpace large = smallSpace();
   large.axes.back() = {"N", {UINT32_MAX, 3}, ""};
   large.defaults.tunables = {UINT32_MAX};
   space = parseSpace(spaceText(large));
@@ -53,8 +53,8 @@ TEST(SpaceText, ReadsBack) {
 
 // A host's vector of 0 lanes is LLVM's choice.
 TEST(SpaceText, ReadsTheHosts) {
-  planner::KernelSpace space = smallSpace();
-  space.target = planner::KernelTarget::Host;
+  KernelSpace space = smallSpace();
+  space.target = KernelTarget::Host;
   space.choice(P::Vector).values = {0, 4};
   space.defaults[P::Vector] = 4;
   auto read = parseSpace(spaceText(space));

@@ -11,19 +11,19 @@ namespace mgpu::kernels {
 namespace {
 
 CudaText textOf(const std::string &name) {
-  planner::KernelSpace space;
-  space.target = planner::KernelTarget::Cuda;
+  KernelSpace space;
+  space.target = KernelTarget::Cuda;
   space.block = {32, 4, 1};
   space.maxGrid = {7, 8, 9};
   space.reshapable = true;
   space.reason = "a reason";
-  space.sharedBytes = planner::Formula::tunable(0) + 1;
+  space.sharedBytes = Formula::tunable(0) + 1;
   space.sharedIsDynamic = true;
   space.offerDefaults("why");
-  for (planner::KernelAxis &axis : space.axes)
+  for (KernelAxis &axis : space.axes)
     axis.values.push_back(99);
   space.addTunable({"TILE", {16, 32}});
-  space.require("a rule", 3, planner::Relation::Equal, -1, "a reason");
+  space.require("a rule", 3, Relation::Equal, -1, "a reason");
   CudaText text;
   text.name = name;
   text.image.entry = name + "_entry";

@@ -20,12 +20,12 @@ TEST(Alignment, OfBuffersIsCheckedWhenANodeIsMade) {
   auto driver = openFake(fakeOptions(1));
   ASSERT_TRUE(driver) << driver.error().message;
   const uint64_t memory = uintptr_t(*(*driver)->allocate({0}, 4096));
-  KernelImage object;
+  kernels::KernelImage object;
   object.entry = "add";
   object.arch = "sm_90";
   object.argumentAlignment = {16, 8, 1};
   object.setBytes(fakeCubin({"add"}));
-  auto handle = (*driver)->loadKernel("add", encodeImage(object));
+  auto handle = (*driver)->loadKernel("add", kernels::encodeImage(object));
   ASSERT_TRUE(handle) << handle.error().message;
   auto graph = (*driver)->createGraph();
   auto add = [&](std::vector<uint64_t> arguments) {
@@ -60,7 +60,7 @@ TEST(LaunchLimits, AreTheCodesOwn) {
   auto driver = openFake(fakeOptions(1));
   ASSERT_TRUE(driver) << driver.error().message;
   const uint64_t memory = uintptr_t(*(*driver)->allocate({0}, 4096));
-  KernelImage object;
+  kernels::KernelImage object;
   object.entry = "add";
   object.arch = "sm_90";
   object.block = object.covers = object.sourceBlock = {128, 1, 1};
@@ -68,7 +68,7 @@ TEST(LaunchLimits, AreTheCodesOwn) {
   object.setBytes(fakeCubin({"add"}));
   auto launch = [&]() -> Result<void> {
     MGPU_TRY_ASSIGN(auto handle,
-                    (*driver)->loadKernel("add", encodeImage(object)));
+                    (*driver)->loadKernel("add", kernels::encodeImage(object)));
     auto graph = (*driver)->createGraph();
     MGPU_TRY(graph->addKernel({"sum", {0}, handle, {3, 1, 1}, {memory}}, {}));
     MGPU_TRY_ASSIGN(auto exec, graph->instantiate());

@@ -66,13 +66,13 @@ double expectedUs(const Topology::Calibration::Collective &row,
 }
 
 CalibrationKernel measuredKernel(const std::string &entry) {
-  KernelImage object;
+  kernels::KernelImage object;
   object.entry = entry;
   object.arch = "sm_90";
   object.setBytes(fakeCubin({entry}));
   CalibrationKernel out;
   out.name = entry;
-  out.object = encodeImage(object);
+  out.object = kernels::encodeImage(object);
   out.grid = {kernelBlocks, 1, 1};
   out.arguments = {{4096, 0}};
   out.flops = 250e3;

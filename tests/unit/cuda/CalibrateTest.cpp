@@ -20,13 +20,13 @@ using bench::CalibrationInput;
 using bench::CalibrationKernel;
 
 CalibrationKernel kernel(const std::string &entry) {
-  KernelImage object;
+  kernels::KernelImage object;
   object.entry = entry;
   object.arch = "sm_90";
   object.setBytes(fakeCubin({entry}));
   CalibrationKernel out;
   out.name = entry;
-  out.object = encodeImage(object);
+  out.object = kernels::encodeImage(object);
   out.grid = {4, 1, 1};
   out.arguments = {{4096, 16}, {0, 7}};
   out.flops = 250e3;

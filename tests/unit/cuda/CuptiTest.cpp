@@ -52,11 +52,11 @@ protected:
     auto opened = createCudaDriver(api, options, nullptr, nullptr, table);
     ASSERT_TRUE(opened) << opened.error().message;
     driver = std::move(*opened);
-    KernelImage object;
+    kernels::KernelImage object;
     object.entry = "add";
     object.arch = "sm_90";
     object.setBytes(fakeCubin({"add"}));
-    auto handle = driver->loadKernel("add", encodeImage(object));
+    auto handle = driver->loadKernel("add", kernels::encodeImage(object));
     ASSERT_TRUE(handle) << handle.error().message;
     out = *driver->allocate({0}, 4);
     host = *driver->allocate(DeviceId::host(), 4);

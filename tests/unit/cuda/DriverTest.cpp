@@ -39,12 +39,12 @@ FakeKernel countingKernel() {
 }
 
 std::vector<std::byte> countingObject(uint32_t dynamicSharedBytes = 0) {
-  KernelImage object;
+  kernels::KernelImage object;
   object.entry = "count";
   object.arch = "sm_90";
   object.dynamicSharedBytes = dynamicSharedBytes;
   object.setBytes(fakeCubin({"count", "other"}));
-  return encodeImage(object);
+  return kernels::encodeImage(object);
 }
 
 class DriverTest : public testing::Test {
@@ -149,10 +149,11 @@ TEST_F(DriverTest, KernelsRunOverTheWholeGrid) {
 // it is done does not show it.
 TEST_F(DriverTest, WhatKernelsPrintIsThereOnceAReplayHasEnded) {
   for (bool prints : {false, true}) {
-    KernelImage object = *decodeImage("count", countingObject());
+    kernels::KernelImage object =
+        *kernels::decodeImage("count", countingObject());
     object.setBytes(prints ? fakeCubin({"count", "vprintf"})
                            : fakeCubin({"count"}));
-    auto handle = driver->loadKernel("count", encodeImage(object));
+    auto handle = driver->loadKernel("count", kernels::encodeImage(object));
     ASSERT_TRUE(handle) << handle.error().message;
     auto out = driver->allocate({0}, 4);
     auto graph = driver->createGraph();
@@ -220,10 +221,10 @@ TEST_F(DriverTest, KernelObjectsAreChecked) {
   ASSERT_FALSE(foreign);
   EXPECT_EQ(foreign.error().kind, ErrorKind::Invalid);
   // In the cubin, but not known: as an entry that was not compiled.
-  KernelImage object;
+  kernels::KernelImage object;
   object.entry = "other";
   object.setBytes(fakeCubin({"count"}));
-  auto missing = driver->loadKernel("k", encodeImage(object));
+  auto missing = driver->loadKernel("k", kernels::encodeImage(object));
   ASSERT_FALSE(missing);
   EXPECT_NE(missing.error().message.find("cuLibraryGetKernel for kernel k"),
             std::string::npos);
@@ -231,7 +232,7 @@ TEST_F(DriverTest, KernelObjectsAreChecked) {
   fake->kernels["count"].maxThreads = 128;
   object.entry = "count";
   object.block = object.sourceBlock = object.covers = {256, 1, 1};
-  auto wide = driver->loadKernel("k", encodeImage(object));
+  auto wide = driver->loadKernel("k", kernels::encodeImage(object));
   ASSERT_FALSE(wide);
   EXPECT_NE(wide.error().message.find("at most 128"), std::string::npos);
 }

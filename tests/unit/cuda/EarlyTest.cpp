@@ -47,14 +47,14 @@ struct Words {
   }
 
   KernelHandle load(const char *entry, bool awaits) {
-    KernelImage object;
+    kernels::KernelImage object;
     object.entry = entry;
     object.arch = "sm_90";
     object.takesPart = false;
     object.sourceBlock = object.block = object.covers = {1, 1, 1};
     object.awaits = awaits;
     object.setBytes(fakeCubin({"waits", "hurries"}));
-    return *driver->loadKernel(entry, encodeImage(object));
+    return *driver->loadKernel(entry, kernels::encodeImage(object));
   }
   uint64_t *word(size_t k) { return reinterpret_cast<uint64_t *>(memory) + k; }
   GraphNodeId step(KernelHandle kernel, size_t to, size_t from,

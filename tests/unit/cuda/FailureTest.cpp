@@ -29,12 +29,12 @@ Result<void> scenario(bool &isTearingDown) {
   MGPU_TRY_ASSIGN(std::byte * a, driver->allocate({0}, 4096));
   MGPU_TRY_ASSIGN(std::byte * b, driver->allocate({1}, 4096));
   MGPU_TRY_ASSIGN(std::byte * host, driver->allocate(DeviceId::host(), 4096));
-  KernelImage object;
+  kernels::KernelImage object;
   object.entry = "nothing";
   object.dynamicSharedBytes = 64 * 1024;
   object.setBytes(fakeCubin({"nothing"}));
   MGPU_TRY_ASSIGN(KernelHandle kernel,
-                  driver->loadKernel("nothing", encodeImage(object)));
+                  driver->loadKernel("nothing", kernels::encodeImage(object)));
   std::unique_ptr<GraphDriver> graph = driver->createGraph();
   Box flat{0, {64}, {4}, 4}, rows{0, {8, 8}, {64, 4}, 4};
   MGPU_TRY_ASSIGN(GraphNodeId up,

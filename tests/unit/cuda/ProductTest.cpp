@@ -36,8 +36,8 @@ constexpr Case cases[] = {
      true},
 };
 
-MatrixProduct productOf(const Case &test) {
-  MatrixProduct product;
+kernels::MatrixProduct productOf(const Case &test) {
+  kernels::MatrixProduct product;
   product.factors = test.factors;
   product.sums = test.sums;
   product.m = test.m;
@@ -48,8 +48,8 @@ MatrixProduct productOf(const Case &test) {
   product.isTurned = test.isTurned;
   auto matrix = [&](uint32_t argument, uint64_t rows, uint64_t columns) {
     uint64_t stride = columns + test.pad;
-    return MatrixProduct::Matrix{argument, test.pad, stride,
-                                 test.batch > 1 ? rows * stride : 0};
+    return kernels::MatrixProduct::Matrix{argument, test.pad, stride,
+                                          test.batch > 1 ? rows * stride : 0};
   };
   product.matrices = {matrix(1, test.m, test.k),
                       test.isTurned ? matrix(2, test.n, test.k)
@@ -58,9 +58,9 @@ MatrixProduct productOf(const Case &test) {
   return product;
 }
 
-uint64_t addressOf(const MatrixProduct &product, unsigned which, uint64_t z,
-                   uint64_t row, uint64_t column) {
-  const MatrixProduct::Matrix &matrix = product.matrices[which];
+uint64_t addressOf(const kernels::MatrixProduct &product, unsigned which,
+                   uint64_t z, uint64_t row, uint64_t column) {
+  const kernels::MatrixProduct::Matrix &matrix = product.matrices[which];
   return matrix.offset + z * matrix.batchStride + row * matrix.rowStride +
          column;
 }
@@ -113,7 +113,7 @@ protected:
   Result<void> add(const Case &test,
                    std::optional<GridPart> part = std::nullopt,
                    bool amongKernels = false) {
-    KernelImage object;
+    kernels::KernelImage object;
     object.entry = "multiply";
     object.arch = "sm_90";
     object.sourceBlock = object.block = object.covers = block;
@@ -121,8 +121,9 @@ protected:
     object.product->choice = choice;
     object.workspaceBytes = workspaceBytes;
     object.setBytes(fakeCubin({"multiply"}));
-    MGPU_TRY_ASSIGN(KernelHandle handle,
-                    driver->loadKernel("multiply", encodeImage(object)));
+    MGPU_TRY_ASSIGN(
+        KernelHandle handle,
+        driver->loadKernel("multiply", kernels::encodeImage(object)));
     std::vector<uint64_t> arguments;
     for (std::byte *&each : memory) {
       MGPU_TRY_ASSIGN(each, driver->allocate({0}, blockBytes));
@@ -145,7 +146,8 @@ protected:
     object.workspaceBytes = 0;
     object.awaits = true;
     object.setBytes(fakeCubin({"move"}));
-    MGPU_TRY_ASSIGN(handle, driver->loadKernel("move", encodeImage(object)));
+    MGPU_TRY_ASSIGN(handle,
+                    driver->loadKernel("move", kernels::encodeImage(object)));
     for (std::byte *&each : outside) {
       MGPU_TRY_ASSIGN(each, driver->allocate({0}, blockBytes));
     }
@@ -172,7 +174,7 @@ protected:
 
   /// Small whole numbers into all three, and what C is to be.
   std::vector<std::byte> fill(const Case &test, const GridPart &part) {
-    MatrixProduct product = productOf(test);
+    kernels::MatrixProduct product = productOf(test);
     uint64_t next = 1;
     const ElementType types[] = {test.factors, test.factors, test.sums};
     for (unsigned which = 0; which < 3; ++which) {

@@ -36,12 +36,12 @@ protected:
     build();
   }
   Result<KernelHandle> loadKernel(const std::string &entry) {
-    KernelImage image;
+    kernels::KernelImage image;
     image.entry = entry;
     image.arch = "sm_90";
     image.takesPart = false;
     image.setBytes(fakeCubin({entry}));
-    return driver->loadKernel(entry, encodeImage(image));
+    return driver->loadKernel(entry, kernels::encodeImage(image));
   }
   void build() {
     auto kernel = loadKernel("count");

@@ -26,7 +26,7 @@ struct Case {
   uint64_t offset; ///< elements before each operand
 };
 
-using P = SparseProduct;
+using P = kernels::SparseProduct;
 constexpr Case cases[] = {
     {"vector", P::Vector, ElementType::I32, ElementType::F32, ElementType::F32,
      1, false, false, 0},
@@ -50,8 +50,8 @@ const std::vector<int64_t> positions{0, 2, 2, 5, 6}, index{1, 4, 0, 2, 5, 3};
 
 constexpr size_t blockBytes = 4096;
 
-SparseProduct productOf(const Case &test) {
-  SparseProduct product;
+kernels::SparseProduct productOf(const Case &test) {
+  kernels::SparseProduct product;
   product.kind = test.kind;
   product.isFirstTurned = test.isFirstTurned;
   product.isSecondTurned = test.isSecondTurned;
@@ -105,14 +105,15 @@ protected:
 
   Result<void> add(const Case &test,
                    std::optional<GridPart> part = std::nullopt) {
-    KernelImage object;
+    kernels::KernelImage object;
     object.entry = "multiply";
     object.arch = "sm_90";
     object.sourceBlock = object.block = object.covers = {4, 1, 1};
     object.sparse = productOf(test);
     object.setBytes(fakeCubin({"multiply"}));
-    MGPU_TRY_ASSIGN(KernelHandle handle,
-                    driver->loadKernel("multiply", encodeImage(object)));
+    MGPU_TRY_ASSIGN(
+        KernelHandle handle,
+        driver->loadKernel("multiply", kernels::encodeImage(object)));
     std::vector<uint64_t> arguments;
     for (std::byte *&each : memory) {
       MGPU_TRY_ASSIGN(each, driver->allocate({0}, blockBytes));

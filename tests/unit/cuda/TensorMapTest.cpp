@@ -14,8 +14,8 @@ using namespace mgpu::fake;
 
 /// 20 rows of 40 elements, 48 apart, that begin 16 elements into the second
 /// argument.
-constexpr TensorMap theMap{1,           32,         ElementType::BF16,
-                           {40, 20, 1}, {96, 1920}, {64, 64, 1}};
+constexpr kernels::TensorMap theMap{1,           32,         ElementType::BF16,
+                                    {40, 20, 1}, {96, 1920}, {64, 64, 1}};
 
 class TensorMaps : public testing::Test {
 protected:
@@ -33,17 +33,17 @@ protected:
     driver = std::move(*opened);
     memory = *driver->allocate({0}, 4096);
   }
-  KernelHandle load(const TensorMap &map) {
-    KernelImage object;
+  KernelHandle load(const kernels::TensorMap &map) {
+    kernels::KernelImage object;
     object.entry = "multiply";
     object.arch = "sm_90";
     object.tensorMaps = {map};
     object.setBytes(fakeCubin({"multiply"}));
-    auto handle = driver->loadKernel("multiply", encodeImage(object));
+    auto handle = driver->loadKernel("multiply", kernels::encodeImage(object));
     EXPECT_TRUE(handle) << handle.error().message;
     return *handle;
   }
-  Result<GraphNodeId> add(GraphDriver &graph, const TensorMap &map,
+  Result<GraphNodeId> add(GraphDriver &graph, const kernels::TensorMap &map,
                           const std::byte *at) {
     uint64_t address = uintptr_t(at);
     return graph.addKernel({"product", {0}, load(map), {1, 1, 1}, {7, address}},
@@ -78,7 +78,7 @@ TEST_F(TensorMaps, AKernelGetsTheMapOfTheArrayAtTheAddress) {
 }
 
 TEST_F(TensorMaps, AnArrayMayHaveFiveDimensions) {
-  TensorMap five = theMap;
+  kernels::TensorMap five = theMap;
   five.sizes = {8, 2, 2, 2, 3};
   five.strideBytes = {16, 32, 64, 128};
   five.box = {8, 2, 2, 2, 2};
@@ -111,7 +111,7 @@ TEST_F(TensorMaps, AnArrayThatBeginsAnywhereHasNone) {
 
 TEST_F(TensorMaps, WhatCannotBeEncodedIsAnError) {
   auto graph = driver->createGraph();
-  TensorMap odd = theMap;
+  kernels::TensorMap odd = theMap;
   odd.strideBytes[0] = 90;
   auto node = add(*graph, odd, memory);
   ASSERT_FALSE(node);
@@ -147,7 +147,7 @@ TEST_F(TensorMaps, AnAddedMapIsAParameterOfItsOwn) {
     std::memcpy(&second, parameters[1], sizeof second);
     std::memcpy(&map, parameters[2], sizeof map);
   };
-  TensorMap added = theMap;
+  kernels::TensorMap added = theMap;
   added.isAdded = true;
   EXPECT_FALSE(add(*driver->createGraph(), added, memory)); // others' sizes
   fake->kernels["multiply"] = kernel;
@@ -194,7 +194,7 @@ TEST_F(TensorMaps, AGpuWithoutThemGetsNone) {
   ASSERT_TRUE(opened) << opened.error().message;
   driver = std::move(*opened);
   memory = *driver->allocate({0}, 4096);
-  TensorMap added = theMap;
+  kernels::TensorMap added = theMap;
   added.isAdded = true;
   auto graph = driver->createGraph();
   auto node = add(*graph, added, memory);
@@ -206,10 +206,10 @@ TEST_F(TensorMaps, AGpuWithoutThemGetsNone) {
 }
 
 TEST(TensorMapObject, MapsAreKept) {
-  KernelImage object;
+  kernels::KernelImage object;
   object.entry = "multiply";
   object.arch = "sm_90";
-  TensorMap other = theMap;
+  kernels::TensorMap other = theMap;
   other.argument = 2;
   other.type = ElementType::F16;
   other.swizzleBytes = 32;
@@ -217,14 +217,15 @@ TEST(TensorMapObject, MapsAreKept) {
   object.hasWarpgroups = true;
   object.tensorMaps = {theMap, other};
   object.setBytes(fakeCubin({"multiply"}));
-  std::vector<std::byte> bytes = encodeImage(object);
-  auto back = decodeImage("k", bytes);
+  std::vector<std::byte> bytes = kernels::encodeImage(object);
+  auto back = kernels::decodeImage("k", bytes);
   ASSERT_TRUE(back) << back.error().message;
   EXPECT_EQ(back->tensorMaps, object.tensorMaps);
   EXPECT_TRUE(back->hasWarpgroups);
   EXPECT_EQ(back->blob, object.blob);
   for (size_t size = 0; size + object.blob.size() <= bytes.size(); ++size)
-    EXPECT_FALSE(decodeImage("k", std::span(bytes).first(size))) << size;
+    EXPECT_FALSE(kernels::decodeImage("k", std::span(bytes).first(size)))
+        << size;
 }
 
 } // namespace

@@ -32,11 +32,11 @@ protected:
     ASSERT_TRUE(opened) << opened.error().message;
     driver = std::move(*opened);
     for (const char *entry : {"add", "other"}) {
-      KernelImage object;
+      kernels::KernelImage object;
       object.entry = entry;
       object.arch = "sm_90";
       object.setBytes(fakeCubin({"add", "other"}));
-      auto handle = driver->loadKernel(entry, encodeImage(object));
+      auto handle = driver->loadKernel(entry, kernels::encodeImage(object));
       ASSERT_TRUE(handle) << handle.error().message;
       kernels.push_back(*handle);
     }

@@ -258,13 +258,13 @@ TEST(NcclWindows, TheirKernelsBeginBehindAKernelOfOurs) {
     ASSERT_TRUE((*driver)->join(groupsOf({firstDevices(1)})));
     auto arena = (*driver)->allocateArena({0}, mostBytes, mostBytes);
     ASSERT_TRUE(arena) << arena.error().message;
-    KernelImage object;
+    kernels::KernelImage object;
     object.entry = "fill";
     object.arch = "sm_90";
     object.takesPart = false;
     object.sourceBlock = object.block = object.covers = {1, 1, 1};
     object.setBytes(fakeCubin({"fill"}));
-    auto kernel = (*driver)->loadKernel("fill", encodeImage(object));
+    auto kernel = (*driver)->loadKernel("fill", kernels::encodeImage(object));
     ASSERT_TRUE(kernel) << kernel.error().message;
     auto graph = (*driver)->createGraph();
     auto filled = graph->addKernel(

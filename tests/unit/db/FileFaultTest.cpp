@@ -4,7 +4,7 @@
 #include "db/SqliteBlobCache.h"
 #include "db/Statement.h"
 #include "db/Transfer.h"
-#include "db/Verify.h"
+#include "db/VerifyDatabase.h"
 #include "support/FileIO.h"
 #include "support/Random.h"
 #include "support/Sha256.h"

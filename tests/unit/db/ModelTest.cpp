@@ -5,7 +5,7 @@
 #include "db/Prune.h"
 #include "db/Statement.h"
 #include "db/Transfer.h"
-#include "db/Verify.h"
+#include "db/VerifyDatabase.h"
 #include "support/Random.h"
 #include "tests/unit/db/TempFolder.h"
 

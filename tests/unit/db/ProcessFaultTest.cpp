@@ -2,7 +2,7 @@
 //
 // Processes that are killed, and several at once.
 #include "db/Statement.h"
-#include "db/Verify.h"
+#include "db/VerifyDatabase.h"
 #include "support/Random.h"
 #include "tests/unit/db/Process.h"
 #include "tests/unit/db/TempFolder.h"

@@ -13,7 +13,7 @@ std::atomic<uint32_t> *counter(const uint64_t *arguments) {
 
 /// Each block adds its number plus one, and waits until all `arguments[1]`
 /// blocks of this round have.
-void meet(const uint64_t *arguments, const HostLaunch *launch) {
+void meet(const uint64_t *arguments, const kernels::HostLaunch *launch) {
   std::atomic<uint32_t> *seen = counter(arguments);
   EXPECT_EQ(launch->lastBlock, launch->firstBlock + 1);
   seen->fetch_add(1);
@@ -30,7 +30,8 @@ TEST(BlockTeam, BlocksWaitForEachOtherInEachRound) {
   constexpr uint32_t blocks = 7, rounds = 30;
   std::atomic<uint32_t> seen[2] = {0, 0};
   std::vector<uint32_t> numbers(blocks, 0);
-  HostLaunch launch{{blocks, 1, 1}, 0, 0, blocks, {0, 0, 0}, {blocks, 1, 1}};
+  kernels::HostLaunch launch{{blocks, 1, 1}, 0,         0,
+                             blocks,         {0, 0, 0}, {blocks, 1, 1}};
   auto team = BlockTeam::create(meet,
                                 {reinterpret_cast<uint64_t>(&seen[0]), blocks,
                                  reinterpret_cast<uint64_t>(numbers.data())},
@@ -46,7 +47,7 @@ TEST(BlockTeam, BlocksWaitForEachOtherInEachRound) {
 }
 
 TEST(BlockTeam, NoRoundNeedsToRun) {
-  HostLaunch launch{{3, 1, 1}, 0, 0, 3, {0, 0, 0}, {3, 1, 1}};
+  kernels::HostLaunch launch{{3, 1, 1}, 0, 0, 3, {0, 0, 0}, {3, 1, 1}};
   std::atomic<uint32_t> seen[2] = {0, 0};
   auto team = BlockTeam::create(
       meet, {reinterpret_cast<uint64_t>(&seen[0]), 3, 0}, launch);

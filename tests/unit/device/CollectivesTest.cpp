@@ -3,7 +3,7 @@
 // Each collective against its definition on int64 and f32 values that are
 // exact, with contiguous and strided boxes, in place and apart.
 
-#include "device/host/Collectives.h"
+#include "device/host/HostCollective.h"
 #include "device/host/HostDriver.h"
 
 #include <cstring>

@@ -130,7 +130,7 @@ TEST(HostDriver, DamagedKernelsAreErrors) {
   patched(offsetof(Elf64_Ehdr, e_phnum), 0);
   // Our own test library's neighbour without the entry: rename it.
   auto renamed = file;
-  std::string name = hostKernelEntryNameV1; // as that library has it
+  std::string name = kernels::hostKernelEntryNameV1; // as that library has it
   for (size_t k = 0; k + name.size() < renamed.size(); ++k)
     if (std::memcmp(renamed.data() + k, name.data(), name.size()) == 0)
       renamed[k] = std::byte('x');

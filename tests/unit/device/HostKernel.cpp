@@ -8,7 +8,7 @@
 
 extern "C" __attribute__((visibility("default"))) void
 mgt_host_kernel_v1(const uint64_t *arguments,
-                   const mgpu::device::HostLaunch *launch) {
+                   const mgpu::kernels::HostLaunch *launch) {
   auto *y = reinterpret_cast<float *>(arguments[0]);
   auto *x = reinterpret_cast<const float *>(arguments[1]);
   float a = std::bit_cast<float>(uint32_t(arguments[2]));

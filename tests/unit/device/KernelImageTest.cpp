@@ -10,8 +10,8 @@ namespace {
 
 using namespace mgpu;
 
-KernelImage example() {
-  KernelImage kernel;
+kernels::KernelImage example() {
+  kernels::KernelImage kernel;
   kernel.entry = "saxpy_0";
   kernel.arch = "sm_90";
   kernel.sourceBlock = {100, 3, 1};
@@ -29,15 +29,16 @@ KernelImage example() {
                         {64, 32, 1, 2},
                         {128, 4096, 4096},
                         {64, 8, 1, 2}}};
-  kernel.product = MatrixProduct{ElementType::F16,
-                                 ElementType::F32,
-                                 2,
-                                 3,
-                                 4,
-                                 5,
-                                 {{{0, 1, 2, 3}, {1, 4, 5, 6}, {2, 7, 8, 9}}},
-                                 true,
-                                 true};
+  kernel.product =
+      kernels::MatrixProduct{ElementType::F16,
+                             ElementType::F32,
+                             2,
+                             3,
+                             4,
+                             5,
+                             {{{0, 1, 2, 3}, {1, 4, 5, 6}, {2, 7, 8, 9}}},
+                             true,
+                             true};
   kernel.workspaceBytes = 1 << 20;
   for (int k = 0; k < 70; ++k)
     kernel.blob.push_back(char(k));
@@ -46,17 +47,18 @@ KernelImage example() {
 
 /// The example with the first `from` of its header replaced.
 std::vector<std::byte> changed(const std::string &from, const std::string &to) {
-  std::vector<std::byte> bytes = encodeImage(example());
-  auto parts = unframeBytes(bytes);
+  std::vector<std::byte> bytes = kernels::encodeImage(example());
+  auto parts = kernels::unframeBytes(bytes);
   std::string header(parts->first);
   const size_t at = header.find(from);
   EXPECT_NE(at, std::string::npos) << from << " in " << header;
-  return frameBytes(header.replace(at, from.size(), to), parts->second);
+  return kernels::frameBytes(header.replace(at, from.size(), to),
+                             parts->second);
 }
 
 /// Images of older versions have tensor maps of three dimensions.
 TEST(KernelImage, OuterDimensionsWereAddedLater) {
-  auto back = decodeImage("k", changed("\"outer_sizes\":[2,0],", ""));
+  auto back = kernels::decodeImage("k", changed("\"outer_sizes\":[2,0],", ""));
   ASSERT_TRUE(back) << back.error().message;
   EXPECT_EQ(back->tensorMaps[0].rank(), 3u);
   EXPECT_EQ(example().tensorMaps[0].rank(), 4u);
@@ -64,47 +66,49 @@ TEST(KernelImage, OuterDimensionsWereAddedLater) {
 
 /// Images of older versions ask nothing of their arguments.
 TEST(KernelImage, AlignmentWasAddedLater) {
-  KernelImage older = example();
+  kernels::KernelImage older = example();
   older.argumentAlignment.clear();
-  auto back = decodeImage("k", changed("\"argument_alignment\":[16,1,1],", ""));
+  auto back = kernels::decodeImage(
+      "k", changed("\"argument_alignment\":[16,1,1],", ""));
   ASSERT_TRUE(back) << back.error().message;
   EXPECT_EQ(*back, older);
   for (const char *wrong : {"[3,1,1]", "[0,1,1]", "[512,1,1]", "[-1]", "16"})
-    EXPECT_FALSE(decodeImage("k", changed("[16,1,1]", wrong))) << wrong;
+    EXPECT_FALSE(kernels::decodeImage("k", changed("[16,1,1]", wrong)))
+        << wrong;
 }
 
 TEST(KernelImage, RoundTrip) {
-  KernelImage small;
+  kernels::KernelImage small;
   small.entry = "k";
   small.blob = "x";
-  KernelImage sparse = small;
+  kernels::KernelImage sparse = small;
   sparse.sparse.emplace();
-  sparse.sparse->kind = SparseProduct::Sampled;
+  sparse.sparse->kind = kernels::SparseProduct::Sampled;
   sparse.sparse->entries = 7;
   sparse.sparse->second = {3, 64};
-  for (const KernelImage &kernel : {example(), small, sparse}) {
-    auto back = decodeImage("k", encodeImage(kernel));
+  for (const kernels::KernelImage &kernel : {example(), small, sparse}) {
+    auto back = kernels::decodeImage("k", kernels::encodeImage(kernel));
     ASSERT_TRUE(back) << back.error().message;
     EXPECT_EQ(*back, kernel);
   }
 }
 
 TEST(KernelImage, RefusesWhatIsCutOffOrForeign) {
-  std::vector<std::byte> bytes = encodeImage(example());
+  std::vector<std::byte> bytes = kernels::encodeImage(example());
   size_t blob = example().blob.size();
   for (size_t size = 0; size + blob <= bytes.size(); ++size) {
-    auto back = decodeImage("k", std::span(bytes).first(size));
+    auto back = kernels::decodeImage("k", std::span(bytes).first(size));
     ASSERT_FALSE(back) << size;
     EXPECT_EQ(back.error().kind, ErrorKind::Invalid);
     EXPECT_NE(back.error().message.find("kernel k"), std::string::npos);
   }
   auto flipped = bytes;
   flipped[7] ^= std::byte(3); // the version
-  EXPECT_FALSE(decodeImage("k", flipped));
+  EXPECT_FALSE(kernels::decodeImage("k", flipped));
   for (size_t at = 0; at < bytes.size(); ++at) { // any, but no crash
     flipped = bytes;
     flipped[at] ^= std::byte(0xff);
-    (void)decodeImage("k", flipped);
+    (void)kernels::decodeImage("k", flipped);
   }
 }
 
@@ -130,26 +134,27 @@ TEST(KernelImage, AHeaderThatCannotBeIsRefusedWithItsField) {
            {"[128,4096]", "[128,4096,1]", "tensor_maps.stride_bytes"},
            {"\"k\":4", "\"k\":0", "product.k"},
            {"\"k\":4", "\"k\":null", "product.k"}}) {
-    auto back = decodeImage("saxpy", changed(from, to));
+    auto back = kernels::decodeImage("saxpy", changed(from, to));
     ASSERT_FALSE(back) << to;
     EXPECT_EQ(back.error().message, "kernel saxpy: its object has no valid "
                                     "field '" +
                                         field + "': compile it again");
   }
-  EXPECT_EQ(decodeImage("k", changed("{", "[")).error().message,
+  EXPECT_EQ(kernels::decodeImage("k", changed("{", "[")).error().message,
             "kernel k: its object is not JSON: compile it again");
-  EXPECT_EQ(decodeImage("k", frameBytes("[]", "x")).error().message,
-            "kernel k: its object has the wrong type: compile it again");
-  KernelImage none = example();
+  EXPECT_EQ(
+      kernels::decodeImage("k", kernels::frameBytes("[]", "x")).error().message,
+      "kernel k: its object has the wrong type: compile it again");
+  kernels::KernelImage none = example();
   none.entry.clear();
-  EXPECT_FALSE(decodeImage("k", encodeImage(none)));
-  KernelImage wide = example();
+  EXPECT_FALSE(kernels::decodeImage("k", kernels::encodeImage(none)));
+  kernels::KernelImage wide = example();
   wide.tensorMaps.resize(33); // more than there are parameters
-  EXPECT_FALSE(decodeImage("k", encodeImage(wide)));
+  EXPECT_FALSE(kernels::decodeImage("k", kernels::encodeImage(wide)));
 }
 
 TEST(KernelImage, BlocksOfALaunch) {
-  KernelImage kernel = example();
+  kernels::KernelImage kernel = example();
   auto blocks = kernel.blocksOf({11, 7, 2});
   EXPECT_EQ(blocks.x, 4u); // 1100 threads, 512 to a block, two to a cluster
   EXPECT_EQ(blocks.y, 21u);

@@ -14,10 +14,7 @@
 namespace mgpu::kernels {
 namespace {
 
-using planner::KernelConfig;
-using planner::KernelSpace;
-using planner::KernelTarget;
-using P = planner::KernelParameter;
+using P = KernelParameter;
 
 KernelSpace spaceOf(const std::string &text, Dim3 block, Dim3 grid,
                     KernelTarget target = KernelTarget::Host) {
@@ -69,7 +66,7 @@ void expectSame(const KernelCase &test, size_t count) {
     auto found = run(config, hasParts && k % 2 == 1);
     for (size_t j = 0; j < found.size(); ++j)
       EXPECT_TRUE(sameBits(found[j], expected[j]))
-          << test.name << ", buffer " << j << ": " << planner::toText(config);
+          << test.name << ", buffer " << j << ": " << kernels::toText(config);
   }
 }
 
@@ -96,12 +93,12 @@ TEST(Config, RandomKernels) {
     for (int k = 0; k < 2; ++k) {
       const KernelConfig &config = configs.next();
       auto loaded = load(text, block, "native", config);
-      ASSERT_TRUE(loaded) << planner::toText(config);
+      ASSERT_TRUE(loaded) << kernels::toText(config);
       for (size_t j = 0; j < kernels.size(); ++j) {
         random::Memory memory(kernels[j], seeds[j]);
         loaded->run(grid, memory.arguments(j));
         ASSERT_EQ(memory.output, kernels[j].interpret(memory.input))
-            << "seed " << seeds[j] << ": " << planner::toText(config);
+            << "seed " << seeds[j] << ": " << kernels::toText(config);
       }
     }
   });
@@ -185,7 +182,7 @@ TEST(Config, SpacesSayWhatTheyRefuse) {
   EXPECT_TRUE(host.check(host.defaults));
   EXPECT_EQ(host.choice(P::TileX).reason,
             "no loop of the kernel hands values on");
-  std::vector<planner::KernelRefusal> refused;
+  std::vector<KernelRefusal> refused;
   auto legal = host.legal(UINT64_MAX, &refused);
   uint64_t sum = legal.size();
   for (const auto &each : refused)
@@ -217,21 +214,21 @@ TEST(Config, TextForm) {
   KernelConfig config;
   config[P::BlockX] = 256;
   config[P::TileY] = 4;
-  auto read = planner::parseKernelConfig(planner::toText(config));
+  auto read = parseKernelConfig(kernels::toText(config));
   ASSERT_TRUE(read);
   EXPECT_EQ(*read, config);
   KernelConfig tuned = config;
   tuned.numTunables = 2;
   tuned.tunables[0] = 16;
-  EXPECT_EQ(planner::toText(tuned), planner::toText(config) + " tunables=16,0");
-  EXPECT_EQ(planner::parseKernelConfig(planner::toText(tuned)).value(), tuned);
-  auto part = planner::parseKernelConfig("  items=4 ", config);
+  EXPECT_EQ(kernels::toText(tuned), kernels::toText(config) + " tunables=16,0");
+  EXPECT_EQ(parseKernelConfig(kernels::toText(tuned)).value(), tuned);
+  auto part = parseKernelConfig("  items=4 ", config);
   ASSERT_TRUE(part);
   EXPECT_EQ((*part)[P::Items], 4u);
   EXPECT_EQ((*part)[P::BlockX], 256u);
   for (const char *bad : {"items", "items=", "items=x", "items=4x", "=4",
                           "colour=4", "items=4294967296", "items=-1"})
-    EXPECT_FALSE(planner::parseKernelConfig(bad)) << bad;
+    EXPECT_FALSE(parseKernelConfig(bad)) << bad;
 }
 
 } // namespace

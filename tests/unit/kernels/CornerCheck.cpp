@@ -13,7 +13,7 @@
 
 namespace mgpu::kernels {
 
-using P = planner::KernelParameter;
+using P = KernelParameter;
 
 bool takesAllCorners() {
   const char *asked = std::getenv("MGPU_CORNERS");
@@ -39,16 +39,15 @@ static bool allowTheSame(const device::DeviceProfile &a,
   return limits(a) == limits(b);
 }
 
-void CornerCheck::add(const CudaKernel &kernel,
-                      const planner::KernelSpace &space, size_t perArch,
-                      const std::vector<std::string> &archs) {
+void CornerCheck::add(const CudaKernel &kernel, const KernelSpace &space,
+                      size_t perArch, const std::vector<std::string> &archs) {
   const size_t number = kernels.size();
   kernels.push_back({kernel, space});
   // The header names the macro; a function that has two forms asks for it.
   const bool hasFastForm =
       kernel.image.blob.find("#if MGPU_FAST_MATH") != std::string::npos;
   const bool all = takesAllCorners();
-  std::vector<planner::KernelConfig> corners;
+  std::vector<KernelConfig> corners;
   const device::DeviceProfile *of = nullptr;
   for (size_t a = 0; a < archs.size(); ++a) {
     const device::DeviceProfile &gpu = gpuOf(archs[a]);
@@ -56,7 +55,7 @@ void CornerCheck::add(const CudaKernel &kernel,
       corners = cornersOf(space, SIZE_MAX, archs[a].c_str());
     of = &gpu;
     EXPECT_FALSE(corners.empty()) << kernel.name << " for " << archs[a];
-    std::vector<planner::KernelConfig> taken;
+    std::vector<KernelConfig> taken;
     for (size_t c = 0; c < corners.size() && (all || c < perArch); ++c)
       // Kernels of one space take different ones.
       taken.push_back(corners[(c + (all ? 0 : (a + 5 * number) * perArch)) %
@@ -65,7 +64,7 @@ void CornerCheck::add(const CudaKernel &kernel,
         std::find(taken.begin(), taken.end(), space.defaults) == taken.end())
       taken.push_back(space.defaults);
     std::vector<Variant> &variants = byArch[archs[a]];
-    for (const planner::KernelConfig &config : taken)
+    for (const KernelConfig &config : taken)
       for (bool fastMath : {false, true})
         if (!fastMath || (hasFastForm && (all ? config == space.defaults
                                               : (a + number) % 3 == 1)))
@@ -75,9 +74,8 @@ void CornerCheck::add(const CudaKernel &kernel,
   }
 }
 
-void CornerCheck::addPoints(const CudaKernel &kernel,
-                            const planner::KernelSpace &space, size_t every,
-                            const std::string &arch) {
+void CornerCheck::addPoints(const CudaKernel &kernel, const KernelSpace &space,
+                            size_t every, const std::string &arch) {
   const size_t number = kernels.size();
   kernels.push_back({kernel, space});
   std::vector<Variant> &variants = byArch[arch];

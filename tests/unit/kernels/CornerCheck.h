@@ -20,14 +20,13 @@ public:
   /// Takes `perArch` corners of the kernel for each of the architectures and
   /// its defaults for every third, or all for all. Where a function has a fast
   /// form, that too, for every third or of the defaults.
-  void add(const CudaKernel &kernel, const planner::KernelSpace &space,
-           size_t perArch = 1,
-           const std::vector<std::string> &archs = {"sm_80", "sm_90",
-                                                    "sm_100"});
+  void
+  add(const CudaKernel &kernel, const KernelSpace &space, size_t perArch = 1,
+      const std::vector<std::string> &archs = {"sm_80", "sm_90", "sm_100"});
 
   /// Takes each `every`-th point that is legal on the architecture's GPU, or
   /// all for all. In none of them may a register be spilled.
-  void addPoints(const CudaKernel &kernel, const planner::KernelSpace &space,
+  void addPoints(const CudaKernel &kernel, const KernelSpace &space,
                  size_t every, const std::string &arch);
 
   /// Compiles all, as the service does: many in one program. Expects of each
@@ -43,13 +42,13 @@ private:
   struct Variant {
     size_t kernel;
     std::string entry;
-    planner::KernelConfig config;
+    KernelConfig config;
     bool fastMath;
     bool staysInRegisters;
   };
   struct Kernel {
     CudaKernel text;
-    planner::KernelSpace space;
+    KernelSpace space;
   };
   BatchItem itemOf(const Variant &variant) const;
   void check(const CompiledKernel &program, const std::string &arch,

@@ -39,7 +39,7 @@ TEST_P(CorpusCorners, Compile) {
     ASSERT_TRUE(kernel) << each.name << ": " << kernel.error().message << "\n"
                         << each.text;
     auto space = kernelSpaceOf(specOf(each.text, each.block), each.grid,
-                               planner::KernelTarget::Cuda);
+                               KernelTarget::Cuda);
     ASSERT_TRUE(space) << each.name << ": " << space.error().message;
     check.add(*kernel, *space, 1,
               takesAllCorners()
@@ -67,12 +67,12 @@ TEST_P(CorpusCorners, GiveTheBitsOfTheHostTwin) {
     ASSERT_TRUE(kernel) << each.name << ": " << kernel.error().message << "\n"
                         << each.text;
     auto space = kernelSpaceOf(specOf(each.text, each.block), each.grid,
-                               planner::KernelTarget::Cuda);
+                               KernelTarget::Cuda);
     ASSERT_TRUE(space) << each.name << ": " << space.error().message;
-    const std::vector<planner::KernelConfig> corners =
+    const std::vector<KernelConfig> corners =
         cornersOf(*space, takesAllCorners() ? 3 : 1);
     ASSERT_FALSE(corners.empty()) << each.name;
-    for (const planner::KernelConfig &corner : corners)
+    for (const KernelConfig &corner : corners)
       twins.add({"e" + std::to_string(twins.configs.size()), *kernel, *space,
                  corner});
     taken.push_back(each);

@@ -18,7 +18,7 @@
 namespace mgpu::kernels {
 namespace {
 
-using P = planner::KernelParameter;
+using P = KernelParameter;
 
 /// Everything is emitted and compiled once, for all tests.
 class CudaKernels : public testing::Test {
@@ -42,17 +42,17 @@ protected:
       if (kernel->reshapable != each.reshapable)
         *failures += each.name + " reshapable? " + kernel->reason + "\n";
       auto space = kernelSpaceOf(specOf(each.text, each.block), each.grid,
-                                 planner::KernelTarget::Cuda);
+                                 KernelTarget::Cuda);
       if (!space) {
         *failures += each.name + ": " + space.error().message + "\n";
         continue;
       }
       twins->add({each.name + "_same", *kernel, *space, space->defaults});
-      std::vector<planner::KernelConfig> corners = cornersOf(*space, 8);
+      std::vector<KernelConfig> corners = cornersOf(*space, 8);
       // Long, and all of one form.
       bool isCorpus = &each - cases->data() < ptrdiff_t(numCorpora);
       if (isCorpus) {
-        std::erase_if(corners, [](const planner::KernelConfig &config) {
+        std::erase_if(corners, [](const KernelConfig &config) {
           return config[P::Vector] == 1;
         });
         corners.resize(std::min<size_t>(corners.size(), 1));
@@ -64,7 +64,7 @@ protected:
         twins->add(
             {each.name + "_" + std::to_string(k), *kernel, *space, corners[k]});
       // What a space does not offer is right all the same.
-      planner::KernelConfig odd = space->defaults;
+      KernelConfig odd = space->defaults;
       odd[P::Items] = 3;
       if (kernel->reshapable)
         odd[P::BlockX] = 1, odd[P::BlockY] = 3;
@@ -106,7 +106,7 @@ TEST_F(CudaKernels, GiveTheBitsOfTheHostTwin) {
       if (config.kernel.name != each.name)
         continue;
       auto got = initial;
-      SCOPED_TRACE(planner::toText(config.config));
+      SCOPED_TRACE(kernels::toText(config.config));
       twins->run(config.entry, each.grid, arguments(got));
       for (size_t k = 0; k < got.size(); ++k) {
         size_t width = bytesOf(each.buffers[k].type), wrong = 0, first = 0;
@@ -135,7 +135,7 @@ TEST(CudaKernelCorners, Compile) {
                       std::vector<bool>(each.buffers.size(), true)});
       ASSERT_TRUE(kernel) << each.name << ": " << kernel.error().message;
       auto space = kernelSpaceOf(specOf(each.text, each.block), each.grid,
-                                 planner::KernelTarget::Cuda);
+                                 KernelTarget::Cuda);
       ASSERT_TRUE(space) << each.name << ": " << space.error().message;
       check.add(*kernel, *space);
     }

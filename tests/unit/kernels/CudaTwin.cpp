@@ -80,8 +80,8 @@ static auto withModule(const std::string &text, Of of) {
   return of(*parsed);
 }
 
-std::pair<CudaKernel, planner::KernelSpace>
-tensorText(const std::string &text, const CudaEmitOptions &options) {
+std::pair<CudaKernel, KernelSpace> tensorText(const std::string &text,
+                                              const CudaEmitOptions &options) {
   return withModule(text, [&](mlir::ModuleOp module) {
     return std::pair(std::move(*emitTensorMatmul(module, options)),
                      tensorMatmulSpace(module, options.block, options.maxGrid));
@@ -92,8 +92,8 @@ std::string tensorRefusal(const std::string &text) {
   return withModule(text, tensorMatmulRefusal);
 }
 
-std::pair<CudaKernel, planner::KernelSpace>
-wgmmaText(const std::string &text, const CudaEmitOptions &options) {
+std::pair<CudaKernel, KernelSpace> wgmmaText(const std::string &text,
+                                             const CudaEmitOptions &options) {
   return withModule(text, [&](mlir::ModuleOp module) {
     return std::pair(std::move(*emitWgmmaMatmul(module, options)),
                      wgmmaMatmulSpace(module, options.block, options.maxGrid));
@@ -127,36 +127,35 @@ const TensorMap *TwinConfig::tensorMap(size_t k) const {
   return nullptr;
 }
 
-std::vector<planner::KernelConfig> cornersOf(const planner::KernelSpace &space,
-                                             size_t limit, const char *arch) {
+std::vector<KernelConfig> cornersOf(const KernelSpace &space, size_t limit,
+                                    const char *arch) {
   const device::DeviceProfile *gpu = device::profileOfArchitecture(arch);
-  const std::vector<planner::KernelConfig> legal =
-      onDevice(space, *gpu).legal();
+  const std::vector<KernelConfig> legal = onDevice(space, *gpu).legal();
   std::vector<size_t> axes; // that have a choice
   for (size_t k = 0; k < space.axes.size(); ++k)
     if (std::any_of(legal.begin(), legal.end(), [&](const auto &config) {
           return config.at(k) != legal.front().at(k);
         }))
       axes.push_back(k);
-  std::set<planner::KernelConfig> found;
+  std::set<KernelConfig> found;
   for (size_t greatest = 0; greatest < size_t(1) << axes.size(); ++greatest)
     for (bool isReversed : {false, true}) {
-      std::vector<planner::KernelConfig> left = legal;
+      std::vector<KernelConfig> left = legal;
       for (size_t n = 0; n < axes.size() && left.size() > 1; ++n) {
         const size_t at = isReversed ? axes.size() - 1 - n : n;
         uint32_t most = left.front().at(axes[at]);
-        for (const planner::KernelConfig &config : left) {
+        for (const KernelConfig &config : left) {
           const uint32_t value = config.at(axes[at]);
           most = greatest >> at & 1 ? std::max(most, value)
                                     : std::min(most, value);
         }
-        std::erase_if(left, [&](const planner::KernelConfig &config) {
+        std::erase_if(left, [&](const KernelConfig &config) {
           return config.at(axes[at]) != most;
         });
       }
       found.insert(left.begin(), left.end());
     }
-  std::vector<planner::KernelConfig> corners(found.begin(), found.end());
+  std::vector<KernelConfig> corners(found.begin(), found.end());
   std::mt19937 random(7);
   std::shuffle(corners.begin(), corners.end(), random);
   corners.resize(std::min(corners.size(), limit));

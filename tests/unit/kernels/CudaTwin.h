@@ -27,13 +27,13 @@ Result<CudaKernel> emitCudaText(const planner::KernelSpec &spec,
                                 const CudaEmitOptions &options);
 
 /// emitTensorMatmul of one, and its space.
-std::pair<CudaKernel, planner::KernelSpace>
-tensorText(const std::string &text, const CudaEmitOptions &options);
+std::pair<CudaKernel, KernelSpace> tensorText(const std::string &text,
+                                              const CudaEmitOptions &options);
 /// tensorMatmulRefusal of one.
 std::string tensorRefusal(const std::string &text);
 /// The same of emitWgmmaMatmul.
-std::pair<CudaKernel, planner::KernelSpace>
-wgmmaText(const std::string &text, const CudaEmitOptions &options);
+std::pair<CudaKernel, KernelSpace> wgmmaText(const std::string &text,
+                                             const CudaEmitOptions &options);
 std::string wgmmaRefusal(const std::string &text);
 /// libraryMatmul of one, where libraryMatmulRefusal has nothing against it.
 std::optional<MatrixProduct> libraryProduct(const std::string &text);
@@ -43,16 +43,15 @@ std::optional<MatrixProduct> libraryProduct(const std::string &text);
 /// that are legal on the first GPU of `arch`, by default the smallest one.
 /// Where a rule lets not all have it, the first ones go before in one corner
 /// and the last ones in another.
-std::vector<planner::KernelConfig> cornersOf(const planner::KernelSpace &space,
-                                             size_t limit,
-                                             const char *arch = "sm_80");
+std::vector<KernelConfig> cornersOf(const KernelSpace &space, size_t limit,
+                                    const char *arch = "sm_80");
 
 /// A kernel under one configuration.
 struct TwinConfig {
   std::string entry; ///< its name in the shared object
   CudaKernel kernel;
-  planner::KernelSpace space;
-  planner::KernelConfig config;
+  KernelSpace space;
+  KernelConfig config;
 
   uint32_t dynamicSharedBytes() const;
   /// The tensor map that parameter k is, or null.

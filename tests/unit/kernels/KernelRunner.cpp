@@ -18,7 +18,7 @@ namespace mgpu::kernels {
 Result<std::unique_ptr<LoadedKernel>>
 LoadedKernel::fromText(const std::string &text, Dim3 block,
                        const std::string &cpu,
-                       std::optional<planner::KernelConfig> config) {
+                       std::optional<KernelConfig> config) {
   mlir::DialectRegistry registry;
   registerHostEmitDialects(registry);
   mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
@@ -37,20 +37,20 @@ LoadedKernel::fromText(const std::string &text, Dim3 block,
   kernel->library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!kernel->library)
     return fail(ErrorKind::Internal, dlerror());
-  kernel->entry = reinterpret_cast<device::HostKernelEntry>(
-      dlsym(kernel->library, device::hostKernelEntryName));
+  kernel->entry = reinterpret_cast<HostKernelEntry>(
+      dlsym(kernel->library, hostKernelEntryName));
   if (!kernel->entry)
     return fail(ErrorKind::Internal, "no entry symbol");
-  const void *shape = dlsym(kernel->library, device::hostKernelShapeName);
+  const void *shape = dlsym(kernel->library, hostKernelShapeName);
   if (!shape)
     return fail(ErrorKind::Internal, "no shape symbol");
   std::memcpy(&kernel->shape, shape, sizeof(kernel->shape));
   return kernel;
 }
 
-std::unique_ptr<LoadedKernel>
-load(const std::string &text, Dim3 block, const std::string &cpu,
-     std::optional<planner::KernelConfig> config) {
+std::unique_ptr<LoadedKernel> load(const std::string &text, Dim3 block,
+                                   const std::string &cpu,
+                                   std::optional<KernelConfig> config) {
   auto kernel = LoadedKernel::fromText(text, block, cpu, config);
   EXPECT_TRUE(kernel) << cpu << ": " << (kernel ? "" : kernel.error().message)
                       << "\n"
@@ -69,7 +69,7 @@ void LoadedKernel::run(Dim3 grid, std::vector<uint64_t> arguments,
                        uint64_t first, uint64_t last,
                        std::optional<GridPart> part) const {
   auto [from, count] = part.value_or(GridPart::whole(grid));
-  device::HostLaunch launch{
+  HostLaunch launch{
       {grid.x, grid.y, grid.z},   0, first, last, {from.x, from.y, from.z},
       {count.x, count.y, count.z}};
   if (first < last)

@@ -26,7 +26,7 @@ public:
   static Result<std::unique_ptr<LoadedKernel>>
   fromText(const std::string &text, Dim3 block,
            const std::string &cpu = "native",
-           std::optional<planner::KernelConfig> config = {});
+           std::optional<KernelConfig> config = {});
   ~LoadedKernel();
 
   /// Runs the object's blocks first..last of a launch of `part` of `grid`
@@ -47,14 +47,14 @@ public:
 private:
   int file = -1;
   void *library = nullptr;
-  device::HostKernelEntry entry = nullptr;
-  device::HostKernelShape shape{};
+  HostKernelEntry entry = nullptr;
+  HostKernelShape shape{};
 };
 
 /// fromText, or null and a failure of the test.
-std::unique_ptr<LoadedKernel>
-load(const std::string &text, Dim3 block, const std::string &cpu = "native",
-     std::optional<planner::KernelConfig> config = {});
+std::unique_ptr<LoadedKernel> load(const std::string &text, Dim3 block,
+                                   const std::string &cpu = "native",
+                                   std::optional<KernelConfig> config = {});
 
 /// What the importer would say of a kernel given as text.
 planner::KernelSpec specOf(const std::string &text, Dim3 block);

@@ -39,11 +39,11 @@ protected:
       ASSERT_NE(kernel->image.blob.find("tileA"), std::string::npos)
           << test.name << " is not taken for a matrix product";
       auto space = kernelSpaceOf(specOf(textOf(test), sourceBlock),
-                                 gridOf(test), planner::KernelTarget::Cuda);
+                                 gridOf(test), KernelTarget::Cuda);
       ASSERT_TRUE(space) << space.error().message;
       std::string name = test.name;
       twins.add({name + "_default", *kernel, *space, space->defaults});
-      std::vector<planner::KernelConfig> corners = cornersOf(*space, 3);
+      std::vector<KernelConfig> corners = cornersOf(*space, 3);
       for (size_t k = 0; k < corners.size(); ++k)
         twins.add({fmt::format("{}_{}", name, k), *kernel, *space, corners[k]});
     }
@@ -68,7 +68,7 @@ TEST(MatmulCorners, Compile) {
         emitCudaText(textOf(test), {test.name, "", sourceBlock, gridOf(test)});
     ASSERT_TRUE(kernel) << kernel.error().message;
     auto space = kernelSpaceOf(specOf(textOf(test), sourceBlock), gridOf(test),
-                               planner::KernelTarget::Cuda);
+                               KernelTarget::Cuda);
     ASSERT_TRUE(space) << space.error().message;
     check.add(*kernel, *space, 1,
               takesAllCorners() ? archs

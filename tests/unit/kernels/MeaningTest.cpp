@@ -46,12 +46,11 @@ TEST(Meaning, IsTheSameOnHostAndGpu) {
     const std::string text = textOf(tests[t]);
     auto kernel = emitCudaText(text, {tests[t].name, "", block, grid, 16});
     ASSERT_TRUE(kernel) << tests[t].name << ": " << kernel.error().message;
-    auto space =
-        kernelSpaceOf(specOf(text, block), grid, planner::KernelTarget::Cuda);
+    auto space = kernelSpaceOf(specOf(text, block), grid, KernelTarget::Cuda);
     ASSERT_TRUE(space) << space.error().message;
-    std::vector<planner::KernelConfig> configs = cornersOf(*space, sweep(2, 6));
+    std::vector<KernelConfig> configs = cornersOf(*space, sweep(2, 6));
     configs.push_back(space->defaults);
-    for (const planner::KernelConfig &config : configs) {
+    for (const KernelConfig &config : configs) {
       twins.add({"e" + std::to_string(testOf.size()), *kernel, *space, config});
       testOf.push_back(t);
     }
@@ -64,14 +63,14 @@ TEST(Meaning, IsTheSameOnHostAndGpu) {
     std::vector<int64_t> &result = expected.emplace_back(numWritten);
     for (size_t i = 0; i < numWritten; ++i)
       result[i] = test.expected(initial, i);
-    auto space = kernelSpaceOf(specOf(textOf(test), block), grid,
-                               planner::KernelTarget::Host);
+    auto space =
+        kernelSpaceOf(specOf(textOf(test), block), grid, KernelTarget::Host);
     ASSERT_TRUE(space) << space.error().message;
-    const std::vector<planner::KernelConfig> legal = space->legal();
-    std::vector<planner::KernelConfig> configs{space->defaults, legal.back()};
+    const std::vector<KernelConfig> legal = space->legal();
+    std::vector<KernelConfig> configs{space->defaults, legal.back()};
     if (sweep(0, 1))
       configs.insert(configs.end(), {legal.front(), legal[legal.size() / 2]});
-    for (const planner::KernelConfig &config : configs) {
+    for (const KernelConfig &config : configs) {
       auto host = load(textOf(test), block, "native", config);
       ASSERT_TRUE(host) << test.name;
       std::vector<int64_t> x = initial, y(numWritten);
@@ -110,11 +109,10 @@ TEST(Meaning, OffsetsBeyond32Bits) {
   const Dim3 all{rows, 1, 1};
   auto kernel = emitCudaText(text, {"far", "", block, all});
   ASSERT_TRUE(kernel) << kernel.error().message;
-  auto space =
-      kernelSpaceOf(specOf(text, block), all, planner::KernelTarget::Cuda);
+  auto space = kernelSpaceOf(specOf(text, block), all, KernelTarget::Cuda);
   ASSERT_TRUE(space) << space.error().message;
   CudaTwins twins;
-  for (const planner::KernelConfig &config : cornersOf(*space, 6))
+  for (const KernelConfig &config : cornersOf(*space, 6))
     twins.add(
         {"e" + std::to_string(twins.configs.size()), *kernel, *space, config});
   auto compiled = twins.compile();

@@ -177,7 +177,7 @@ void checkBitsOfTheBody(const ProductCase &test, const CudaTwins &twins,
     if (config.kernel.name != test.name)
       continue;
     ++ran;
-    SCOPED_TRACE(config.entry + " " + planner::toText(config.config));
+    SCOPED_TRACE(config.entry + " " + kernels::toText(config.config));
     run(config, arg(a));
     if (!atOddPlaces)
       continue;

@@ -20,7 +20,7 @@ struct Emitted {
   random::Batch batch;
   std::string text, name;
   CudaKernel kernel;
-  planner::KernelSpace space;
+  KernelSpace space;
 };
 
 std::vector<Emitted> emitBatches(uint64_t first, uint64_t count) {
@@ -38,7 +38,7 @@ std::vector<Emitted> emitBatches(uint64_t first, uint64_t count) {
                         << kernel.error().message << "\n"
                         << each.text;
     auto space = kernelSpaceOf(specOf(each.text, one.block), {one.blocks},
-                               planner::KernelTarget::Cuda);
+                               KernelTarget::Cuda);
     ASSERT_TRUE(space) << space.error().message;
     each.kernel = std::move(*kernel);
     each.space = std::move(*space);
@@ -53,7 +53,7 @@ TEST(RandomCuda, GivesTheBitsOfTheHostTwin) {
   ASSERT_FALSE(all.empty());
   CudaTwins twins;
   for (const Emitted &each : all)
-    for (const planner::KernelConfig &corner : cornersOf(each.space, 2))
+    for (const KernelConfig &corner : cornersOf(each.space, 2))
       twins.add({"e" + std::to_string(twins.configs.size()), each.kernel,
                  each.space, corner});
   auto compiled = twins.compile();

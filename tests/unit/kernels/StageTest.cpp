@@ -18,13 +18,12 @@
 namespace mgpu::kernels {
 namespace {
 
-using P = planner::KernelParameter;
+using P = KernelParameter;
 
-planner::KernelSpace spaceOf(const std::string &text, Dim3 block, Dim3 grid) {
-  auto space =
-      kernelSpaceOf(specOf(text, block), grid, planner::KernelTarget::Cuda);
+KernelSpace spaceOf(const std::string &text, Dim3 block, Dim3 grid) {
+  auto space = kernelSpaceOf(specOf(text, block), grid, KernelTarget::Cuda);
   EXPECT_TRUE(space) << (space ? "" : space.error().message);
-  return space ? *space : planner::KernelSpace();
+  return space ? *space : KernelSpace();
 }
 
 /// A five-point stencil on rows of 40, of which those at the rim are copied.
@@ -138,19 +137,19 @@ TEST(Stage, ATileChangesNoBit) {
   std::vector<std::pair<const KernelCase *, size_t>> cases;
   for (const KernelCase *each : {&kernelCase("stencil"), &planeStencil,
                                  &boxStencil, &turned, &permuted}) {
-    planner::KernelSpace space = spaceOf(each->text, each->block, each->grid);
+    KernelSpace space = spaceOf(each->text, each->block, each->grid);
     ASSERT_EQ(space.tunables().size(), 1u) << each->name;
     EXPECT_EQ(space.tunables()[0].name, "MGPU_STAGE");
     auto kernel =
         emitCudaText(each->text, {each->name, "", each->block, each->grid, 16});
     ASSERT_TRUE(kernel) << kernel.error().message;
-    std::vector<planner::KernelConfig> staged = cornersOf(space, SIZE_MAX);
-    std::erase_if(staged, [](const planner::KernelConfig &config) {
+    std::vector<KernelConfig> staged = cornersOf(space, SIZE_MAX);
+    std::erase_if(staged, [](const KernelConfig &config) {
       return config.tunables[0] == 0;
     });
     // Each value of what decides a tile's size, in some corner.
     std::set<std::vector<uint32_t>> sizes;
-    std::erase_if(staged, [&](const planner::KernelConfig &config) {
+    std::erase_if(staged, [&](const KernelConfig &config) {
       return !sizes
                   .insert({config[P::BlockX], config[P::BlockY],
                            config[P::BlockZ], config[P::Items],
@@ -158,7 +157,7 @@ TEST(Stage, ATileChangesNoBit) {
                   .second;
     });
     ASSERT_GE(staged.size(), 8u) << each->name;
-    for (const planner::KernelConfig &config : staged)
+    for (const KernelConfig &config : staged)
       twins.add({each->name + std::to_string(twins.configs.size()), *kernel,
                  space, config});
     cases.push_back({each, twins.configs.size()});
@@ -183,9 +182,9 @@ TEST(Stage, ATileChangesNoBit) {
 }
 
 TEST(Stage, ATileIsTheBlockAndWhatLiesAroundIt) {
-  planner::KernelSpace space =
+  KernelSpace space =
       spaceOf(planeStencil.text, planeStencil.block, planeStencil.grid);
-  planner::KernelConfig config = space.defaults;
+  KernelConfig config = space.defaults;
   EXPECT_EQ(space.sharedBytesOf(config), 0u);
   config.tunables[0] = 1;
   config[P::BlockX] = 16;
@@ -207,8 +206,8 @@ TEST(Stage, ATileIsTheBlockAndWhatLiesAroundIt) {
 }
 
 TEST(Stage, ColumnsOfATransposedTileLieInManyBanks) {
-  planner::KernelSpace space = spaceOf(turned.text, turned.block, turned.grid);
-  planner::KernelConfig config = space.defaults;
+  KernelSpace space = spaceOf(turned.text, turned.block, turned.grid);
+  KernelConfig config = space.defaults;
   config.tunables[0] = 1;
   config[P::BlockX] = 8;
   config[P::Vector] = 4;

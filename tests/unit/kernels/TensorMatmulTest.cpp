@@ -43,8 +43,7 @@ protected:
       std::string name = test.name;
       ASSERT_TRUE(space.check(space.defaults));
       twins.add({name + "_default", kernel, space, space.defaults});
-      std::vector<planner::KernelConfig> corners =
-          cornersOf(space, sweep(2, 3));
+      std::vector<KernelConfig> corners = cornersOf(space, sweep(2, 3));
       for (size_t k = 0; k < corners.size(); ++k)
         twins.add({fmt::format("{}_{}", name, k), kernel, space, corners[k]});
     }
@@ -117,7 +116,7 @@ TEST(TensorMatmulText, AProductOfFewRowsHasItsChoices) {
         tensorText(textOf(test), {test.name, "", sourceBlock, gridOf(test)})
             .second;
     EXPECT_GT(space.legal().size(), 50u) << rows;
-    for (const planner::KernelConfig &config : space.legal())
+    for (const KernelConfig &config : space.legal())
       EXPECT_LE(space.covered(config).y, space.covered(space.defaults).y)
           << toText(config);
   }
@@ -127,8 +126,8 @@ TEST(TensorMatmulText, WarpsDivideABlock) {
   auto [kernel, space] =
       tensorText(textOf(tensorCases[5]),
                  {"whole", "", sourceBlock, gridOf(tensorCases[5])});
-  using P = planner::KernelParameter;
-  planner::KernelConfig config = space.defaults;
+  using P = KernelParameter;
+  KernelConfig config = space.defaults;
   config[P::TileY] = 2; // 16 rows for two warps one above the other
   auto refused = space.check(config);
   ASSERT_FALSE(refused);

@@ -20,7 +20,7 @@
 namespace mgpu::kernels {
 namespace {
 
-using P = planner::KernelParameter;
+using P = KernelParameter;
 
 constexpr const char *gpu = "sm_90";
 
@@ -47,7 +47,7 @@ protected:
       std::string name = test.name;
       ASSERT_TRUE(space.check(space.defaults));
       twins.add({name + "_default", kernel, space, space.defaults});
-      std::vector<planner::KernelConfig> some = cornersOf(space, corners, gpu);
+      std::vector<KernelConfig> some = cornersOf(space, corners, gpu);
       for (size_t k = 0; k < some.size(); ++k)
         twins.add({fmt::format("{}_{}", name, k), kernel, space, some[k]});
     }
@@ -72,7 +72,7 @@ TEST_F(WgmmaMatmul, BlocksOfSeveralTilesGiveTheBitsOfTheBody) {
       wgmmaText(textOf(test), {test.name, "", sourceBlock, gridOf(test), 16});
   for (uint32_t tiles : {2u, 4u})
     for (uint32_t raster : {1u, 8u}) {
-      planner::KernelConfig config = space.defaults;
+      KernelConfig config = space.defaults;
       config[P::BlockY] = 5;
       config[P::TileX] = 2;
       config.tunables[1] = 2;
@@ -102,7 +102,7 @@ TEST_F(WgmmaMatmul, CompilesForHopperAlone) {
       << results[0]->log;
   Cubin cubin = readCubin(results[0]->cubin);
   for (const TwinConfig &config : twins.configs) {
-    SCOPED_TRACE(config.entry + " " + planner::toText(config.config));
+    SCOPED_TRACE(config.entry + " " + kernels::toText(config.config));
     const EntryUsage *usage = results[0]->find(config.entry);
     ASSERT_TRUE(usage);
     EXPECT_EQ(usage->sharedBytes, 0u);
@@ -228,7 +228,7 @@ TEST(WgmmaMatmulText, StagesAndSumsAreWithinTheGpu) {
   Dim3 covered = space.covered(space.defaults);
   EXPECT_EQ(covered.x, 128u);
   EXPECT_EQ(covered.y, 128u);
-  planner::KernelConfig config = space.defaults;
+  KernelConfig config = space.defaults;
   config[P::TileX] = 8;
   config[P::TileY] = 32;
   auto refused = space.check(config);

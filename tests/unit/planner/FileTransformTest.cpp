@@ -410,7 +410,7 @@ TEST(FileTransform, EveryPlanOfEveryTransformPassesVerifyAndKeepsTheOrder) {
       TargetOptions options;
       options.seed = seed;
       options.transforms.assign(kinds.begin(), kinds.end());
-      rcpsp::Budget budget(1e6, 30);
+      exact::Budget budget(1e6, 30);
       auto plan = planForTarget(source, machine, options, budget);
       ASSERT_TRUE(plan) << name << ": " << plan.error().message;
       const Dag &of = plan->dag ? *plan->dag : source;

@@ -173,7 +173,7 @@ TEST(Overlap, PlansKeepEveryLimit) {
     bool isFound = true;
     uint64_t limit = uint64_t(1) << 40;
     for (int k = 0; k < 6; ++k) {
-      rcpsp::Budget budget(1e6, 60);
+      exact::Budget budget(1e6, 60);
       Result<OverlapOutcome> made =
           planOverlap(dag, {1, nullptr, limit}, seed, budget);
       if (!made) {
@@ -211,7 +211,7 @@ TEST(Overlap, LongProgramsThatFitInSomeOrderArePlanned) {
   Result<Dag> dag = parseDagJson(text + "]}", "r");
   ASSERT_TRUE(dag) << dag.error().message;
   constexpr uint64_t limit = 10'000'000;
-  rcpsp::Budget budget(1e9, 0);
+  exact::Budget budget(1e9, 0);
   Result<OverlapOutcome> made =
       planOverlap(*dag, {1, nullptr, limit}, 1, budget);
   ASSERT_TRUE(made) << made.error().message;
@@ -234,12 +234,12 @@ TEST(Overlap, PlansWithMoreMemoryAreNeverLonger) {
   for (uint32_t nodes : {9u, 30u, 60u, 120u})
     for (uint64_t seed = 1; seed <= sweep(6, 300); ++seed) {
       const Dag dag = randomFile(seed, nodes);
-      rcpsp::Budget none(1e9, 0);
+      exact::Budget none(1e9, 0);
       const uint64_t most =
           planOverlap(dag, {1, nullptr, INT64_MAX}, seed, none)->peakBytes;
       double before = 0;
       for (uint64_t limit : limitsUpTo(most / 3, most + 512)) {
-        rcpsp::Budget budget(1e9, seed % 2 * 80);
+        exact::Budget budget(1e9, seed % 2 * 80);
         Result<OverlapOutcome> made =
             planOverlap(dag, {1, nullptr, limit}, seed, budget);
         if (!made) {
@@ -274,7 +274,7 @@ static double searchedMakespan(Problem problem, uint64_t limit, uint64_t seed,
     best = schedule;
     return 1.0;
   });
-  rcpsp::Budget budget(1e9, moves);
+  exact::Budget budget(1e9, moves);
   if (search.first(budget))
     search.improve(makespanBound(problem), budget);
   return best.makespan;
@@ -343,7 +343,7 @@ TEST(Overlap, KernelsRunSideBySideAsTheirSharesAllow) {
   int optimal = 0, proven = 0, beside = 0, plans = 0;
   for (uint64_t seed = 1; seed <= sweep(40, 2000); ++seed) {
     const Dag dag = randomFile(seed, 7, true);
-    rcpsp::Budget budget(1e9, 4000);
+    exact::Budget budget(1e9, 4000);
     Result<OverlapOutcome> made =
         planOverlap(dag, {1, nullptr, INT64_MAX}, seed, budget);
     ASSERT_TRUE(made) << made.error().message;
@@ -381,7 +381,7 @@ TEST(Overlap, KernelsRunSideBySideAsTheirSharesAllow) {
 
 TEST(Overlap, CheckFindsWhatIsWrong) {
   Dag dag = randomFile(3, 60);
-  rcpsp::Budget budget(1e6, 20);
+  exact::Budget budget(1e6, 20);
   OverlapOutcome made = *planOverlap(dag, {}, 1, budget);
   int found = 0;
   for (uint32_t i = 0; i < made.problem.size(); ++i) {
@@ -396,7 +396,7 @@ TEST(Overlap, SearchRepeats) {
   Dag dag = randomFile(11, 300);
   for (uint64_t limit : {uint64_t(1) << 40, uint64_t(500000)}) {
     auto run = [&] {
-      rcpsp::Budget budget(1e6, 150);
+      exact::Budget budget(1e6, 150);
       auto made = planOverlap(dag, {2, nullptr, limit}, 1, budget);
       EXPECT_TRUE(made) << made.error().message;
       return made->schedule.starts;
@@ -458,7 +458,7 @@ TEST(Overlap, MemoryBoundNeverExceedsTheLeastPeak) {
       sum += problem.buffers[b].bytes;
     EXPECT_EQ(sum, bound.bytes) << seed;
     // Lowered as far as that can be.
-    rcpsp::Budget budget(1e6);
+    exact::Budget budget(1e6);
     lowered += lowerPeak(problem, {least}, seed, budget, order);
     EXPECT_FALSE(lowerPeak(problem, {least - 1}, seed, budget, order));
     EXPECT_GE(sequencePeakBytes(problem, order)[0], least) << seed;

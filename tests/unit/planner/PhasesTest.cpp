@@ -161,7 +161,7 @@ TEST(Phases, ResidentArgumentsNeverMakeAReplayLonger) {
     shorter += after->makespanUs < before->makespanUs;
     TargetOptions options;
     options.transforms = parseTransforms("auto")->transforms;
-    rcpsp::Budget first(1e9, 20), second(1e9, 20);
+    exact::Budget first(1e9, 20), second(1e9, 20);
     auto was = planForTarget(inputs.dag, machine, options, first);
     auto is = planForTarget(program.dag, machine, options, second);
     ASSERT_TRUE(was && is) << seed;

@@ -38,7 +38,7 @@ TEST(DisjunctiveSearch, FindsTheLeastMakespanAndProvesIt) {
       Problem problem = randomProblem(seed, options);
       ASSERT_TRUE(DisjunctiveSearch::suits(problem));
       DisjunctiveSearch search(problem, sequence(problem));
-      rcpsp::Budget budget(1e9, 100'000);
+      exact::Budget budget(1e9, 100'000);
       ASSERT_TRUE(search.run(UINT64_MAX, budget)) << seed;
       EXPECT_NEAR(search.best().makespan, leastMakespan(problem), 1e-9) << seed;
       Result<void> verdict = check(problem, search.best());
@@ -95,7 +95,7 @@ TEST(DisjunctiveSearch, OrdersAlikeNodesOnce) {
   }
   Problem problem = *Problem::create(std::move(description));
   DisjunctiveSearch search(problem, sequence(problem));
-  rcpsp::Budget budget(1e9, 200);
+  exact::Budget budget(1e9, 200);
   EXPECT_TRUE(search.run(UINT64_MAX, budget));
   EXPECT_DOUBLE_EQ(search.best().makespan, 24);
 }
@@ -105,7 +105,7 @@ TEST(DisjunctiveSearch, CountsWhatIsAroundAPart) {
   Problem problem = *Problem::create(
       {{2, 3}, {"a"}, {{0, {0, 1}}, {1, {0, 1}}}, {}, {}, {}, {}});
   DisjunctiveSearch search(problem, {{10, 12}, 25}, {{10, 0}, {0, 10}});
-  rcpsp::Budget budget(1e9, 100);
+  exact::Budget budget(1e9, 100);
   EXPECT_TRUE(search.run(UINT64_MAX, budget));
   EXPECT_DOUBLE_EQ(search.best().makespan, 13);
   EXPECT_DOUBLE_EQ(search.best().starts[0], 10);
@@ -119,7 +119,7 @@ TEST(WindowRepair, ShortensWhatListPassesLeft) {
     search::WindowSearch search(problem, seed);
     search.listPasses(problem.durations, problem.durations);
     const double before = search.best().makespan;
-    rcpsp::Budget budget(1e9);
+    exact::Budget budget(1e9);
     for (int k = 0; k < 100; ++k)
       search.repair(budget);
     Result<void> verdict = check(problem, search.best());
@@ -136,7 +136,7 @@ TEST(OverlapSearch, SharesOfResourcesAreSolvedInWholeNumbers) {
   int solved = 0;
   for (uint64_t seed = 1; seed <= 60; ++seed) {
     Problem problem = randomProblem(seed, {7, 3, 2, true, 4});
-    std::optional<rcpsp::Problem> whole = wholeProblem(problem);
+    std::optional<exact::Problem> whole = wholeProblem(problem);
     ASSERT_EQ(whole.has_value(),
               std::find(problem.isUnit.begin(), problem.isUnit.end(), false) !=
                   problem.isUnit.end());
@@ -151,7 +151,7 @@ TEST(OverlapSearch, SharesOfResourcesAreSolvedInWholeNumbers) {
       best = schedule;
       return 0.0;
     });
-    rcpsp::Budget budget(1e9, 20'000);
+    exact::Budget budget(1e9, 20'000);
     ASSERT_TRUE(search.first(budget));
     const Certificate bound = makespanBound(problem);
     search.improve(bound, budget);
@@ -294,7 +294,7 @@ TEST(ProgramSearch, KeepsAnyNumberOfDevicesWithinTheirMemory) {
   for (uint64_t blocks : {2, 3, 4, 8}) {
     TargetOptions options;
     options.memoryBytes = blocks * blockBytes + 2048;
-    rcpsp::Budget budget(1e9, 400);
+    exact::Budget budget(1e9, 400);
     Result<TargetPlan> made = planForTarget(dag, machine, options, budget);
     ASSERT_TRUE(made) << made.error().message;
     PlanLimits limits;
@@ -307,7 +307,7 @@ TEST(ProgramSearch, KeepsAnyNumberOfDevicesWithinTheirMemory) {
   }
   TargetOptions options;
   options.memoryBytes = blockBytes;
-  rcpsp::Budget budget(1e9, 50);
+  exact::Budget budget(1e9, 50);
   Result<TargetPlan> made = planForTarget(dag, machine, options, budget);
   ASSERT_FALSE(made);
   EXPECT_NE(made.error().message.find("no schedule fits 4096 bytes"),

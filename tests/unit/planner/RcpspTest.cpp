@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Random instances, with a checker and an exhaustive optimum of the test's own.
+#include "planner/schedule/exact/BidirectionalPass.h"
 #include "planner/schedule/exact/Bounds.h"
 #include "planner/schedule/exact/ConflictSearch.h"
-#include "planner/schedule/exact/Genetic.h"
-#include "planner/schedule/exact/ListPass.h"
+#include "planner/schedule/exact/GeneticSearch.h"
 #include "planner/schedule/exact/Patterson.h"
 #include "planner/schedule/exact/Solver.h"
 
@@ -12,13 +12,13 @@
 #include <gtest/gtest.h>
 
 using namespace mgpu;
-using namespace mgpu::planner::rcpsp;
-namespace rcpsp = mgpu::planner::rcpsp;
+using namespace mgpu::planner::exact;
+namespace rcpsp = mgpu::planner::exact;
 
-static rcpsp::Problem::Description randomDescription(uint64_t seed,
+static exact::Problem::Description randomDescription(uint64_t seed,
                                                      uint32_t n) {
   Random rng(seed);
-  rcpsp::Problem::Description d;
+  exact::Problem::Description d;
   uint32_t resources = 1 + rng.below(5); // past four: two words
   for (uint32_t r = 0; r < resources; ++r)
     d.capacities.push_back(int32_t(2 + rng.below(6)));
@@ -35,7 +35,7 @@ static rcpsp::Problem::Description randomDescription(uint64_t seed,
 }
 
 /// Every unit of time, every precedence; knows nothing of Problem.
-static bool isSchedule(const rcpsp::Problem::Description &d,
+static bool isSchedule(const exact::Problem::Description &d,
                        const Starts &starts) {
   Time end = 0;
   for (size_t a = 0; a < starts.size(); ++a) {
@@ -60,8 +60,8 @@ static bool isSchedule(const rcpsp::Problem::Description &d,
 
 /// The least makespan over all precedence-feasible lists: the serial scheme
 /// reaches an optimum from one of them.
-static Time exhaustive(const rcpsp::Problem::Description &d,
-                       const rcpsp::Problem &problem) {
+static Time exhaustive(const exact::Problem::Description &d,
+                       const exact::Problem &problem) {
   ScheduleGenerator generator(problem);
   std::vector<uint32_t> list(problem.size());
   for (uint32_t a = 0; a < list.size(); ++a)
@@ -84,8 +84,8 @@ static Time exhaustive(const rcpsp::Problem::Description &d,
 
 TEST(Rcpsp, EveryScheduleKeepsTheConstraints) {
   for (uint64_t seed = 1; seed <= 60; ++seed) {
-    rcpsp::Problem::Description d = randomDescription(seed, 25);
-    rcpsp::Problem problem = *rcpsp::Problem::create(d);
+    exact::Problem::Description d = randomDescription(seed, 25);
+    exact::Problem problem = *exact::Problem::create(d);
     ScheduleGenerator generator(problem);
     Justifier justifier(problem);
     for (PriorityRule rule : allPriorityRules) {
@@ -112,8 +112,8 @@ TEST(Rcpsp, EveryScheduleKeepsTheConstraints) {
 TEST(Rcpsp, CheckAgreesWithTheTest) {
   int legal = 0, illegal = 0;
   for (uint64_t seed = 1; seed <= 300; ++seed) {
-    rcpsp::Problem::Description d = randomDescription(seed, 6);
-    rcpsp::Problem problem = *rcpsp::Problem::create(d);
+    exact::Problem::Description d = randomDescription(seed, 6);
+    exact::Problem problem = *exact::Problem::create(d);
     Random rng(seed);
     Starts starts = listPass(problem);
     starts[rng.below(6)] += Time(rng.below(5)) - 2;
@@ -128,8 +128,8 @@ TEST(Rcpsp, CheckAgreesWithTheTest) {
 TEST(Rcpsp, ExactSearchProvesTheExhaustiveOptimum) {
   int searched = 0;
   for (uint64_t seed = 1; seed <= 60; ++seed) {
-    rcpsp::Problem::Description d = randomDescription(seed, 7);
-    rcpsp::Problem problem = *rcpsp::Problem::create(d);
+    exact::Problem::Description d = randomDescription(seed, 7);
+    exact::Problem problem = *exact::Problem::create(d);
     Time optimum = exhaustive(d, problem);
     EXPECT_LE(energeticPaths(problem).length, optimum) << seed;
     // From the worst schedule there is: one activity after the other.
@@ -189,14 +189,14 @@ TEST(Rcpsp, TrailKnowsWhatItsBoundsMakeTrue) {
 TEST(Rcpsp, NothingFoundIsShorterThanWhatIsProven) {
   uint64_t conflicts = 0;
   for (uint64_t seed = 1; seed <= 150; ++seed) {
-    rcpsp::Problem::Description d = randomDescription(seed, 18);
+    exact::Problem::Description d = randomDescription(seed, 18);
     for (Time &duration : d.durations)
       duration = 2 * duration + 1;
     for (int32_t &demand : d.demands)
       demand = demand / 2;
     std::erase_if(d.precedences,
                   [&](auto edge) { return (edge.first + edge.second) % 3; });
-    rcpsp::Problem problem = *rcpsp::Problem::create(d);
+    exact::Problem problem = *exact::Problem::create(d);
     Starts starts(problem.size());
     Time time = 0;
     for (uint32_t a : problem.topological()) {
@@ -222,8 +222,8 @@ TEST(Rcpsp, NothingFoundIsShorterThanWhatIsProven) {
 
 TEST(Rcpsp, SolveProvesWhatTwoSeedsAgreeOn) {
   for (uint64_t seed = 1; seed <= 20; ++seed) {
-    rcpsp::Problem::Description d = randomDescription(seed, 22);
-    rcpsp::Problem problem = *rcpsp::Problem::create(d);
+    exact::Problem::Description d = randomDescription(seed, 22);
+    exact::Problem problem = *exact::Problem::create(d);
     Solution one = solve(problem, Budget(120, 40000), 1);
     Solution two = solve(problem, Budget(120, 40000), 2);
     EXPECT_TRUE(isSchedule(d, one.starts)) << seed;
@@ -235,7 +235,7 @@ TEST(Rcpsp, SolveProvesWhatTwoSeedsAgreeOn) {
 }
 
 TEST(Rcpsp, NodesAndSeedDecideTheSolution) {
-  rcpsp::Problem problem = *rcpsp::Problem::create(randomDescription(5, 60));
+  exact::Problem problem = *exact::Problem::create(randomDescription(5, 60));
   GeneticSearch one(problem, 7), two(problem, 7), other(problem, 8);
   bool differs = false;
   for (int k = 0; k < 300; ++k) {
@@ -252,8 +252,8 @@ TEST(Rcpsp, NodesAndSeedDecideTheSolution) {
 
 // Past the end of the first populations, each of which begins anew.
 TEST(Rcpsp, NewPopulationsKeepTheBestAndTheConstraints) {
-  rcpsp::Problem::Description d = randomDescription(9, 30);
-  rcpsp::Problem problem = *rcpsp::Problem::create(d);
+  exact::Problem::Description d = randomDescription(9, 30);
+  exact::Problem problem = *exact::Problem::create(d);
   GeneticSearch one(problem, 4), two(problem, 4);
   Time before = one.makespan();
   for (int k = 0; k < 25000; ++k) {
@@ -272,8 +272,8 @@ TEST(Rcpsp, NewPopulationsKeepTheBestAndTheConstraints) {
 TEST(Rcpsp, HeadsAndTailsHoldOfEverySchedule) {
   int beyondPaths = 0;
   for (uint64_t seed = 1; seed <= 60; ++seed) {
-    rcpsp::Problem problem =
-        *rcpsp::Problem::create(randomDescription(seed, 20));
+    exact::Problem problem =
+        *exact::Problem::create(randomDescription(seed, 20));
     Paths paths = energeticPaths(problem), plain = longestPaths(problem);
     GeneticSearch genetic(problem, seed);
     for (int k = 0; k < 100; ++k)
@@ -292,8 +292,8 @@ TEST(Rcpsp, HeadsAndTailsHoldOfEverySchedule) {
 }
 
 TEST(Rcpsp, CreateRefusesWhatIsNoInstance) {
-  auto refuse = [](rcpsp::Problem::Description d, std::string_view word) {
-    Result<rcpsp::Problem> problem = rcpsp::Problem::create(std::move(d));
+  auto refuse = [](exact::Problem::Description d, std::string_view word) {
+    Result<exact::Problem> problem = exact::Problem::create(std::move(d));
     ASSERT_FALSE(problem) << word;
     EXPECT_NE(problem.error().message.find(word), std::string::npos)
         << problem.error().message;
@@ -303,11 +303,11 @@ TEST(Rcpsp, CreateRefusesWhatIsNoInstance) {
   refuse({{1}, {-1}, {1}, {}}, "negative duration");
   refuse({{1}, {1}, {}, {}}, "demands");
   refuse({{1}, {1}, {1}, {{0, 1}}}, "beyond");
-  refuse({{1}, {rcpsp::Problem::maxHorizon, 1}, {1, 1}, {}}, "coarser");
+  refuse({{1}, {exact::Problem::maxHorizon, 1}, {1, 1}, {}}, "coarser");
 }
 
 TEST(Rcpsp, ReadsPattersonAndNamesTheLineOfAFault) {
-  Result<rcpsp::Problem> problem =
+  Result<exact::Problem> problem =
       parsePatterson("3 1\n2\n0 0 2 2 3\n4 2 0\n3 1 0\n", "p");
   ASSERT_TRUE(problem) << problem.error().message;
   EXPECT_EQ(problem->size(), 3u);
@@ -319,7 +319,7 @@ TEST(Rcpsp, ReadsPattersonAndNamesTheLineOfAFault) {
        {std::pair("3 1\n2\n0 0 2 2 3\n4 x 0\n", "line 4"),
         std::pair("3 1\n2\n0 0 1 9\n", "line 3"),
         std::pair("1 0\n5 0\n7", "line 3"), std::pair("2 1\n1\n", "ends")}) {
-    Result<rcpsp::Problem> bad = parsePatterson(text, "p");
+    Result<exact::Problem> bad = parsePatterson(text, "p");
     ASSERT_FALSE(bad) << text;
     EXPECT_NE(bad.error().message.find(words), std::string::npos)
         << bad.error().message;

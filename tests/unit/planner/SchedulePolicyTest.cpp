@@ -69,7 +69,7 @@ static TransformGain gainOf(const Dag &dag, const std::string &machineName,
   TransformChoice choice = *parseTransforms(named);
   options.transforms = choice.transforms;
   options.schedulePolicy = choice.schedulePolicy;
-  rcpsp::Budget budget(1e6, 60);
+  exact::Budget budget(1e6, 60);
   auto plan = planForTarget(dag, estimatorOf(machineName), options, budget);
   EXPECT_TRUE(plan) << plan.error().message;
   EXPECT_TRUE(verify(plan->plan, dag));
@@ -205,7 +205,7 @@ TEST(SchedulePolicy, AreObeyedAndEveryPlanPassesVerify) {
         if (auto policyFlag = policyFlagOf(kind);
             policyFlag && options.schedulePolicy.*policyFlag)
           options.transforms.emplace_back(kind);
-      rcpsp::Budget budget(1e6, 20);
+      exact::Budget budget(1e6, 20);
       auto made = planForTarget(dag, model, options, budget);
       ASSERT_TRUE(made) << made.error().message;
       const Plan &plan = made->plan;
@@ -277,7 +277,7 @@ TEST(SchedulePolicy, OfFilesThatAreSpmdAreObeyed) {
       options.schedulePolicy = subset(bits | 4);
       options.transforms = {TransformKind::Order, TransformKind::Early,
                             TransformKind::NoFork};
-      rcpsp::Budget budget(1e6, 120);
+      exact::Budget budget(1e6, 120);
       auto made = planForTarget(dag, model, options, budget);
       ASSERT_TRUE(made) << made.error().message;
       auto verdict = verify(made->plan, dag);
@@ -303,7 +303,7 @@ TEST(SchedulePolicy, OfFilesThatAreSpmdAreObeyed) {
       }
       last = made->plan.makespanUs;
       options.memoryBytes = made->overlap->peakBytes - 1;
-      rcpsp::Budget again(1e6, 120);
+      exact::Budget again(1e6, 120);
       auto tight = planForTarget(dag, model, options, again);
       if (!tight) {
         EXPECT_EQ(tight.error().kind, ErrorKind::Invalid);

@@ -74,7 +74,7 @@ TEST(TargetPlan, IsNeverWorseThanItsCandidatesAndRepeats) {
   for (uint64_t seed = 0; seed < 30; ++seed) {
     Dag dag = randomDag(seed);
     auto plan = [&] {
-      rcpsp::Budget budget(1e6, 40);
+      exact::Budget budget(1e6, 40);
       TargetOptions options;
       options.seed = seed;
       options.transforms = {TransformKind::Algorithm};
@@ -124,7 +124,7 @@ TEST(TargetPlan, DoesNotForkWhereContentionLoses) {
   reduce.work = OpaqueCall{true, CollectiveKind::AllReduce, 1024, 2};
   reduce.durationUs = 10;
   dag.nodes.push_back(reduce);
-  rcpsp::Budget budget(1e6, 10);
+  exact::Budget budget(1e6, 10);
   Result<TargetPlan> made =
       planForTarget(dag, TopologyEstimator(*topology), {}, budget);
   ASSERT_TRUE(made) << made.error().message;
@@ -135,7 +135,7 @@ TEST(TargetPlan, DoesNotForkWhereContentionLoses) {
 TEST(TargetPlan, SaysWhatDoesNotFit) {
   TopologyEstimator model = estimatorOf("dgx-h200");
   Dag dag = randomDag(5);
-  rcpsp::Budget budget(1e6, 5);
+  exact::Budget budget(1e6, 5);
   TargetOptions options;
   options.memoryBytes = 16;
   Result<TargetPlan> made = planForTarget(dag, model, options, budget);

@@ -147,7 +147,7 @@ TEST(WhatIf, FollowsNodesThroughTransforms) {
   options.transforms = {Bucket};
   auto planned = [&](std::vector<OpFactor> ops) {
     options.ops = std::move(ops);
-    rcpsp::Budget budget(1e6, 5);
+    exact::Budget budget(1e6, 5);
     auto plan = planForTarget(source, machine, options, budget);
     EXPECT_TRUE(plan) << plan.error().message;
     return *plan;

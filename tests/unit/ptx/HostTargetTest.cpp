@@ -31,12 +31,12 @@ struct PtxOnHost : testing::Test {
       reinterpret_cast<float *>(x)[k] = float(k);
   }
   std::vector<std::byte> image(const std::string &text) {
-    KernelImage image;
+    kernels::KernelImage image;
     image.entry = "twice";
     image.takesPart = false;
     image.block = image.sourceBlock = {8, 1, 1};
     image.blob = text;
-    return encodeImage(image);
+    return kernels::encodeImage(image);
   }
   /// The sentence of what fails; "" where nothing does.
   std::string run(uint32_t blocks, bool writesY = true, size_t drop = 0) {

@@ -105,7 +105,7 @@ TEST(MeasuredTimes, OtherWorkHasNone) {
   other.threads = 2; // other threads
   EXPECT_EQ(count(setting.read(setting.keys(), other)), 0u);
   other = setting.config; // built in another way
-  other.kernels[0][planner::KernelParameter::Unroll] = 4;
+  other.kernels[0][kernels::KernelParameter::Unroll] = 4;
   EXPECT_EQ(count(setting.read(setting.keys(), other)), all - kernels);
 
   Dag changed = setting.dag; // another grid

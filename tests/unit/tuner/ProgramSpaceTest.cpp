@@ -9,11 +9,11 @@
 namespace mgpu::tuner {
 namespace {
 
-using planner::Formula;
-using planner::KernelConfig;
-using planner::KernelSpace;
-using planner::Relation;
-using P = planner::KernelParameter;
+using kernels::Formula;
+using kernels::KernelConfig;
+using kernels::KernelSpace;
+using kernels::Relation;
+using P = kernels::KernelParameter;
 
 KernelSpace hostSpace() {
   KernelSpace space;
@@ -54,7 +54,7 @@ TEST(ProgramSpace, AKernelsSpaceIsWhatItSaysIsLegal) {
 
 TEST(ProgramSpace, TunablesAreSearchedLikeParameters) {
   KernelSpace kernel = hostSpace();
-  kernel.target = planner::KernelTarget::Cuda;
+  kernel.target = kernels::KernelTarget::Cuda;
   for (P unused : {P::Items, P::TileX, P::TileY})
     kernel.choice(unused).values = {kernel.defaults[unused]};
   kernel.sharedBytes = Formula(4) * (kernel.covers[0] + kernel.covers[1] + 1) *
@@ -79,7 +79,7 @@ TEST(ProgramSpace, TunablesAreSearchedLikeParameters) {
   EXPECT_FALSE(findConfig(*space, without));
   // A kernel that keeps its launch has its tunables alone.
   KernelSpace file;
-  file.target = planner::KernelTarget::Cuda;
+  file.target = kernels::KernelTarget::Cuda;
   file.defaults[P::BlockX] = 100;
   file.offerDefaults("is a file");
   file.addTunable({"TILE", {16, 8, 32}});

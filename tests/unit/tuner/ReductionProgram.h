@@ -91,7 +91,7 @@ inline planner::Dag makeReductions(bool parts, int sums = 2) {
 struct ReductionSubject {
   planner::Dag dag;
   std::unique_ptr<ProgramData> data;
-  std::vector<planner::KernelSpace> spaces;
+  std::vector<kernels::KernelSpace> spaces;
 
   explicit ReductionSubject(bool parts = false) : dag(makeReductions(parts)) {
     std::vector<ProgramInput> inputs;
@@ -103,10 +103,10 @@ struct ReductionSubject {
       inputs.push_back({{id}, ElementType::F32, {bytes.begin(), bytes.end()}});
     }
     data = std::make_unique<ProgramData>(dag, std::move(inputs));
-    planner::KernelSpace &space = spaces.emplace_back();
+    kernels::KernelSpace &space = spaces.emplace_back();
     space.block = {4, 1, 1};
     space.maxGrid = {2, 1, 1};
-    space.defaults[planner::KernelParameter::BlockX] = 4;
+    space.defaults[kernels::KernelParameter::BlockX] = 4;
     space.offerDefaults("");
   }
   ReductionSubject(const ReductionSubject &) = delete;
@@ -115,7 +115,7 @@ struct ReductionSubject {
     return {dag,
             *data,
             spaces,
-            [](uint32_t, const planner::KernelConfig &,
+            [](uint32_t, const kernels::KernelConfig &,
                uint32_t) -> Result<Bytes> { return kernelWithFault(0); },
             TestSubject::open,
             2};

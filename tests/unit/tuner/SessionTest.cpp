@@ -20,15 +20,15 @@
 namespace mgpu::tuner {
 namespace {
 
-using P = planner::KernelParameter;
+using P = kernels::KernelParameter;
 
 /// `unroll` says what is wrong with the kernel: 0 and 8 are sound, 1 to 7 the
 /// faults of FaultyKernel.cpp, 9 is refused by the compiler, 10 crashes it.
 struct FaultySubject : TestSubject {
-  std::vector<planner::KernelSpace> spaces;
+  std::vector<kernels::KernelSpace> spaces;
 
   explicit FaultySubject(std::vector<uint32_t> unrolls) {
-    planner::KernelSpace &space = spaces.emplace_back();
+    kernels::KernelSpace &space = spaces.emplace_back();
     space.block = {4, 1, 1};
     space.maxGrid = {2, 1, 1};
     space.defaults[P::BlockX] = 4;
@@ -40,7 +40,7 @@ struct FaultySubject : TestSubject {
     return {program.dag,
             *data,
             spaces,
-            [](uint32_t, const planner::KernelConfig &config,
+            [](uint32_t, const kernels::KernelConfig &config,
                uint32_t) -> Result<Bytes> {
               uint32_t kind = config[P::Unroll];
               if (kind == 9)
@@ -95,9 +95,9 @@ TEST(Session, WhatIsPredictedToBeFastestIsTriedFirst) {
   FaultySubject faulty({0, 4, 8, 9});
   TuningSubject subject = faulty.subject();
   subject.predict = [](uint32_t,
-                       std::span<const planner::KernelConfig> configs) {
+                       std::span<const kernels::KernelConfig> configs) {
     std::vector<double> us;
-    for (const planner::KernelConfig &config : configs)
+    for (const kernels::KernelConfig &config : configs)
       us.push_back(10.0 - config[P::Unroll]);
     return Result<std::vector<double>>(us);
   };
@@ -109,7 +109,7 @@ TEST(Session, WhatIsPredictedToBeFastestIsTriedFirst) {
   EXPECT_NE(toString(result->failed[1].fault.kind), "refused");
   EXPECT_EQ(result->parts.at(0).tried, 4u);
 
-  subject.predict = [](uint32_t, std::span<const planner::KernelConfig>) {
+  subject.predict = [](uint32_t, std::span<const kernels::KernelConfig>) {
     return Result<std::vector<double>>(fail(ErrorKind::Internal, "no model"));
   };
   auto failed = tune(subject, options(20), nullptr);
@@ -119,12 +119,12 @@ TEST(Session, WhatIsPredictedToBeFastestIsTriedFirst) {
 
 TEST(PredictedOrder, TakesTheNearestToTheDefaultOfWhatIsAlike) {
   auto config = [](uint32_t x, uint32_t items) {
-    planner::KernelConfig made;
+    kernels::KernelConfig made;
     made[P::BlockX] = x;
     made[P::Items] = items;
     return made;
   };
-  const std::vector<planner::KernelConfig> configs = {
+  const std::vector<kernels::KernelConfig> configs = {
       config(32, 2), config(64, 1), config(32, 1), config(128, 4)};
   const std::vector<double> us = {1.999, 2.004, 2.001, 9};
   using Found = std::vector<size_t>;
@@ -282,7 +282,7 @@ TEST(Session, AStopKeepsWhatThereIs) {
 TEST(Session, AProgramThatFailsByItselfIsAnError) {
   FaultySubject faulty({0});
   TuningSubject broken = faulty.subject();
-  broken.build = [](uint32_t, const planner::KernelConfig &,
+  broken.build = [](uint32_t, const kernels::KernelConfig &,
                     uint32_t) -> Result<Bytes> { return kernelWithFault(1); };
   auto result = tune(broken, options(5), nullptr);
   ASSERT_FALSE(result);

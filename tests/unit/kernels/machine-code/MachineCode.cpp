@@ -135,8 +135,8 @@ static Result<CudaText> textOf(const planner::KernelSpec &spec,
   CudaText text;
   text.name = kernel.name;
   text.image = std::move(kernel.image);
-  MGPU_TRY_ASSIGN(text.space, kernelSpaceOf(spec, facts.maxGrid,
-                                            planner::KernelTarget::Cuda));
+  MGPU_TRY_ASSIGN(text.space,
+                  kernelSpaceOf(spec, facts.maxGrid, KernelTarget::Cuda));
   return text;
 }
 
@@ -151,9 +151,9 @@ Result<std::vector<MachineCode>> machineCodeOf(const std::string &program,
   std::vector<MachineCode> codes;
   for (size_t k = 0; k < dag.kernels.size(); ++k) {
     MGPU_TRY_ASSIGN(CudaText text, textOf(dag.kernels[k], facts[k]));
-    MGPU_TRY_ASSIGN(planner::KernelConfig asked,
-                    planner::parseKernelConfig(k < configured ? config : "",
-                                               text.space->defaults));
+    MGPU_TRY_ASSIGN(
+        KernelConfig asked,
+        parseKernelConfig(k < configured ? config : "", text.space->defaults));
     MGPU_TRY(text.space->check(asked));
     MGPU_TRY_ASSIGN(auto object,
                     buildGpuKernel(text, asked, "sm_90", awaits, nullptr));

@@ -49,7 +49,7 @@ Result<MachineCode> readMachineCode(std::span<const std::byte> cubin,
 
 /// The kernels that a program launches, as they are emitted for these launches
 /// and compiled for sm_90 with --fmad=false. `config` is as
-/// planner::toText(KernelConfig) writes it, and changes the defaults
+/// kernels::toText(KernelConfig) writes it, and changes the defaults
 /// of the first `configured` kernels. Fails where one has no such
 /// configuration.
 Result<std::vector<MachineCode>> machineCodeOf(const std::string &program,

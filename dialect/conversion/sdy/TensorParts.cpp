@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialect/conversion/sdy/TensorParts.h"
+
+#include "dialect/mgpu/Diagnostics.h"
+
+#include "llvm/ADT/MapVector.h"
+
+#include <map>
+
+namespace mgpu::conversion {
+
+using namespace mlir;
+
+Parts Parts::whole(int64_t devices, int64_t rank) {
+  Parts parts;
+  parts.counts.assign(rank, 1);
+  parts.of.assign(devices, SmallVector<int64_t>(rank, 0));
+  return parts;
+}
+
+std::optional<SmallVector<int64_t>>
+Parts::shapeOf(ArrayRef<int64_t> shape) const {
+  SmallVector<int64_t> result(shape);
+  for (auto [size, count] : llvm::zip_equal(result, counts)) {
+    if (size % count != 0)
+      return std::nullopt;
+    size /= count;
+  }
+  return result;
+}
+
+std::optional<spmd::DeviceGroups> Parts::groupsAlong(unsigned dim) const {
+  // Replicas are told apart by how many came before with the same parts.
+  std::map<SmallVector<int64_t>, int64_t> seen;
+  std::map<SmallVector<int64_t>, SmallVector<int64_t>> groups;
+  for (auto [device, parts] : llvm::enumerate(of)) {
+    SmallVector<int64_t> key(parts);
+    key.push_back(seen[parts]++);
+    key[dim] = 0;
+    auto &group = groups[key];
+    if (group.empty())
+      group.assign(counts[dim], -1);
+    group[parts[dim]] = device;
+  }
+  spmd::DeviceGroups result;
+  for (auto &[key, group] : groups) {
+    if (llvm::is_contained(group, -1))
+      return std::nullopt;
+    result.push_back(group);
+  }
+  return result;
+}
+
+//===----------------------------------------------------------------------===//
+// Meshes
+//===----------------------------------------------------------------------===//
+
+/// How far apart neighbours along `axis` are in the row-major mesh.
+static int64_t strideOf(sdy::MeshAttr mesh, sdy::AxisRefAttr axis) {
+  int64_t stride = 1;
+  for (sdy::MeshAxisAttr after :
+       mesh.getAxes().drop_front(mesh.axisIndex(axis.getName()) + 1))
+    stride *= after.getSize();
+  if (axis.isSubAxis())
+    stride *=
+        mesh.axisSize(axis.getName()) / (axis.getPreSize() * axis.getSize());
+  return stride;
+}
+
+/// Which position along `axis` the place `at` of the mesh has.
+static int64_t positionAlong(sdy::MeshAttr mesh, sdy::AxisRefAttr axis,
+                             int64_t at) {
+  return at / strideOf(mesh, axis) % axis.sizeIn(mesh);
+}
+
+static int64_t deviceAt(sdy::MeshAttr mesh, int64_t place) {
+  return mesh.getDeviceIds().empty() ? place : mesh.getDeviceIds()[place];
+}
+
+FailureOr<Parts> partsOf(Operation *op, sdy::TensorShardingAttr sharding,
+                         ArrayRef<StringAttr> axes, int64_t devices) {
+  sdy::MeshAttr mesh = sdy::meshOf(op, sharding.getMesh());
+  if (!mesh || mesh.numDevices() != devices)
+    return ir::emitUnsupported(op)
+           << "has a mesh of " << (mesh ? mesh.numDevices() : 0)
+           << " devices in a program for " << devices
+           << "; this version takes one size of mesh";
+  if (!sharding.getUnreduced().empty())
+    return ir::emitUnsupported(op) << "has an unreduced sharding " << sharding
+                                   << ", which this version does not read";
+  Parts parts = Parts::whole(devices, sharding.getDims().size());
+  for (auto [dim, cut] : llvm::enumerate(sharding.getDims()))
+    for (sdy::AxisRefAttr axis : cut.getAxes()) {
+      if (!llvm::is_contained(axes, axis.getName()))
+        continue;
+      int64_t size = axis.sizeIn(mesh);
+      parts.counts[dim] *= size;
+      for (int64_t place = 0; place < devices; ++place) {
+        int64_t &part = parts.of[deviceAt(mesh, place)][dim];
+        part = part * size + positionAlong(mesh, axis, place);
+      }
+    }
+  return parts;
+}
+
+std::optional<spmd::DeviceGroups> groupsAlong(sdy::MeshAttr mesh,
+                                              ArrayRef<sdy::AxisRefAttr> axes) {
+  // Devices of one group have the same places along everything else: the place
+  // with those along `axes` set to 0.
+  llvm::MapVector<int64_t, std::map<int64_t, int64_t>> groups;
+  for (int64_t place = 0; place < mesh.numDevices(); ++place) {
+    int64_t rest = place, rank = 0;
+    for (sdy::AxisRefAttr axis : axes) {
+      if (mesh.axisIndex(axis.getName()) < 0)
+        return std::nullopt;
+      int64_t position = positionAlong(mesh, axis, place);
+      rest -= position * strideOf(mesh, axis);
+      rank = rank * axis.sizeIn(mesh) + position;
+    }
+    groups[rest][rank] = deviceAt(mesh, place);
+  }
+  spmd::DeviceGroups result;
+  for (auto &[rest, group] : groups)
+    result.push_back(llvm::map_to_vector(
+        group, [](const auto &member) { return member.second; }));
+  return result;
+}
+
+//===----------------------------------------------------------------------===//
+// Layouts
+//===----------------------------------------------------------------------===//
+
+static SmallVector<int64_t> primeFactors(int64_t number) {
+  SmallVector<int64_t> factors;
+  for (int64_t prime = 2; number > 1; ++prime)
+    for (; number % prime == 0; number /= prime)
+      factors.push_back(prime);
+  return factors;
+}
+
+/// The layout on a row-major mesh of `sizes`; null where there is none.
+static spmd::LayoutAttr layoutOn(MLIRContext *context, const Parts &parts,
+                                 ArrayRef<int64_t> sizes) {
+  // What one step along an axis adds to a dimension's part orders the axes.
+  SmallVector<DenseI64ArrayAttr> split;
+  for (unsigned dim = 0; dim < parts.counts.size(); ++dim) {
+    SmallVector<std::pair<int64_t, int64_t>> steps;
+    int64_t inner = parts.numDevices();
+    for (auto [axis, size] : llvm::enumerate(sizes)) {
+      inner /= size;
+      if (int64_t step = parts.of[inner % parts.numDevices()][dim])
+        steps.emplace_back(-step, axis);
+    }
+    llvm::sort(steps);
+    split.push_back(DenseI64ArrayAttr::get(
+        context, llvm::map_to_vector(
+                     steps, [](const auto &step) { return step.second; })));
+  }
+  auto layout = spmd::LayoutAttr::get(context, sizes, split);
+  for (auto [device, of] : llvm::enumerate(parts.of))
+    for (auto [dim, part] : llvm::enumerate(of))
+      if (layout.parts(dim) != parts.counts[dim] ||
+          layout.partOf(dim, device) != part)
+        return {};
+  return layout;
+}
+
+spmd::LayoutAttr layoutOf(MLIRContext *context, const Parts &parts) {
+  int64_t devices = parts.numDevices();
+  if (parts.isWhole())
+    return spmd::replicated(context, devices, parts.counts.size());
+  if (spmd::LayoutAttr layout = layoutOn(context, parts, {devices}))
+    return layout;
+  // Meshes of two axes are what people write; primes are the finest mesh.
+  for (int64_t outer = 2; outer < devices; ++outer)
+    if (devices % outer == 0)
+      if (spmd::LayoutAttr layout =
+              layoutOn(context, parts, {outer, devices / outer}))
+        return layout;
+  return layoutOn(context, parts, primeFactors(devices));
+}
+
+} // namespace mgpu::conversion
