@@ -15,8 +15,7 @@
 namespace mgpu::kernels {
 
 using namespace mlir;
-using planner::LaunchWidth, planner::LaunchWork,
-    planner::TileForm;
+using planner::LaunchWidth, planner::LaunchWork, planner::TileForm;
 using P = KernelParameter;
 
 namespace {

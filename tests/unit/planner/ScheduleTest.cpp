@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "planner/dag/PlanPart.h"
 #include "planner/plan/ArenaLayout.h"
 #include "planner/schedule/ProgramSearch.h"
 #include "planner/schedule/Timeline.h"
@@ -18,18 +19,22 @@ static double boundOf(const Dag &dag, const LatencyEstimator &model) {
   return made ? made->bound.us : 0;
 }
 
-/// One resource of one device never runs two nodes at once; nor does a stream.
+/// In each part, one resource of one device never runs two nodes at once; nor
+/// does a stream.
 static void expectModelHolds(const Plan &plan, const Dag &dag) {
-  std::map<std::tuple<int, int, int>, std::vector<std::pair<double, double>>>
+  std::map<std::tuple<PlanPart, int, int, int>,
+           std::vector<std::pair<double, double>>>
       spans;
-  double end = 0;
+  std::map<PlanPart, double> ends;
   for (const PlanStep &step : plan.steps) {
     std::pair span(step.startUs, step.startUs + step.durationUs);
-    end = std::max(end, span.second);
+    const PlanPart part = partOf(dag.node(step.node).phase);
+    ends[part] = std::max(ends[part], span.second);
     for (PlanStream stream : step.streams) {
       int device = stream.device.value;
-      spans[{0, device, int(workClass(dag.node(step.node)))}].push_back(span);
-      spans[{1, device, int(stream.stream.value)}].push_back(span);
+      spans[{part, 0, device, int(workClass(dag.node(step.node)))}].push_back(
+          span);
+      spans[{part, 1, device, int(stream.stream.value)}].push_back(span);
     }
   }
   for (auto &[key, list] : spans) {
@@ -37,7 +42,9 @@ static void expectModelHolds(const Plan &plan, const Dag &dag) {
     for (size_t k = 1; k < list.size(); ++k)
       ASSERT_LE(list[k - 1].second, list[k].first);
   }
-  EXPECT_DOUBLE_EQ(end, plan.makespanUs);
+  EXPECT_DOUBLE_EQ(ends[PlanPart::Replay], plan.makespanUs);
+  EXPECT_DOUBLE_EQ(ends[PlanPart::Load], plan.loadUs);
+  EXPECT_DOUBLE_EQ(ends[PlanPart::Fetch], plan.fetchUs);
 }
 
 TEST(Schedule, EverySchedulerMakesSafePlansOnRandomDags) {
@@ -188,15 +195,19 @@ TEST(Timeline, TraceIsJsonWithOneSpanPerStream) {
   dag.nodes[0].name = "quote \" backslash \\ bad utf8 \xff";
   Plan plan = *scheduleList(dag, model);
   auto trace = nlohmann::json::parse(toChromeTrace(plan, dag));
-  size_t spans = 0, streams = 0;
+  size_t spans = 0, streams = 0, parts = 0;
   for (const auto &event : trace["traceEvents"])
     if (event["ph"] == "X") {
-      ++spans;
+      ++(event["name"] == "load" || event["name"] == "replay" ||
+                 event["name"] == "fetch"
+             ? parts
+             : spans);
       EXPECT_TRUE(event["ts"].is_number() && event["dur"].is_number());
     }
   for (const PlanStep &step : plan.steps)
     streams += step.streams.size();
   EXPECT_EQ(spans, streams);
+  EXPECT_EQ(parts, 3u);
   std::string dot = toDot(plan, dag);
   EXPECT_EQ(std::count(dot.begin(), dot.end(), '{'),
             std::count(dot.begin(), dot.end(), '}'));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/schedule/WhatIf.h"
+#include "planner/dag/PlanPart.h"
 #include "planner/schedule/TargetPlan.h"
 #include "planner/schedule/Timeline.h"
 #include "tests/unit/planner/RandomDag.h"
@@ -207,15 +208,18 @@ TEST(Exposed, NamesTheReasonAndTheTime) {
   EXPECT_DOUBLE_EQ(one.exposedUs, 5);
 }
 
-TEST(Svg, ShowsEveryStepOnItsStreams) {
+TEST(Svg, ShowsEveryStepOfTheReplayOnItsStreams) {
   RooflineEstimator model = hostModel();
   Dag dag = randomDag(7);
-  dag.nodes[0].name = "<&\"\xff";
+  std::find_if(dag.nodes.begin(), dag.nodes.end(), [](const DagNode &node) {
+    return partOf(node.phase) == PlanPart::Replay;
+  })->name = "<&\"\xff";
   Plan plan = *scheduleList(dag, model);
   std::string svg = toSvg(plan, dag);
   size_t streams = 0, rectangles = 0;
   for (const PlanStep &step : plan.steps)
-    streams += step.streams.size();
+    if (partOf(dag.node(step.node).phase) == PlanPart::Replay)
+      streams += step.streams.size();
   for (size_t at = svg.find("<rect"); at != std::string::npos;
        at = svg.find("<rect", at + 1))
     ++rectangles;
