@@ -6,28 +6,35 @@
 #include "kernels/abi/KernelImage.h"
 #include "kernels/ptx/Launch.h"
 
+#include <atomic>
 #include <map>
 #include <mutex>
 
 namespace mgpu::device {
 
-/// Why a replay failed, as the first of its kernels said.
-struct KernelFault {
-  std::mutex lock;
-  std::optional<Error> first;
-  bool isThere() {
-    const std::lock_guard guard(lock);
-    return first.has_value();
-  }
+/// Why a replay failed, as the first of its kernels said. A replay without a
+/// fault takes no lock.
+class KernelFault {
+public:
+  bool isThere() const { return some.load(std::memory_order_acquire); }
   void set(Error error) {
     const std::lock_guard guard(lock);
     if (!first)
       first = std::move(error);
+    some.store(true, std::memory_order_release);
   }
   std::optional<Error> take() {
+    if (!isThere())
+      return std::nullopt;
     const std::lock_guard guard(lock);
+    some.store(false, std::memory_order_release);
     return std::exchange(first, std::nullopt);
   }
+
+private:
+  std::mutex lock;
+  std::optional<Error> first;
+  std::atomic<bool> some = false;
 };
 
 /// A kernel given as PTX (encodeImage() of an image whose blob is the text). A

@@ -233,8 +233,10 @@ class Messages(unittest.TestCase):
             g.open()
         gpu = mgpu.Graph()
         gpu.kernel("k", params=("rw",), cuda='extern "C" __global__ void k(float *) {}')(gpu.empty((4,)))
-        with self.assertRaisesRegex(mgpu.UnsupportedError, r"test_mgpu.py:\d+: kernel 'k' has no C\+\+ for the host: give it, or open"):
-            gpu.open()
+        built = mgpu.Graph()
+        built.kernel("k", params=("rw",), cubins={"sm_90": b"\x7fELF"})(built.empty((4,)))
+        with self.assertRaisesRegex(mgpu.UnsupportedError, r"test_mgpu.py:\d+: kernel 'k' has no C\+\+ for the host, CUDA C\+\+ or PTX: give one"):
+            built.open()
         with self.assertRaisesRegex(mgpu.UsageError, "would run nowhere"):
             gpu.save("/nowhere/x.mgpu")
         gpu.check()
@@ -383,7 +385,8 @@ class Bundles(unittest.TestCase):
 
     def testACubinForAnotherGpuIsNot(self):
         g = mgpu.Graph()
-        k = g.kernel("k", params=("rw",), cubins={"sm_90": b".version 8.0 PTX\0"})
+        ptx = b".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 p) { ret; }\n\0"
+        k = g.kernel("k", params=("rw",), cubins={"sm_90": ptx})
         k(g.empty((4,)))
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "k.mgpu")
