@@ -405,7 +405,8 @@ Result<ParsedProgram> parseProgram(const std::string &path,
   });
   std::string error;
   std::unique_ptr<llvm::MemoryBuffer> file =
-      options.text ? llvm::MemoryBuffer::getMemBufferCopy(*options.text, path)
+      options.text ? llvm::MemoryBuffer::getMemBufferCopy(
+                         *options.text, path == "-" ? "<stdin>" : path)
                    : openProgram(path, &error);
   if (!file)
     return fail(ErrorKind::Invalid, error);

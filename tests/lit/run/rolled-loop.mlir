@@ -11,7 +11,7 @@
 // gather that are not. The second replay starts from what the first gathered.
 // CHECK: ok: 2 devices, 8 nodes
 // CHECK: loop {{.*}}rolled-loop.mlir:{{[0-9]+}}:{{[0-9]+}}: rolled, 20 trips
-// PLAN: of its 20 trips one is counted here
+// PLAN: of its 20 trips the steps show one
 // OUT: 760 761 762 {{.*}} 791 792 793 {{.*}} 823
 // TRACE: send_recv
 
