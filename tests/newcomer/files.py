@@ -76,7 +76,7 @@ def make(folder, source, environment):
     os.symlink("/dev/full", path("full.npy"))
     tune("plan saxpy.mlir --arg a=2 -o saxpy.plan --certificate saxpy.cert")
     plan = read("saxpy.plan")
-    write("cut.plan", plan[:len(plan) * 2 // 3])
+    write("cut.plan", plan[:plan.rindex(b"\n", 0, len(plan) * 2 // 3) + 1])
     write("newer.plan", b"mgpu-plan 99" + plan[plan.index(b"\n"):])
     write("unsafe.plan", b"\n".join(line.split(b" after ")[0] for line in plan.split(b"\n")))
     tune("bundle saxpy.mlir --arg a=2 -o saxpy.mgpu --cpu x86-64-v2")
