@@ -272,6 +272,21 @@ const Format formats[] = {
 
 } // namespace
 
+static bool isBytecode(std::span<const std::byte> bytes) {
+  constexpr std::string_view magic = "ML\xefR";
+  return bytes.size() >= magic.size() &&
+         std::memcmp(bytes.data(), magic.data(), magic.size()) == 0;
+}
+
+/// Whether a file of `size` bytes, with `head` as its first four, may be what
+/// decodeProgram() decodes. In an export of JAX's the four say where its table
+/// is; the letters of a text would place it behind the end of the file.
+static bool mayBeDecoded(std::span<const std::byte> head, uint64_t size) {
+  uint32_t table = 0;
+  std::memcpy(&table, head.data(), sizeof table);
+  return isBytecode(head) || table < size;
+}
+
 /// Gives a program that is bytecode, or an export of JAX's, its text.
 static Result<void> decodeProgram(LoadOptions &options) {
   std::vector<std::byte> file;
@@ -283,6 +298,12 @@ static Result<void> decodeProgram(LoadOptions &options) {
     if (!std::filesystem::is_regular_file(options.file, error) ||
         isBundle(options.file) || isJson(options.file))
       return {};
+    MGPU_TRY_ASSIGN(const uint64_t size, fileSize(options.file));
+    if (size >= sizeof(uint32_t)) {
+      MGPU_TRY_ASSIGN(file, readFileRange(options.file, 0, sizeof(uint32_t)));
+      if (!mayBeDecoded(file, size))
+        return {};
+    }
     MGPU_TRY_ASSIGN(file, readFile(options.file));
     bytes = file;
   }
@@ -291,9 +312,7 @@ static Result<void> decodeProgram(LoadOptions &options) {
     sayExport(jax, options.file);
     bytes = jax.module;
   }
-  constexpr std::string_view magic = "ML\xefR";
-  if (bytes.size() < magic.size() ||
-      std::memcmp(bytes.data(), magic.data(), magic.size()) != 0)
+  if (!isBytecode(bytes))
     return {};
   MGPU_TRY_ASSIGN(std::string text,
                   options.compiler->decode(bytes, options.file));

@@ -22,9 +22,7 @@ Result<void> writeProfileTrace(const LoadedProgram &program,
                                const ProfileRequest &request,
                                const bench::ProfileSamples &samples, bool onGpu,
                                const planner::Plan &plan) {
-  std::vector<double> durations(program.dag.nodes.size());
-  for (const planner::PlanStep &step : plan.steps)
-    durations[step.node.value] = step.durationUs;
+  std::vector<double> durations = planner::durationsOf(plan, program.dag);
   for (size_t i = 0; onGpu && i < samples.nodeUs.size(); ++i)
     if (!samples.nodeUs[i].empty())
       durations[i] = bench::summarize(samples.nodeUs[i]).median.middle;

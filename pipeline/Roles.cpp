@@ -78,16 +78,6 @@ rolesOfPatterns(const Program &program, const RoleOptions &options) {
   return roles;
 }
 
-/// By buffer.
-static std::vector<bool> writtenBuffers(const planner::Dag &dag) {
-  std::vector<bool> isWritten(dag.buffers.size());
-  for (const planner::DagNode &node : dag.nodes)
-    for (const planner::BufferUse &use : node.uses)
-      if (use.writes)
-        isWritten[use.buffer.value] = true;
-  return isWritten;
-}
-
 /// What --resident-except makes resident, of the arguments that have no role of
 /// the user's yet.
 static Result<void> addResidents(const Program &program,
@@ -179,14 +169,6 @@ Uploads uploadsOf(const Program &program, std::span<const double> durationsUs) {
   }
   uploads.arguments = uploaded.size();
   return uploads;
-}
-
-std::vector<double> durationsOf(const planner::Plan &plan,
-                                const planner::Dag &dag) {
-  std::vector<double> durations(dag.nodes.size());
-  for (const planner::PlanStep &step : plan.steps)
-    durations[step.node.value] = step.durationUs;
-  return durations;
 }
 
 std::string uploadsText(const LoadedProgram &program,

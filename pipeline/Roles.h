@@ -33,10 +33,6 @@ struct Uploads {
 Uploads uploadsOf(const planner::Program &program,
                   std::span<const double> durationsUs);
 
-/// By node, as the plan has them.
-std::vector<double> durationsOf(const planner::Plan &plan,
-                                const planner::Dag &dag);
-
 /// "uploads    2 arguments that nothing writes, 4.2 MB, are copied in each
 /// replay: 84.350 us; --resident-except NAMES copies all but NAMES once", and a
 /// line of what became resident; "" where there is neither.

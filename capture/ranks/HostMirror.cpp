@@ -29,14 +29,6 @@ uint32_t rankOfNode(const DagNode &node, std::span<const uint32_t> rankOf) {
   return node.devices.empty() ? 0 : rankOf[size_t(node.devices[0].value)];
 }
 
-std::vector<bool> writtenBuffers(const Dag &dag) {
-  std::vector<bool> out(dag.buffers.size());
-  for (const DagNode &node : dag.nodes)
-    for (const BufferUse &use : node.uses)
-      out[use.buffer.value] = out[use.buffer.value] || use.writes;
-  return out;
-}
-
 } // namespace
 
 Result<HostMirror> HostMirror::create(const Dag &dag,

@@ -45,8 +45,8 @@ public:
   static Result<std::shared_ptr<PtxKernel>>
   load(std::string_view name, std::span<const std::byte> bytes);
 
-  /// What a node needs to run; Invalid where the arguments are not those that
-  /// the entry takes.
+  /// The grid, shared bytes, parameters and memory of a node; Invalid where the
+  /// arguments are not those that the entry takes.
   Result<kernels::ptx::LaunchOptions>
   launchOf(const KernelNodeParams &params) const;
   /// Blocks of a launch may see variables of the module, which each device has

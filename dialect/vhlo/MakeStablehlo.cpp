@@ -58,8 +58,10 @@ private:
   Attribute algorithm();
   void convertProduct();
   void convertConvolution();
-  void convertGather();
-  void convertScatter();
+  /// Gathers the dimension numbers of gather and scatter. `from` has the names
+  /// of a window's dimensions, of those it lacks, of both batches, and the map.
+  template <typename Numbers>
+  void convertIndexing(StringRef to, std::array<StringRef, 5> from);
 
   Builder b;
 };
@@ -252,28 +254,13 @@ void Attributes::convertConvolution() {
     list.erase("padding");
 }
 
-void Attributes::convertGather() {
-  auto offset = takeInts("offset_dims"),
-       collapsed = takeInts("collapsed_slice_dims"),
-       batch = takeNewInts("operand_batching_dims"),
-       startBatch = takeNewInts("start_indices_batching_dims"),
-       map = takeInts("start_index_map");
-  list.set("dimension_numbers",
-           stablehlo::GatherDimensionNumbersAttr::get(
-               b.getContext(), offset, collapsed, batch, startBatch, map,
-               takeInt("index_vector_dim")));
-}
-
-void Attributes::convertScatter() {
-  auto window = takeInts("update_window_dims"),
-       inserted = takeInts("inserted_window_dims"),
-       batch = takeNewInts("input_batching_dims"),
-       startBatch = takeNewInts("scatter_indices_batching_dims"),
-       map = takeInts("scatter_dims_to_operand_dims");
-  list.set("scatter_dimension_numbers",
-           stablehlo::ScatterDimensionNumbersAttr::get(
-               b.getContext(), window, inserted, batch, startBatch, map,
-               takeInt("index_vector_dim")));
+template <typename Numbers>
+void Attributes::convertIndexing(StringRef to, std::array<StringRef, 5> from) {
+  auto window = takeInts(from[0]), dropped = takeInts(from[1]),
+       batch = takeNewInts(from[2]), startBatch = takeNewInts(from[3]),
+       map = takeInts(from[4]);
+  list.set(to, Numbers::get(b.getContext(), window, dropped, batch, startBatch,
+                            map, takeInt("index_vector_dim")));
 }
 
 void Attributes::convert() {
@@ -283,9 +270,15 @@ void Attributes::convert() {
   else if (name == "convolution" || name == "dynamic_conv")
     convertConvolution();
   else if (name == "gather" || name == "dynamic_gather")
-    convertGather();
+    convertIndexing<stablehlo::GatherDimensionNumbersAttr>(
+        "dimension_numbers",
+        {"offset_dims", "collapsed_slice_dims", "operand_batching_dims",
+         "start_indices_batching_dims", "start_index_map"});
   else if (name == "scatter")
-    convertScatter();
+    convertIndexing<stablehlo::ScatterDimensionNumbersAttr>(
+        "scatter_dimension_numbers",
+        {"update_window_dims", "inserted_window_dims", "input_batching_dims",
+         "scatter_indices_batching_dims", "scatter_dims_to_operand_dims"});
   else if (isTransfer) // its channel is written though it be 0
     each("channel_id", list.get("channel_id"));
   dropDefaults();

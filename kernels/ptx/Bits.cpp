@@ -72,12 +72,14 @@ uint32_t tableOf(uint32_t a, uint32_t b, uint32_t c, uint32_t table) {
       out |= (k & 4 ? a : ~a) & (k & 2 ? b : ~b) & (k & 1 ? c : ~c);
   return out;
 }
-void lop3(Warp &warp, const Instr &i) {
+/// `of` takes three words, and the `flags` of the instruction.
+template <uint32_t (*of)(uint32_t, uint32_t, uint32_t, uint32_t)>
+void threeWords(Warp &warp, const Instr &i) {
   const auto *a = warp.cells<uint32_t>(i.a), *b = warp.cells<uint32_t>(i.b),
              *c = warp.cells<uint32_t>(i.c);
   uint32_t out[lanes];
   for (uint32_t lane = 0; lane < lanes; ++lane)
-    out[lane] = tableOf(a[lane], b[lane], c[lane], i.flags);
+    out[lane] = of(a[lane], b[lane], c[lane], i.flags);
   keep(warp, i.d, out);
 }
 
@@ -236,14 +238,6 @@ uint32_t permuted(uint32_t a, uint32_t b, uint32_t c, uint32_t mode) {
   }
   return out;
 }
-void prmt(Warp &warp, const Instr &i) {
-  const auto *a = warp.cells<uint32_t>(i.a), *b = warp.cells<uint32_t>(i.b),
-             *c = warp.cells<uint32_t>(i.c);
-  uint32_t out[lanes];
-  for (uint32_t lane = 0; lane < lanes; ++lane)
-    out[lane] = permuted(a[lane], b[lane], c[lane], i.flags);
-  keep(warp, i.d, out);
-}
 
 //===----------------------------------------------------------------------===//
 // Instructions
@@ -361,21 +355,18 @@ void decodeLop3(Decoder &d) {
   d.instr.b = d.source(2, Scalar::B32);
   d.instr.c = d.source(3, Scalar::B32);
   d.instr.flags = uint32_t(d.integer(4)) & 255;
-  d.emit(lop3);
+  d.emit(threeWords<tableOf>);
 }
 
 void decodePrmt(Decoder &d) {
   d.type();
-  constexpr std::string_view modes[] = {"f4e", "b4e", "rc8",
-                                        "ecl", "ecr", "rc16"};
-  for (uint32_t k = 0; k < 6; ++k)
-    if (d.has(modes[k]))
-      d.instr.flags = k + 1;
+  if (const auto mode = d.placeOf({"f4e", "b4e", "rc8", "ecl", "ecr", "rc16"}))
+    d.instr.flags = *mode + 1;
   d.instr.d = d.target(0, Scalar::B32);
   d.instr.a = d.source(1, Scalar::B32);
   d.instr.b = d.source(2, Scalar::B32);
   d.instr.c = d.source(3, Scalar::B32);
-  d.emit(prmt);
+  d.emit(threeWords<permuted>);
 }
 
 void decodeMasks(Decoder &d, bool isSzext) {

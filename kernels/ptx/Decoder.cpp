@@ -37,6 +37,15 @@ bool Decoder::hasAnother(std::string_view modifier) const {
   });
 }
 
+std::optional<uint32_t>
+Decoder::placeOf(std::initializer_list<std::string_view> words) {
+  std::optional<uint32_t> found;
+  for (uint32_t k = 0; k < words.size(); ++k)
+    if (has(words.begin()[k]))
+      found = k;
+  return found;
+}
+
 std::string_view Decoder::oneOf(std::initializer_list<std::string_view> words,
                                 bool mayBeAbsent) {
   for (std::string_view word : words)

@@ -25,6 +25,9 @@ public:
   /// The next words behind the name, in whatever order: true once each.
   bool has(std::string_view modifier);
   /// The one of these that is there; the first of them if it may be absent.
+  /// The number in `words` of one that is there; none where none is.
+  std::optional<uint32_t>
+  placeOf(std::initializer_list<std::string_view> words);
   std::string_view oneOf(std::initializer_list<std::string_view> words,
                          bool mayBeAbsent = true);
   /// The next type among the modifiers. An error where there is none.

@@ -280,6 +280,15 @@ void decodeSum(Decoder &d, FloatKind kind, bool isSub) {
   d.emit(run ? run : pairTwo<Op>(type));
 }
 
+/// The type of a product of two numbers of 16 or 32 bits.
+static Scalar twiceAsWide(Scalar type) {
+  using S = Scalar;
+  return type == S::U16   ? S::U32
+         : type == S::S16 ? S::S32
+         : type == S::U32 ? S::U64
+                          : S::S64;
+}
+
 void decodeMul(Decoder &d) {
   const Scalar type = d.type();
   if (isFloat(type) || type == Scalar::F16x2 || type == Scalar::BF16x2 ||
@@ -291,12 +300,7 @@ void decodeMul(Decoder &d) {
     return d.emit(part == "lo" ? integerTwo<MulLow>(type)
                                : integerTwo<MulHigh>(type));
   }
-  using S = Scalar;
-  const S result = type == S::U16   ? S::U32
-                   : type == S::S16 ? S::S32
-                   : type == S::U32 ? S::U64
-                                    : S::S64;
-  d.instr.d = d.target(0, result);
+  d.instr.d = d.target(0, twiceAsWide(type));
   d.instr.a = d.source(1, type);
   d.instr.b = d.source(2, type);
   d.emit(forType<uint16_t, int16_t, uint32_t, int32_t>(
@@ -311,11 +315,7 @@ void decodeMad(Decoder &d) {
     return decodeFloatArithmetic(d, FloatKind::Fma, type);
   const std::string_view part = d.oneOf({"lo", "hi", "wide"}, false);
   if (part == "wide") {
-    using S = Scalar;
-    const S result = type == S::U16   ? S::U32
-                     : type == S::S16 ? S::S32
-                     : type == S::U32 ? S::U64
-                                      : S::S64;
+    const Scalar result = twiceAsWide(type);
     d.instr.d = d.target(0, result);
     d.instr.a = d.source(1, type);
     d.instr.b = d.source(2, type);

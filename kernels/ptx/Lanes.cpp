@@ -67,13 +67,10 @@ void shuffle(Warp &warp, const Instr &i) {
 
 void decodeShuffle(Decoder &d) {
   const bool isSync = d.has("sync");
-  constexpr std::string_view modes[] = {"up", "down", "bfly", "idx"};
-  d.instr.flags = 4;
-  for (uint32_t k = 0; k < 4; ++k)
-    if (d.has(modes[k]))
-      d.instr.flags = k;
-  if (d.instr.flags == 4)
+  const auto mode = d.placeOf({"up", "down", "bfly", "idx"});
+  if (!mode)
     d.refuse("it has no mode");
+  d.instr.flags = mode.value_or(4);
   d.type();
   const Operand *result = d.operand(0);
   if (!result)
@@ -111,13 +108,10 @@ void vote(Warp &warp, const Instr &i) {
 
 void decodeVote(Decoder &d) {
   const bool isSync = d.has("sync");
-  constexpr std::string_view modes[] = {"all", "any", "uni", "ballot"};
-  d.instr.flags = 8;
-  for (uint32_t k = 0; k < 4; ++k)
-    if (d.has(modes[k]))
-      d.instr.flags = k;
-  if (d.instr.flags == 8)
+  const auto mode = d.placeOf({"all", "any", "uni", "ballot"});
+  if (!mode)
     return d.refuse("it has no mode");
+  d.instr.flags = *mode;
   d.type();
   d.instr.d = d.target(0, d.instr.flags == 3 ? Scalar::B32 : Scalar::Pred);
   bool isNegated = false;

@@ -400,4 +400,13 @@ Successors::Successors(const Dag &dag)
     targets[next[edge.from.value]++] = edge.to;
 }
 
+std::vector<bool> writtenBuffers(const Dag &dag) {
+  std::vector<bool> isWritten(dag.buffers.size());
+  for (const DagNode &node : dag.nodes)
+    for (const BufferUse &use : node.uses)
+      if (use.writes)
+        isWritten[use.buffer.value] = true;
+  return isWritten;
+}
+
 } // namespace mgpu::planner

@@ -298,6 +298,9 @@ private:
   std::vector<uint32_t> begin;
 };
 
+/// Whether some node writes a buffer, by buffer.
+std::vector<bool> writtenBuffers(const Dag &dag);
+
 } // namespace mgpu::planner
 
 #endif // MGPU_PLANNER_DAG_DAG_H

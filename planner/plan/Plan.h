@@ -96,6 +96,9 @@ struct Plan {
   std::string onceLine() const;
 };
 
+/// The durations of the plan's steps, by node of its DAG.
+std::vector<double> durationsOf(const Plan &plan, const Dag &dag);
+
 /// The text form: readable, diffable, read back exactly.
 std::string toText(const Plan &plan, const Dag &dag);
 /// Errors name the line. `dag` is as the plan's transforms leave it.

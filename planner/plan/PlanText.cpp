@@ -77,6 +77,13 @@ std::string Plan::verdictLine() const {
       toString(boundBy), verdict.empty() ? "" : ": ", verdict, model);
 }
 
+std::vector<double> durationsOf(const Plan &plan, const Dag &dag) {
+  std::vector<double> durations(dag.nodes.size());
+  for (const PlanStep &step : plan.steps)
+    durations[step.node.value] = step.durationUs;
+  return durations;
+}
+
 std::string Plan::onceLine() const {
   std::string out;
   if (loadUs > 0)

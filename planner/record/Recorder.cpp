@@ -289,11 +289,7 @@ const Induction *Recorder::findInduction(BufferId buffer) const {
 //===----------------------------------------------------------------------===//
 
 Result<void> Recorder::checkRoles() {
-  std::vector<bool> isWritten(program.dag.buffers.size(), false);
-  for (const DagNode &node : program.dag.nodes)
-    for (const BufferUse &use : node.uses)
-      if (use.writes)
-        isWritten[use.buffer.value] = true;
+  const std::vector<bool> isWritten = writtenBuffers(program.dag);
   for (size_t k = 0; k < program.arguments.size(); ++k) {
     const ProgramArgument &argument = program.arguments[k];
     if (arguments[k].isRoleGiven && argument.role == ArgumentRole::Input &&

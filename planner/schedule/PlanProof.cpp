@@ -13,9 +13,7 @@
 namespace mgpu::planner {
 
 Result<std::vector<PhaseProblem>> problemsOf(const Plan &plan, const Dag &dag) {
-  std::vector<double> durations(dag.nodes.size());
-  for (const PlanStep &step : plan.steps)
-    durations[step.node.value] = step.durationUs;
+  const std::vector<double> durations = durationsOf(plan, dag);
   if (!dag.spmd)
     return phaseProblems(dag, durations, plan.memoryBytes);
   Dag frozen = dag;

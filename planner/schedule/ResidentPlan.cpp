@@ -73,10 +73,7 @@ namespace {
 class DurationsOf final : public LatencyEstimator {
 public:
   DurationsOf(const Plan &plan, const Dag &dag)
-      : durations(dag.nodes.size()), model(plan.model) {
-    for (const PlanStep &step : plan.steps)
-      durations[step.node.value] = step.durationUs;
-  }
+      : durations(durationsOf(plan, dag)), model(plan.model) {}
   double durationUs(const Dag &, NodeId node) const override {
     return durations[node.value];
   }
