@@ -6,7 +6,6 @@
 // devices.
 
 #include "bench/profile/Profile.h"
-#include "capture/ranks/RemoteGpus.h"
 #include "device/api/RankAgreement.h"
 #include "pipeline/Run.h"
 #include "pipeline/TheRanks.h"
@@ -54,17 +53,6 @@ shareDevices(planner::Dag &dag,
              device::MessageRendezvous &others, Prepared &prepared,
              const device::Facts &more = {});
 
-/// The GPUs of this rank, one for each of its devices.
-struct RankGpus {
-  std::vector<int> gpus; ///< as CUDA numbers those of this machine
-  capture::RemotePart part;
-};
-/// Deals devices to ranks as device::hostPart() does, and finds the GPUs in
-/// `target`, "cuda" or "cuda:K,L": those of each machine, in the order of the
-/// devices there. Errors: Unsupported for more ranks than devices, or for
-/// devices that share a GPU; Absent for more devices on a machine than GPUs.
-Result<RankGpus> gpusOfRank(const std::string &target, uint32_t numDevices,
-                            device::MessageRendezvous &others);
 /// agreeOnProgram() of ranks with GPUs: all are of one architecture, which it
 /// gives, and have the same NCCL. Errors: Unsupported for a program that GPUs
 /// of several processes do not run.

@@ -243,10 +243,7 @@ constexpr const char *holdsNodes =
 
 /// The first format that accepts a file loads it.
 const Format formats[] = {
-    {"bundle",
-     isBundle,
-     {{"--variant", isBuilt}, {"--tensor-cores", isBuilt}, {"--pdl", isBuilt}},
-     openBundle},
+    {"bundle", isBundle, {{"--variant", isBuilt}}, openBundle},
     {"damaged bundle", isNamedBundle, {}, refuseBundle},
     {"DAG or trace",
      isJson,
@@ -263,9 +260,7 @@ const Format formats[] = {
       {"--one-device", holdsNodes},
       {"--roll-from", holdsNodes},
       {"--no-fusion", holdsNodes},
-      {"--variant", holdsNodes},
-      {"--tensor-cores", holdsNodes},
-      {"--pdl", holdsNodes}},
+      {"--variant", holdsNodes}},
      openJson},
     {"program", isSource, {}, importSource},
 };

@@ -42,8 +42,7 @@ Result<std::unique_ptr<Runner>> openOne(LoadedProgram &program,
                                         Prepared &prepared,
                                         const std::function<void()> &opened,
                                         tuner::GuardedDriver *&guard) {
-  for (const char *option :
-       {"--variant", "--tensor-cores", "--pdl", "--deadline"})
+  for (const char *option : {"--variant", "--deadline"})
     if (!isCudaTarget(program.from.target) &&
         program.from.given.contains(option) &&
         !(theRanks() && option == std::string_view("--deadline")))

@@ -106,4 +106,36 @@ std::string ranksText() {
                      counted(numRankNodes(), "node"), joined().how);
 }
 
+Result<RankGpus> gpusOfRank(const std::string &target, uint32_t numDevices,
+                            device::MessageRendezvous &others) {
+  MGPU_TRY_ASSIGN(CudaTarget cuda, parseCudaTarget(target));
+  if (cuda.devicesOnGpu > 1 || numDevices < others.count())
+    return fail(
+        ErrorKind::Unsupported,
+        fmt::format("target '{}': GPUs of several processes are one for each "
+                    "device, and the program of {} has {}: start as many or "
+                    "fewer, with cuda or cuda:K,L for the GPUs of a machine",
+                    target, counted(numDevices, "device"),
+                    counted(others.count(), "process", "processes")));
+  device::HostPart part = device::hostPart(numDevices, others);
+  RankGpus out;
+  out.part = {uint32_t(part.here.first), part.here.count, std::move(part.ranks),
+              &others};
+  const std::vector<uint32_t> &nodes = others.nodeOf();
+  const auto before = std::span(out.part.rankOf).first(out.part.first);
+  const auto first = size_t(std::ranges::count_if(before, [&](uint32_t rank) {
+    return nodes[rank] == nodes[others.rank()];
+  }));
+  if (target != "cuda" && first + out.part.count > cuda.gpus.size())
+    return fail(ErrorKind::Absent,
+                fmt::format("target '{}' is {} of each machine, and rank {} "
+                            "has device {} of its own: name more, or start "
+                            "fewer processes there",
+                            target, counted(cuda.gpus.size(), "GPU"),
+                            others.rank(), first + out.part.count));
+  for (size_t k = first; k < first + out.part.count; ++k)
+    out.gpus.push_back(target == "cuda" ? int(k) : cuda.gpus[k]);
+  return out;
+}
+
 } // namespace mgpu::pipeline

@@ -6,6 +6,7 @@
 // torchrun's variables has started (docs/distributed.md). A process is a rank
 // of one such group at most.
 
+#include "capture/ranks/RemoteGpus.h"
 #include "device/api/MessageRendezvous.h"
 #include "device/tcp/TcpChannel.h"
 
@@ -48,6 +49,18 @@ uint32_t numRankNodes();
 uint32_t mostDevicesOfRank(uint32_t devices);
 /// "4 on 2 nodes by openmpi"; empty where this process is alone.
 std::string ranksText();
+
+/// The GPUs of this rank, one for each of its devices.
+struct RankGpus {
+  std::vector<int> gpus; ///< as CUDA numbers those of this machine
+  capture::RemotePart part;
+};
+/// Deals devices to ranks as device::hostPart() does, and finds the GPUs in
+/// `target`, "cuda" or "cuda:K,L": those of each machine, in the order of the
+/// devices there. Errors: Unsupported for more ranks than devices, or for
+/// devices that share a GPU; Absent for more devices on a machine than GPUs.
+Result<RankGpus> gpusOfRank(const std::string &target, uint32_t numDevices,
+                            device::MessageRendezvous &others);
 
 } // namespace mgpu::pipeline
 

@@ -5,7 +5,6 @@
 #include "kernels/compile/KernelRecipe.h"
 #include "pipeline/Arguments.h"
 #include "pipeline/Compiler.h"
-#include "pipeline/Distributed.h"
 #include "pipeline/GpuIdentity.h"
 #include "pipeline/Kernels.h"
 #include "pipeline/PredictKernels.h"

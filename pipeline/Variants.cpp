@@ -73,13 +73,6 @@ Result<void> Variants::take(std::string_view word) {
   return {};
 }
 
-void Variants::takeTensorCores(std::string_view word) {
-  for (Variant each : {Variant::Wgmma, Variant::Mma, Variant::CublasLt})
-    words[size_t(each)] = word == factsOf(each).name ? Word::On : Word::Off;
-  if (word == "none")
-    words[size_t(Variant::Cusparse)] = Word::Off;
-}
-
 std::vector<Variant> Variants::productForms() const {
   std::vector<Variant> forms;
   for (Word word : {Word::On, Word::Auto})

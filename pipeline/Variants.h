@@ -107,8 +107,6 @@ struct Variants {
   bool isOpen() const; ///< the user said nothing
   /// Takes one word of --variant: NAME, or NAME=on|off|auto. Usage for others.
   Result<void> take(std::string_view word);
-  /// The same of --tensor-cores: one way of products is on, others off.
-  void takeTensorCores(std::string_view word);
   /// mgpu's own texts of f16 and bf16 products to try, the best first.
   std::vector<Variant> productForms() const;
   /// What decides kernels' texts, for keys: two that differ have others.

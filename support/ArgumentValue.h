@@ -2,7 +2,8 @@
 #ifndef MGPU_SUPPORT_ARGUMENTVALUE_H
 #define MGPU_SUPPORT_ARGUMENTVALUE_H
 
-// What a user may write after `--arg NAME=` (docs/cli.md lists the forms).
+// What a user may write after `--arg NAME=` (docs/arguments.md lists the
+// forms).
 
 #include "support/Array.h"
 #include "support/Npy.h"

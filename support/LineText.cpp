@@ -125,4 +125,22 @@ LineReader LineSource::next() {
   return LineReader(what, {}, lineNumber + 1);
 }
 
+Result<void> LineSource::title(std::string_view keyword, uint32_t version,
+                               std::string_view again) {
+  LineReader line = next();
+  MGPU_TRY(line.keyword(keyword));
+  MGPU_TRY_ASSIGN(const uint32_t got, line.integer<uint32_t>("version number"));
+  if (got == version)
+    return line.expectEnd();
+  Error error =
+      line.bad(fmt::format("the {} has version {}, of {} mgpu; this "
+                           "one reads version {}: make it anew by "
+                           "`{}`",
+                           what, got, got < version ? "an earlier" : "a later",
+                           version, again))
+          .value();
+  error.kind = ErrorKind::Unsupported;
+  return fail(std::move(error));
+}
+
 } // namespace mgpu

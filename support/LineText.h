@@ -70,6 +70,10 @@ class LineSource {
 public:
   LineSource(std::string_view what, std::string_view text)
       : what(what), text(text) {}
+  /// Reads the first line, "KEYWORD VERSION". Unsupported for another version;
+  /// `again` is the command that makes such a text.
+  Result<void> title(std::string_view keyword, uint32_t version,
+                     std::string_view again);
   /// The next line with content; an empty one at the end of the text.
   LineReader next();
   bool atEnd() const { return text.empty(); }

@@ -81,7 +81,9 @@ Result<Bundle> Bundle::open(const std::string &path) {
         return bundle.store.blob(hash);
       });
   if (!program)
-    return failIn(fmt::format("'{}': ", path), program.error());
+    return failIn(
+        fmt::format("'{}', made by mgpu {}: ", path, bundle.origin().version),
+        program.error());
   bundle.theProgram = std::move(*program);
   return bundle;
 }

@@ -29,6 +29,8 @@
 
 namespace mgpu::planner {
 
+static constexpr uint32_t version = 4;
+
 static void writeClaims(std::string &out, std::string_view name,
                         std::string_view path,
                         const std::vector<Claim> &claims) {
@@ -71,8 +73,8 @@ static void write(std::string &out, const Certificate &certificate) {
 }
 
 std::string toText(std::span<const Certificate> certificates) {
-  std::string out =
-      fmt::format("mgpu-certificate 4\nphases {}\n", certificates.size());
+  std::string out = fmt::format("mgpu-certificate {}\nphases {}\n", version,
+                                certificates.size());
   for (const Certificate &certificate : certificates)
     write(out, certificate);
   return out + "end\n";
@@ -86,14 +88,8 @@ public:
       : lines("certificate", text) {}
 
   Result<std::vector<Certificate>> run() {
-    LineReader title = lines.next();
-    MGPU_TRY(title.keyword("mgpu-certificate"));
-    MGPU_TRY_ASSIGN(uint32_t version,
-                    title.integer<uint32_t>("version number"));
-    if (version != 4)
-      return title.bad("this program reads version 4; `plan --certificate` "
-                       "writes it");
-    MGPU_TRY(title.expectEnd());
+    MGPU_TRY(lines.title("mgpu-certificate", version,
+                         "mgpu-tune plan PROGRAM -o FILE --certificate FILE"));
     MGPU_TRY_ASSIGN(const uint32_t phases, count("phases"));
     std::vector<Certificate> certificates;
     for (uint32_t k = 0; k < phases; ++k) {

@@ -23,7 +23,7 @@ void fields(JsonFields &f, CudaFile &kernel) {
   f("tunables", kernel.tunables);
   f.require(kernel.tunables.size() <= mostKernelTunables, "tunables");
   f("dynamic_shared_bytes", kernel.dynamicSharedBytes);
-  if (f.reads() || !kernel.rules.empty()) // older versions know none
+  if (f.reads() || !kernel.rules.empty())
     f.added("rules", kernel.rules);
 }
 

@@ -74,17 +74,9 @@ Result<std::string> Parser::blobText(LineReader &line) {
 }
 
 Result<void> Parser::parseHeader() {
+  MGPU_TRY(lines.title("mgpu-program", programVersion,
+                       "mgpu-tune bundle PROGRAM -o FILE"));
   LineReader line = lines.next();
-  MGPU_TRY(line.keyword("mgpu-program"));
-  MGPU_TRY_ASSIGN(uint32_t version, line.integer<uint32_t>("version number"));
-  if (version < 1 || version > 7)
-    return fail(ErrorKind::Unsupported,
-                fmt::format("the program has version {}; this mgpu reads "
-                            "versions 1 to 7: use the mgpu that made it, or "
-                            "newer",
-                            version));
-  MGPU_TRY(line.expectEnd());
-  line = lines.next();
   Dag &dag = program.dag;
   MGPU_TRY(line.keyword("program"));
   MGPU_TRY_ASSIGN(dag.name, line.quoted());

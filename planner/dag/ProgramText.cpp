@@ -20,7 +20,7 @@ public:
       : program(program), dag(program.dag), blobs(blobs) {}
 
   std::string run() {
-    add("mgpu-program {}\n", version());
+    add("mgpu-program {}\n", programVersion);
     add("program {} devices {} spmd {} resident {}\n", quoteText(dag.name),
         dag.numDevices, int(dag.spmd), dag.residentBytes);
     if (dag.loop != Loop())
@@ -50,33 +50,6 @@ public:
   }
 
 private:
-  /// The first version whose readers know all that the program has.
-  int version() const {
-    if (std::ranges::any_of(dag.nodes, hasBlocks))
-      return 7;
-    if (std::ranges::any_of(dag.nodes, hasWork))
-      return 6;
-    if (std::ranges::any_of(dag.buffers, isOnDevice) ||
-        std::ranges::any_of(dag.kernels, hasRules) ||
-        std::ranges::any_of(dag.nodes, isInPipeline))
-      return 5;
-    return std::ranges::any_of(dag.kernels, isOfBuilder) ? 4 : 3;
-  }
-  static bool hasBlocks(const DagNode &node) {
-    return node.asks && node.asks->blocks > 0;
-  }
-  static bool hasWork(const DagNode &node) { return bool(node.asks); }
-  static bool isInPipeline(const DagNode &node) { return bool(node.part); }
-  static bool isOnDevice(const Buffer &buffer) {
-    return buffer.role == BufferRole::Argument && !buffer.device.isHost();
-  }
-  static bool hasRules(const KernelSpec &kernel) {
-    return kernel.cudaFile() && !kernel.cudaFile()->rules.empty();
-  }
-  static bool isOfBuilder(const KernelSpec &kernel) {
-    const CudaFile *file = kernel.cudaFile();
-    return file && (!file->host.empty() || !file->cubins.empty());
-  }
   template <typename... T>
   void add(fmt::format_string<T...> format, T &&...values) {
     fmt::format_to(std::back_inserter(out), format, std::forward<T>(values)...);

@@ -34,11 +34,7 @@
 //   end
 //
 // A launch of a part of its grid has `part X Y Z NX NY NZ`, the first block and
-// how many, before `with`. Version 1 had neither that nor `by`; version 2 had
-// neither `matmul` nor `cuda` of kernels; version 4 is written where a kernel
-// has `host` or `cubin`, version 5 where an argument lies on a device
-// or a kernel has rules, version 6 where a node has `asks`, version 7
-// where that has `blocks`. `opaque`, work known only by its cost, is in no
+// how many, before `with`. `opaque`, work known only by its cost, is in no
 // bundle; it ends with `slice`, `splittable N` and `share S` where it is so.
 //
 // A box is OFFSET{+SIZE*STRIDE}:WIDTH, figures as in support/Types.h. `after`

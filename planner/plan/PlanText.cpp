@@ -20,11 +20,8 @@
 //   end
 //
 // A stream is device.stream, `host.0` on the host. `by` is NCCL's algorithm and
-// protocol, where one was chosen; version 1 had none. Version 2 did not say
-// what proves the bound, version 3 neither the memory nor what a duration rests
-// on, which is `measured`, `published`, `given` or, where
-// nothing is said, assumed. Up to version 4 all times counted from the load,
-// and `makespan` was the sum of the parts, of one trip of a rolled loop.
+// protocol, where one was chosen. A duration rests on what is `measured`,
+// `published` or `given`; where nothing is said it is assumed.
 // `after` lists waits. Names repeat what the DAG says, so that a plan read
 // against another DAG is refused. Numbers are the shortest text that reads back
 // to the same double. Blank lines and lines that start with # are skipped.
@@ -38,6 +35,8 @@
 #include <fmt/ranges.h>
 
 namespace mgpu::planner {
+
+static constexpr uint32_t planVersion = 5;
 
 std::string_view toString(BoundArgument argument) {
   switch (argument) {
@@ -101,7 +100,7 @@ static std::string streamText(PlanStream stream) {
 }
 
 std::string toText(const Plan &plan, const Dag &dag) {
-  std::string out = "mgpu-plan 5\n";
+  std::string out = fmt::format("mgpu-plan {}\n", planVersion);
   auto append = [&out](const std::string &text) { out += text; };
   append(fmt::format("scheduler {}\nmodel {}\n", quoteText(plan.scheduler),
                      quoteText(plan.model)));
@@ -180,59 +179,18 @@ public:
     }
     if (LineReader line = lines.next(); !line.atEnd())
       return line.bad("text after \"end\"");
-    if (version < 5)
-      countApart();
     return std::move(plan);
   }
 
 private:
-  /// Splits the times of a version before 5. Its bound was of the sum of the
-  /// parts and says nothing of a replay, unless that was all.
-  void countApart() {
-    PhaseTimes times{};
-    double begin = 0, end = 0, partBegin = 0;
-    bool isReplayAlone = dag.loop.trips == 1;
-    for (size_t s = 0; s < plan.steps.size(); ++s) {
-      PlanStep &step = plan.steps[s];
-      const Phase phase = dag.node(step.node).phase,
-                  before = s ? dag.node(plan.steps[s - 1].node).phase : phase;
-      isReplayAlone &= phase == Phase::Replay;
-      if (phase != before)
-        begin = end;
-      if (partOf(phase) != partOf(before))
-        partBegin = end;
-      end = std::max(end, step.startUs + step.durationUs);
-      times[size_t(phase)] = end - begin;
-      step.startUs = std::max(0.0, step.startUs - partBegin);
-    }
-    if (isReplayAlone)
-      return;
-    plan.loadUs = partUs(times, dag, PlanPart::Load);
-    plan.makespanUs = partUs(times, dag, PlanPart::Replay);
-    plan.fetchUs = partUs(times, dag, PlanPart::Fetch);
-    plan.lowerBoundUs = 0;
-    plan.boundBy = BoundArgument::Unknown;
-  }
-
   /// Up to the transforms.
   Result<void> parseTitle() {
-    LineReader line = lines.next();
-    MGPU_TRY(line.keyword("mgpu-plan"));
-    MGPU_TRY_ASSIGN(version, line.integer<uint32_t>("version number"));
-    if (version < 1 || version > 5) {
-      Error error =
-          line.bad(fmt::format("the plan has version {}; this program "
-                               "reads versions 1 to 5",
-                               version))
-              .value();
-      error.kind = ErrorKind::Unsupported;
-      return fail(std::move(error));
-    }
-    MGPU_TRY(line.expectEnd());
+    MGPU_TRY(lines.title("mgpu-plan", planVersion,
+                         "mgpu-tune plan PROGRAM -o FILE"));
     MGPU_TRY_ASSIGN(plan.scheduler, textLine("scheduler"));
     MGPU_TRY_ASSIGN(plan.model, textLine("model"));
     LineSource after = lines;
-    line = after.next();
+    LineReader line = after.next();
     if (line.peek() != "transforms")
       return {};
     lines = after;
@@ -252,13 +210,9 @@ private:
                               lines.number(), plan.numDevices, dag.numDevices));
     MGPU_TRY_ASSIGN(plan.streamsPerDevice, countLine("streams"));
     MGPU_TRY(parseMemory());
-    if (version < 5) {
-      MGPU_TRY_ASSIGN(plan.makespanUs, timeLine("makespan"));
-    } else {
-      MGPU_TRY_ASSIGN(plan.loadUs, timeLine("load"));
-      MGPU_TRY_ASSIGN(plan.makespanUs, timeLine("replay"));
-      MGPU_TRY_ASSIGN(plan.fetchUs, timeLine("fetch"));
-    }
+    MGPU_TRY_ASSIGN(plan.loadUs, timeLine("load"));
+    MGPU_TRY_ASSIGN(plan.makespanUs, timeLine("replay"));
+    MGPU_TRY_ASSIGN(plan.fetchUs, timeLine("fetch"));
     MGPU_TRY(parseBound());
     for (uint32_t device = 0; device < plan.numDevices; ++device) {
       LineReader line = lines.next();
@@ -428,7 +382,6 @@ private:
   LineSource lines;
   const Dag &dag;
   Plan plan;
-  uint32_t version = 0;
 };
 
 } // namespace

@@ -22,7 +22,7 @@ struct ImportRequest {
   uint64_t nodeLimit = 100'000;
   uint64_t rollFrom = 2;
   bool fuse = true;                ///< planner::ParseOptions
-  bool fuseNarrowProducts = false; ///< too, as --tensor-cores does
+  bool fuseNarrowProducts = false; ///< too, as --variant mma does
   /// Costs of exchanges are random, by this seed; 0: bytes.
   uint64_t costSeed = 0;
 };

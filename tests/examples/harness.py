@@ -63,7 +63,7 @@ def f32(value):
 
 
 def random_bits(seed, index):
-    """SplitMix64, as docs/cli.md defines random:SEED."""
+    """SplitMix64, as docs/arguments.md defines random:SEED."""
     mask = (1 << 64) - 1
     z = (seed + (index + 1) * 0x9E3779B97F4A7C15) & mask
     z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 & mask

@@ -44,17 +44,17 @@ def main():
             if got != wanted:
                 sys.exit(f"{what}: {got}, not {wanted}")
 
-        def store(name, *figures, command="variant"):
-            return run("db", command, name, "--target", "cuda:0", *figures).stdout
+        def store(name, *figures):
+            return run("db", "variant", name, "--target", "cuda:0", *figures).stdout
 
-        # No word is stored yet; each spelling gives the bits.
+        # No word is stored yet; each word gives the bits.
         said, plain = replay()
         expect(said, [], "defaults without evidence")
-        for words in (["--variant", "pdl"], ["--pdl"], ["--variant=pdl=on,mma"], ["--tensor-cores", "--pdl"]):
+        for words in (["--variant", "pdl"], ["--variant=pdl=on,mma"]):
             expect(replay(*words), ([], plain), str(words))
 
-        # The old command stores what the new one lists.
-        said = store("mma", "--replay-us", "5", command="form")
+        # What is stored is listed.
+        said = store("mma", "--replay-us", "5")
         expect(bool(re.match(r"mma: passed on .*, CUDA driver [\d.]+\n$", said)), True, said)
         listed = {each["name"]: each for each in json.loads(run("db", "variant", "--json").stdout)["variants"]}
         expect([(each["verdict"], each["replay_us"]) for each in listed["mma"]["evidence"]], [("passed", 5)], "of mma")

@@ -91,9 +91,9 @@ void addProgramOptions(CLI::App *command, ProgramOptions &options) {
   LoadOptions &load = options.load;
   addValue(command, "--entry", load.entry, "NAME", "The entry function")
       ->capture_default_str();
-  addPairs(
-      command, "--arg", load.arguments,
-      "Value of argument K, a name or number (docs/cli.md lists the forms)");
+  addPairs(command, "--arg", load.arguments,
+           "Value of argument K, a name or number (docs/arguments.md lists the "
+           "forms)");
   addRoles(command, load);
   addPairs(command, "--dim", load.dims,
            "Size V of dimension K, which a .pt2 file leaves open");
@@ -201,23 +201,7 @@ void addOneDevice(CLI::App *command, LoadOptions &load) {
                     "devices, in a plan for a sim target");
 }
 
-/// The spellings from before there was --variant, which goes over them.
-static void addOldVariants(CLI::App *command, LoadOptions &load) {
-  const std::string help =
-      "Old spelling of --variant: of wgmma, mma and cublaslt this one is on "
-      "and the others are off; none: all, and cusparse too";
-  CLI::Option *products = command->add_flag("--tensor-cores{mma}", help);
-  takeWord(products, {"mma", "wgmma", "cublaslt", "none"});
-  products->each([&load](const std::string &word) {
-    load.variants.takeTensorCores(word);
-  });
-  command->add_flag_callback(
-      "--pdl", [&load] { return bool(load.variants.take("pdl")); },
-      "Old spelling of --variant pdl");
-}
-
 void addVariants(CLI::App *command, LoadOptions &load) {
-  addOldVariants(command, load);
   auto take = [&load](const std::vector<std::string> &words) {
     for (const std::string &word : words)
       if (auto taken = load.variants.take(word); !taken)

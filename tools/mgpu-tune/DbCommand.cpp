@@ -116,12 +116,11 @@ void DbGroup::addTransfers() {
 }
 
 void DbGroup::addVariant() {
-  CLI::App *command = add(
-      "variant",
-      "Say which variants have run on which GPU, and whether they gave the "
-      "right bits; or store it (tests/gpu/run.sh). `db form` is its old name",
-      runDbVariant);
-  command->alias("form");
+  CLI::App *command =
+      add("variant",
+          "Say which variants have run on which GPU, and whether they gave the "
+          "right bits; or store it (tests/gpu/run.sh)",
+          runDbVariant);
   const std::string help = "What to store is of this variant";
   CLI::Option *name = command->add_option("NAME", help);
   takeWord(name, variantNames());
@@ -148,7 +147,7 @@ void DbGroup::addCare() {
            "Remove configurations last tried more than DAYS (90d) ago, "
            "except winners and those that failed");
   addValue(prune, "--problem", db->keys, "KEY",
-           "Remove this problem with all its trials; may be repeated");
+           "Remove this problem with all its trials");
   addValue(prune, "--blobs", db->blobs, "SIZE",
            "Remove the texts and cubins not used for longest until "
            "the rest fits in SIZE (256MiB)");

@@ -124,11 +124,9 @@ static Result<int> storeEvidence(const DbOptions &options, Variant variant) {
       fmt::print("{}: {} on {}, CUDA driver {}\n", name,
                  verdictName(evidence.verdict), gpu.name, gpu.driver);
   }
-  if (options.json) // "form" as `db form` had it
-    tools::printJson(json{{"variant", name},
-                          {"form", name},
-                          {"gpus", gpus.size()},
-                          {"passed", passed}});
+  if (options.json)
+    tools::printJson(
+        json{{"variant", name}, {"gpus", gpus.size()}, {"passed", passed}});
   return 0;
 }
 

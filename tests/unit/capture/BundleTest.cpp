@@ -364,9 +364,10 @@ TEST_F(BundleErrors, NewerVersion) {
 }
 
 TEST_F(BundleErrors, NewerProgram) {
-  change(record.program.text, "mgpu-program 3", "mgpu-program 8");
+  change(record.program.text, "mgpu-program 7", "mgpu-program 8");
   write();
-  expect(ErrorKind::Unsupported, "the program has version 8");
+  expect(ErrorKind::Unsupported,
+         ": program line 1: the program has version 8, of a later mgpu");
 }
 
 TEST_F(BundleErrors, TablesThatAreNotOurs) {

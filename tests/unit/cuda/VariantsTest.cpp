@@ -101,20 +101,6 @@ TEST(Variants, WordsAreTaken) {
   EXPECT_TRUE(wrong.isOpen());
 }
 
-/// Each value of --tensor-cores is some words of --variant.
-TEST(Variants, OldSpellingsAreWords) {
-  auto old = [](const char *word) {
-    Variants variants;
-    variants.takeTensorCores(word);
-    return variants.words;
-  };
-  EXPECT_EQ(old("mma"), of({"mma", "wgmma=off", "cublaslt=off"}).words);
-  EXPECT_EQ(old("wgmma"), of({"wgmma", "mma=off", "cublaslt=off"}).words);
-  EXPECT_EQ(old("cublaslt"), of({"cublaslt", "mma=off", "wgmma=off"}).words);
-  EXPECT_EQ(old("none"),
-            of({"mma=off", "wgmma=off", "cublaslt=off", "cusparse=off"}).words);
-}
-
 TEST(Variants, WhatIsAskedForGoesBeforeWhatIsOpen) {
   EXPECT_EQ(of({}).productForms(), List{});
   EXPECT_EQ(of({"mma"}).productForms(), List{Mma});
@@ -202,7 +188,9 @@ TEST_F(VariantRecord, WhatPassedOnAGpuIsItsDefault) {
   EXPECT_EQ(passed(), (List{Mma, CublasLt}));
   for (auto change :
        {+[](LoadOptions &o) { o.target = "host"; },
-        +[](LoadOptions &o) { o.variants.takeTensorCores("wgmma"); },
+        +[](LoadOptions &o) {
+          o.variants.words = of({"wgmma", "mma=off", "cublaslt=off"}).words;
+        },
         +[](LoadOptions &o) { o.usesRecord = false; },
         +[](LoadOptions &o) { o.database += "x"; }}) {
     LoadOptions other = options;
@@ -232,7 +220,7 @@ TEST_F(VariantRecord, EarlyKernelsMustNotBeSlower) {
   EXPECT_EQ(evidence->fault, "y differs");
 }
 
-/// As `db form` wrote it, before there were variants.
+/// As it was written before there were variants.
 TEST_F(VariantRecord, WhatEarlierVersionsStoredIsFound) {
   open();
   for (const char *version : {MGPU_VERSION, "0.0.9"}) {

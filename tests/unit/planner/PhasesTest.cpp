@@ -241,37 +241,3 @@ TEST(Phases, ARolledLoopCountsAllItsTrips) {
   EXPECT_NEAR(summarize(*plan, program.dag).devices[0].kernelUs,
               20 * summarize(*once, one).devices[0].kernelUs, 1e-9);
 }
-
-TEST(Phases, OlderPlansAreCountedApart) {
-  const Program program = withResidents(RandomUploads(3).run(), 3);
-  auto plan = makePlan(program.dag, PlanRequest());
-  ASSERT_TRUE(plan);
-  ASSERT_GT(plan->loadUs, 0);
-  // As version 4 wrote it: one timeline from the load on.
-  Plan old = *plan;
-  for (PlanStep &step : old.steps) {
-    const PlanPart part = partOf(program.dag.node(step.node).phase);
-    if (part != PlanPart::Load)
-      step.startUs += plan->loadUs;
-    if (part == PlanPart::Fetch)
-      step.startUs += plan->makespanUs;
-  }
-  old.makespanUs = sumOf(*plan);
-  std::string text = toText(old, program.dag);
-  auto replace = [&](size_t from, size_t to, const std::string &by) {
-    text.replace(from, to - from, by);
-  };
-  const size_t load = text.find("\nload "), replay = text.find("\nreplay "),
-               fetch = text.find("\nfetch "), bound = text.find("\nbound ");
-  const std::string makespan = text.substr(replay + 8, fetch - replay - 8);
-  replace(load, bound, "\nmakespan " + makespan);
-  replace(0, text.find('\n'), "mgpu-plan 4");
-  auto read = parsePlan(text, program.dag);
-  ASSERT_TRUE(read) << read.error().message;
-  EXPECT_NEAR(read->loadUs, plan->loadUs, 1e-9);
-  EXPECT_NEAR(read->makespanUs, plan->makespanUs, 1e-9);
-  EXPECT_NEAR(read->fetchUs, plan->fetchUs, 1e-9);
-  EXPECT_EQ(read->lowerBoundUs, 0);
-  for (size_t s = 0; s < plan->steps.size(); ++s)
-    EXPECT_NEAR(read->steps[s].startUs, plan->steps[s].startUs, 1e-9);
-}

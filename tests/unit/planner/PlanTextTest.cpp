@@ -86,8 +86,13 @@ protected:
 
 TEST_F(PlanTextErrors, NameTheLine) {
   EXPECT_EQ(message("mgpu-plan 5", "mgpu-plan 6"),
-            "plan line 1: the plan has version 6; this program reads versions "
-            "1 to 5");
+            "plan line 1: the plan has version 6, of a later mgpu; this one "
+            "reads version 5: make it anew by `mgpu-tune plan PROGRAM -o "
+            "FILE`");
+  EXPECT_EQ(message("mgpu-plan 5", "mgpu-plan 4"),
+            "plan line 1: the plan has version 4, of an earlier mgpu; this one "
+            "reads version 5: make it anew by `mgpu-tune plan PROGRAM -o "
+            "FILE`");
   EXPECT_EQ(message("scheduler", "schedule"),
             "plan line 2: expected \"scheduler\", found \"schedule\"");
   EXPECT_EQ(message("\"list\"", "\"list"),
