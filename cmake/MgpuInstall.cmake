@@ -25,7 +25,8 @@ install(DIRECTORY pipeline/c/python/ DESTINATION "${CMAKE_INSTALL_DATADIR}/mgpu/
 if(MGPU_COMPILER)
   set(components runtime tools)
   # Debian has LLVM's libraries in a folder of their own.
-  set_target_properties(mgpu-tune mgpu-opt mgpu-lsp-server PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
+  set_target_properties(mgpu-tune-compiler mgpu-opt mgpu-lsp-server PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
+  install(TARGETS mgpu-tune-compiler RUNTIME DESTINATION lib/mgpu COMPONENT tools)
   install(TARGETS mgpu-tune mgpu-opt mgpu-lsp-server RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}" COMPONENT tools)
 else()
   set(components runtime)

@@ -78,10 +78,13 @@ def check_python(prefix, source, folder):
     assert run(sys.executable, example, env={**clean, "PYTHONPATH": package}) == expected
 
 
-def check_command(prefix):
-    version = run(os.path.join(prefix, "bin/mgpu-tune"), "--version")
+def check_command(prefix, source):
+    tune = os.path.join(prefix, "bin/mgpu-tune")
+    version = run(tune, "--version")
     assert re.fullmatch(r"mgpu-tune \d+\.\d+\.\d+ \(commit ([0-9a-f]{12}|unknown)\)\n"
                         r"LLVM: (22\.\S+|none)\nCUDA headers: (\d+\.\d+|none)\n", version), version
+    if "LLVM: none" not in version:  # which another program has
+        assert ": ok: " in run(tune, "check", os.path.join(source, "examples/saxpy/saxpy.mlir"), "--arg", "a=2")
 
 
 def complete(script, *words):
@@ -131,7 +134,7 @@ def main():
         run("cmake", "--install", build, "--prefix", first)
         os.rename(first, prefix)
         check_consumers(prefix, source, folder)
-        check_command(prefix)
+        check_command(prefix, source)
         check_pages(prefix)
         check_python(prefix, source, folder)
         check_uninstall(build, source, folder)

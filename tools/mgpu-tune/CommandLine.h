@@ -23,6 +23,7 @@ struct CommandLine {
   CLI::App &app;
   const pipeline::Compiler &compiler;
   std::function<Result<int>()> chosen; ///< runs the command that was given
+  bool needsCompiler = false;          ///< it takes a program
 };
 
 void addCheckCommand(CommandLine &line);

@@ -59,8 +59,10 @@ void onChosen(CLI::App *command, CommandLine &line,
   if constexpr (requires { options->load; })
     options->load.compiler = &line.compiler;
   command->callback([=, &line] {
-    if constexpr (requires { options->load; })
+    if constexpr (requires { options->load; }) {
       options->load.given = givenOptions(command);
+      line.needsCompiler = true;
+    }
     line.chosen = [=] { return run(*options); };
   });
 }

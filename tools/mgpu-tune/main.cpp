@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // mgpu-tune: parse the command line, call the command, print what it says.
+// LLVM takes longer to load than `--help` or `db` to answer, so these are
+// answered by a program without it, which starts the one with the compiler for
+// whatever takes a program.
 #include "kernels/compile/NvrtcCompiler.h"
 #include "pipeline/Distributed.h"
 #include "pipeline/Version.h"
@@ -19,9 +22,12 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <filesystem>
 #include <iostream>
 #include <new>
 #include <system_error>
+#include <unistd.h>
 
 using namespace mgpu;
 
@@ -76,6 +82,24 @@ const pipeline::Compiler &theCompiler() {
 #endif
 }
 
+#ifdef MGPU_TUNE_STARTS_COMPILER
+/// The rest of the work, in mgpu-tune-compiler: in a build it lies beside this
+/// program, as installed in lib/mgpu. Returns where it cannot be started.
+int startCompiler(char **argv) {
+  std::error_code error;
+  const auto here =
+      std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
+  for (const char *place :
+       {"mgpu-tune-compiler", "../lib/mgpu/mgpu-tune-compiler"})
+    ::execv((here / place).c_str(), argv);
+  return report(ErrorKind::Absent,
+                "its part with the compiler, 'mgpu-tune-compiler', cannot be "
+                "started from '" +
+                    here.string() + "': " + std::strerror(errno) +
+                    "; install mgpu anew");
+}
+#endif
+
 } // namespace
 
 int main(int argc, char **argv) {
@@ -103,6 +127,10 @@ int main(int argc, char **argv) {
     std::cout.flush();
     return std::cout ? 0 : report(ErrorKind::Invalid, lostOutput);
   }
+#ifdef MGPU_TUNE_STARTS_COMPILER
+  if (line.needsCompiler)
+    return startCompiler(argv);
+#endif
   // A limit on the size of files is an error of write(), not the end.
   std::signal(SIGXFSZ, SIG_IGN);
   kernels::compileInProcesses(); // commands fork what uses GPUs
