@@ -5,7 +5,7 @@
 namespace mgpu::db {
 
 /// Version 2 of the schema: programs, their plans, and their kernels in every
-/// form. What is large lies in `blobs` under its SHA-256.
+/// form. Large contents lie in `blobs` under their SHA-256.
 inline constexpr const char *bundleTables = R"sql(
 CREATE TABLE programs(
   id INTEGER PRIMARY KEY,

@@ -2,7 +2,8 @@
 #ifndef MGPU_DB_CONNECTION_H
 #define MGPU_DB_CONNECTION_H
 
-// What a Database owns; of use to Database.cpp and Statement.cpp alone.
+// The connection that a Database owns; of use to Database.cpp and Statement.cpp
+// alone.
 
 #include "db/Database.h"
 

@@ -35,7 +35,7 @@ void Database::Connection::close() {
   handle = nullptr;
 }
 
-/// What the system said when `name` could not be opened to be written.
+/// The system's reason why `name` could not be opened to be written.
 static std::string reasonNotOpened(const std::string &name, sqlite3 *handle) {
   int code = handle ? sqlite3_system_errno(handle) : 0;
   if (code == 0 && ::access(name.c_str(), W_OK) != 0)

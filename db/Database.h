@@ -25,7 +25,7 @@ enum class Access {
   Create,
 };
 
-/// What the file is opened for, which decides what helps where it is damaged.
+/// The purpose a file is opened for decides what helps where it is damaged.
 enum class Purpose {
   Results,
   Bundle,
@@ -75,7 +75,7 @@ public:
   bool isReadOnly() const;
   /// "wal", "delete", ...
   Result<std::string> journalMode();
-  /// What SQLite said last, as an error that names the file and the cure.
+  /// SQLite's last error, with the file and the cure.
   Error lastError(int code) const;
   sqlite3 *get() const;
 

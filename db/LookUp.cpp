@@ -19,7 +19,7 @@ std::optional<double> positiveNumber(const std::string &text) {
 
 constexpr double octavesOfAWord = 8;
 
-/// What a stored problem differs in.
+/// The fields in which a stored problem differs.
 struct Difference {
   bool shape = false, setting = false, device = false;
   Match grade() const {

@@ -44,8 +44,8 @@ Result<std::unique_ptr<SqliteBlobCache>>
 SqliteBlobCache::open(const std::string &path,
                       const BlobCacheOptions &options) {
   MGPU_TRY_ASSIGN(Database database, openMigrated(path, options.database));
-  // What a power cut may take is compiled again. Without a log it could take
-  // more than that.
+  // Blobs that a power cut takes are compiled again. Without a log it could
+  // take more than that.
   MGPU_TRY_ASSIGN(std::string journal, database.journalMode());
   if (journal == "wal" && !database.isReadOnly())
     MGPU_TRY(database.execute("PRAGMA synchronous=NORMAL"));

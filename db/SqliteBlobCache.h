@@ -20,8 +20,8 @@ struct BlobCacheOptions {
   uint64_t limitBytes = uint64_t(1) << 30;
 };
 
-/// A table of the database with a connection of its own. What cannot be read,
-/// or is not what was stored, is a miss; what cannot be written is not stored.
+/// A table of the database with a connection of its own. A blob that cannot be
+/// read, or has changed, is a miss; one that cannot be written is not stored.
 /// Not carried over a fork().
 class SqliteBlobCache final : public device::BlobCache {
 public:

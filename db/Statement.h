@@ -38,7 +38,7 @@ public:
   /// Ready to be bound and run again.
   void reset();
 
-  /// Columns of the row, from 0. What is of another type is converted.
+  /// Columns of the row, from 0. SQLite converts values of another type.
   int64_t integer(int column) const;
   double real(int column) const;
   std::string text(int column) const;

@@ -11,7 +11,7 @@ namespace mgpu::db {
 
 std::optional<Winner> chooseWinner(std::span<const TrialRow> rows,
                                    const std::function<bool(RowId)> &isOut) {
-  // What counts of each configuration.
+  // The trial that counts of each configuration.
   std::map<RowId, const TrialRow *> figures;
   Winner winner;
   for (const TrialRow &row : rows) {

@@ -44,7 +44,7 @@ public:
   static Result<StoreFile> open(const std::string &path,
                                 const DatabaseOptions &options);
 
-  // Reading. What fails its seal is as if it were not there, and counted.
+  // Reading. A row that fails its seal is as if it were not there, and counted.
   Result<std::optional<RowId>> findProblem(const TuningProblem &problem);
   Result<std::optional<TuningProblem>> problem(RowId id);
   /// The problems of a family (Problem::familyKey), unchecked: problem()

@@ -8,7 +8,7 @@
 
 namespace mgpu::db {
 
-/// What came in. Trials that were there already are not stored again.
+/// Counts of an import. Trials that were there already are not stored again.
 struct Transferred {
   uint64_t problems = 0, trials = 0, known = 0;
   uint64_t damaged = 0; ///< rows left behind

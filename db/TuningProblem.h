@@ -2,7 +2,8 @@
 #ifndef MGPU_DB_TUNINGPROBLEM_H
 #define MGPU_DB_TUNINGPROBLEM_H
 
-// What a result is a result of. Known by its content, never by a number.
+// The problem that a result solves. It is known by its content, never by a
+// number.
 
 #include "support/Result.h"
 
@@ -22,9 +23,9 @@ Result<Pairs> parsePairs(std::string_view text);
 
 /// Two runs measure the same thing where all of it is equal.
 struct TuningProblem {
-  /// What is tuned, without its sizes: a program's or plan's canonical text,
-  /// or the SHA-256 of one that is long. Code generation that changes kernels
-  /// must change it.
+  /// The subject of tuning, without its sizes: a program's or plan's canonical
+  /// text, or the SHA-256 of one that is long. Code generation that changes
+  /// kernels must change it.
   std::string program;
   std::string shape;        ///< sizes and element types, as pairsText()
   std::string device;       ///< "NVIDIA H100 80GB HBM3 x4"

@@ -2,7 +2,7 @@
 #ifndef MGPU_DB_TUNINGSTORE_H
 #define MGPU_DB_TUNINGSTORE_H
 
-// What was measured, for good: every trial of every problem, the failures
+// Keeps what was measured, for good: every trial of every problem, the failures
 // that must not be launched again, and the winners.
 
 #include "db/Database.h"
@@ -28,8 +28,8 @@ enum class Match {
 };
 std::string_view matchName(Match match);
 
-/// What a fallback is likely to cost: time over that of the unknown best, less
-/// one, so 0.05 is 5 % slower.
+/// The likely cost of a fallback: time over that of the unknown best, less one,
+/// so 0.05 is 5 % slower.
 struct Regret {
   double expected = 0;
   double worst = 0;
@@ -43,7 +43,7 @@ struct LookUp {
   Trial trial;           ///< its winner; unless `match` is None
   bool fromSite = false;
   std::string reason; ///< what was not there, and what is taken: one sentence
-  /// What a fallback may cost, where anything can be said.
+  /// The likely cost of a fallback, where anything can be said.
   std::optional<Regret> regret;
 };
 
@@ -83,7 +83,7 @@ public:
   /// samples counts, and the fastest of those with equally many. So a worse
   /// configuration never replaces a better one.
   Result<void> record(const TuningProblem &problem, const Trial &trial);
-  /// The same of many, all or none.
+  /// Records many trials, all or none.
   Result<void> record(const TuningProblem &problem,
                       std::span<const Trial> trials);
 

@@ -16,7 +16,7 @@ struct VerifyReport {
   uint64_t damaged = 0; ///< rows with a broken seal, blobs with a wrong hash
   /// Winners that are not what the trials say, and failures not noted.
   uint64_t wrong = 0;
-  /// What SQLite finds wrong with the tree of pages, at most 100.
+  /// The faults that SQLite finds in the tree of pages, at most 100.
   std::vector<std::string> faults;
 
   bool isSound() const { return damaged == 0 && wrong == 0 && faults.empty(); }

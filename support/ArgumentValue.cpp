@@ -205,8 +205,8 @@ Result<Array> loadCsv(const CsvSpec &spec, ElementType type,
   return array;
 }
 
-/// What a .npy file of the expected array may hold; the default where a size is
-/// unknown.
+/// The most bytes that a .npy file of the expected array may hold; the default
+/// where a size is unknown.
 uint64_t npyLimit(ElementType type, std::span<const int64_t> shape) {
   constexpr uint64_t maxHeader = uint64_t(1) << 20; // numpy itself takes 10,000
   for (int64_t size : shape)
@@ -275,7 +275,7 @@ uint64_t randomBits(uint64_t seed, uint64_t index) {
   return z ^ (z >> 31);
 }
 
-/// What NumPy calls a type; "" for those that it has not.
+/// NumPy's name of a type; "" for types that it has not.
 static std::string_view numpyName(ElementType type) {
   switch (type) {
   case ElementType::I1:
@@ -300,7 +300,7 @@ static std::string_view numpyName(ElementType type) {
   }
 }
 
-/// What NumPy would do to make the argument of the array, where it can.
+/// The call of NumPy that makes the argument of the array, where there is one.
 static std::string remedyFor(const Array &array, ElementType type,
                              std::span<const int64_t> shape) {
   auto count = [](std::span<const int64_t> sizes) {

@@ -2,8 +2,7 @@
 #ifndef MGPU_SUPPORT_ARGUMENTVALUE_H
 #define MGPU_SUPPORT_ARGUMENTVALUE_H
 
-// What a user may write after `--arg NAME=` (docs/arguments.md lists the
-// forms).
+// Parses the value of `--arg NAME=` (docs/arguments.md lists the forms).
 
 #include "support/Array.h"
 #include "support/Npy.h"

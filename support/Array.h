@@ -41,7 +41,7 @@ bool shapeFits(std::span<const int64_t> shape,
 /// type takes only whole numbers in its range, i1 only 0 and 1: false if not.
 bool storeNumber(double value, ElementType type, std::byte *destination);
 
-/// What became of a text that is to be a number of a type.
+/// The outcome of parsing a text as a number of a type.
 enum class NumberText {
   Stored,
   Malformed,
@@ -50,8 +50,8 @@ enum class NumberText {
 
 /// Parses `text` straight into `type`, so that i64 keeps all its digits and f32
 /// is rounded once: a decimal number; for floats also nan and inf; for i1 also
-/// true and false. What is too small for a float is rounded to zero, what is
-/// too large is out of range. Nothing but Stored writes to `destination`.
+/// true and false. A number too small for a float is rounded to zero, one too
+/// large is out of range. Nothing but Stored writes to `destination`.
 NumberText parseNumber(std::string_view text, ElementType type,
                        std::byte *destination);
 

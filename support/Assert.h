@@ -5,7 +5,7 @@
 // Conditions that only a bug of mgpu can break: what a folder needs of its
 // callers, and pairs, as what is written and read back. A condition that does
 // not hold is printed with its place and a sentence, and the program aborts.
-// What a user gives is never asserted; where it is bad, that is an Error.
+// Nothing that a user gives is asserted; bad input is an Error.
 
 namespace mgpu {
 

@@ -28,7 +28,7 @@ std::optional<uint32_t> sourceOf(std::span<const RankPair> pairs,
 /// or the target of two. Errors: Invalid.
 Result<void> checkPairs(std::span<const RankPair> pairs, size_t numRanks);
 
-/// As the dialect writes them: "[[0, 1], [1, 0]]".
+/// The pairs in the dialect's spelling: "[[0, 1], [1, 0]]".
 std::string toString(std::span<const RankPair> pairs);
 
 struct CollectiveSides {

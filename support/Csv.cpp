@@ -47,7 +47,7 @@ void splitFields(std::string_view line, std::vector<std::string_view> &fields) {
   fields.push_back(trim(line.substr(begin)));
 }
 
-/// What is a number of some type, be it too large for it, is not a heading.
+/// A number of some type, be it too large for it, is no heading.
 bool isHeader(const std::vector<std::string_view> &fields, ElementType type) {
   std::byte ignored[8];
   return std::none_of(fields.begin(), fields.end(), [&](std::string_view f) {

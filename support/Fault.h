@@ -2,9 +2,9 @@
 #ifndef MGPU_SUPPORT_FAULT_H
 #define MGPU_SUPPORT_FAULT_H
 
-// What can go wrong with code that runs in a process of its own, such as a
-// candidate of the tuner. A fault costs that code alone; an Error
-// (support/Result.h) ends what was asked for.
+// Faults of code that runs in a process of its own, such as a candidate of the
+// tuner. A fault costs that code alone; an Error (support/Result.h) ends what
+// was asked for.
 
 #include <cstdint>
 #include <string>

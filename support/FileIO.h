@@ -15,10 +15,11 @@
 
 namespace mgpu {
 
-/// What a reader takes before it calls a file too large.
+/// The most that a reader takes before it calls a file too large.
 inline constexpr uint64_t defaultFileLimit = uint64_t(64) << 30;
 
-/// What a reader takes of a pipe before it concludes that it never ends.
+/// The most that a reader takes of a pipe before it concludes that it never
+/// ends.
 inline constexpr uint64_t defaultStreamLimit = uint64_t(1) << 30;
 
 /// Bytes of the regular file `path`.

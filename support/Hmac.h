@@ -2,7 +2,7 @@
 #ifndef MGPU_SUPPORT_HMAC_H
 #define MGPU_SUPPORT_HMAC_H
 
-// What two processes that share a secret prove it to each other by.
+// HMAC, by which two processes prove to each other that they share a secret.
 
 #include "support/Bytes.h"
 
@@ -23,7 +23,7 @@ bool isSame(const Digest &a, const Digest &b);
 
 /// Two lower-case hexadecimal digits for each byte.
 std::string toHex(std::span<const std::byte> bytes);
-/// What toHex() wrote, also in upper case; none for any other text.
+/// Reads what toHex() wrote, also in upper case; none for any other text.
 std::optional<Bytes> fromHex(std::string_view text);
 
 } // namespace mgpu

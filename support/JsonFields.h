@@ -76,7 +76,7 @@ public:
     if (out || in->contains(name))
       (*this)(name, value);
   }
-  /// What a field that is read must satisfy beside its type.
+  /// Demands of a field that was read more than its type.
   void require(bool holds, const char *name) {
     if (in && !holds)
       refuse(name);

@@ -48,7 +48,7 @@ inline tl::unexpected<Error> fail(Error error) {
   return tl::make_unexpected(std::move(error));
 }
 
-/// The same error, with words before its message.
+/// The error with words before its message.
 inline tl::unexpected<Error> failIn(std::string_view before, Error error) {
   error.message.insert(0, before);
   return tl::make_unexpected(std::move(error));

@@ -11,8 +11,8 @@ namespace mgpu {
 /// bytes each, on the eight words of `state`.
 void sha256Portable(uint32_t *state, const uint8_t *bytes, size_t count);
 
-/// The same with the processor's own instructions; false, and nothing done,
-/// where it has none.
+/// Hashes blocks with the processor's own instructions; false, and nothing
+/// done, where it has none.
 bool sha256Native(uint32_t *state, const uint8_t *bytes, size_t count);
 
 } // namespace mgpu

@@ -2,7 +2,7 @@
 #ifndef MGPU_SUPPORT_SPELLING_H
 #define MGPU_SUPPORT_SPELLING_H
 
-// What a user may have meant by a word that is not there.
+// Guesses which word a user meant by one that is not there.
 
 #include <span>
 #include <string>

@@ -91,7 +91,7 @@ struct Box {
 /// extent. The members above may overflow on a box for which this fails.
 Result<void> checkBox(const Box &box);
 
-/// What is known of two boxes of the same buffer.
+/// Whether two boxes of the same buffer overlap, as far as that is known.
 enum class Overlap { None, Maybe, Yes };
 Overlap overlap(const Box &a, const Box &b);
 

@@ -54,7 +54,7 @@ std::string durationText(double us) {
   constexpr std::pair<std::string_view, double> units[] = {
       {"ns", 1e-3}, {"us", 1}, {"ms", 1e3}, {"s", 1e6}};
   const auto *unit = units;
-  // What would be written as "1000.0" belongs to the next unit.
+  // A time that would be written as "1000.0" belongs to the next unit.
   while (us / unit->second >= 999.95 && unit != std::end(units) - 1)
     ++unit;
   const double value = us / unit->second;

@@ -31,8 +31,8 @@ public:
   static Result<ZipFile> open(const std::string &path);
 
   const std::map<std::string, Entry> &entries() const { return all; }
-  /// What an entry holds: of a stored one the file's own bytes, read once to
-  /// where they stay. Invalid where there is none of that name, it has more
+  /// The contents of an entry: of a stored one the file's own bytes, read once
+  /// to where they stay. Invalid where there is none of that name, it has more
   /// than `limit` bytes, or its checksum is another.
   Result<std::vector<std::byte>> read(const std::string &name,
                                       uint64_t limit) const;

@@ -48,10 +48,10 @@ Verdict verdictOf(const Interval &change, double margin);
 Comparison compare(std::span<const double> a, std::span<const double> b,
                    const ComparisonOptions &options = {});
 
-/// The same of a comparison that goes on until it is decided: looks only after
-/// 8, 16, 32, ... pairs and when it is told to finish, and shares 1 -
-/// confidence among the looks up to `mostPairs`, so that the chance above holds
-/// for the whole of it.
+/// A comparison that goes on until it is decided: it looks only after 8, 16,
+/// 32, ... pairs and when it is told to finish, and shares 1 - confidence among
+/// the looks up to `mostPairs`, so that the chance above holds for the whole of
+/// it.
 class SequentialComparison {
 public:
   SequentialComparison(size_t mostPairs, ComparisonOptions options = {});

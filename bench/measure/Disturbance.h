@@ -2,7 +2,7 @@
 #ifndef MGPU_BENCH_MEASURE_DISTURBANCE_H
 #define MGPU_BENCH_MEASURE_DISTURBANCE_H
 
-// What else the machine did while a sample was taken.
+// Counts how the machine disturbed a sample while it was taken.
 
 #include <cstdint>
 #include <string>

@@ -2,8 +2,8 @@
 #ifndef MGPU_BENCH_MEASURE_ENVIRONMENT_H
 #define MGPU_BENCH_MEASURE_ENVIRONMENT_H
 
-// The machine a figure was measured on. What the system does not say is empty,
-// as in a virtual machine that hides its clock.
+// The machine a figure was measured on. A field that the system does not tell
+// is empty, as in a virtual machine that hides its clock.
 
 #include <cstdint>
 #include <string>

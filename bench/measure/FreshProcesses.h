@@ -30,8 +30,8 @@ struct FreshOptions {
 Result<HeadToHead> headToHeadFresh(const StartSubject &a, const StartSubject &b,
                                    const FreshOptions &options = {});
 
-/// What was wrong with the machine while the two met, a sentence each: load,
-/// times of two kinds, samples that had to be thrown away.
+/// The faults of the machine while the two met, a sentence each: load, times of
+/// two kinds, samples that had to be thrown away.
 std::vector<std::string> conditions(const HeadToHead &met,
                                     const Environment &environment);
 

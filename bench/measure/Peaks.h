@@ -2,7 +2,7 @@
 #ifndef MGPU_BENCH_MEASURE_PEAKS_H
 #define MGPU_BENCH_MEASURE_PEAKS_H
 
-// What one thread of this machine can do at best, measured: the roofs of a
+// Measures the best that one thread of this machine can do: the roofs of a
 // roofline (Williams, Waterman, Patterson 2009), the memory's by the bytes that
 // are touched, as caches have them (Ilic, Pratas, Sousa 2014).
 

@@ -12,7 +12,7 @@
 
 namespace mgpu::bench {
 
-/// What the hardware threads of one core have in common; the CPU's own number
+/// The name that all hardware threads of a core share; the CPU's own number
 /// where the system does not say.
 static std::string coreOf(int cpu) {
   auto text = readText(

@@ -23,8 +23,8 @@ std::vector<int> cpusInOrder();
 /// to share a CPU are left to the system.
 std::vector<int> cpusFor(const std::vector<int> &cpus, uint32_t threads);
 
-/// The same for `run --pin`, which does not leave it to the system: Absent
-/// where there are fewer.
+/// The CPUs of `run --pin`, which does not leave the choice to the system.
+/// Absent where there are fewer.
 Result<std::vector<int>> cpusToPin(uint32_t threads);
 
 /// Keeps the calling thread, and those it starts from now on, on one CPU.

@@ -97,8 +97,8 @@ Result<HeadToHead> headToHead(const Subject &a, const Subject &b,
 /// The round of a race after which subjects are first compared.
 static constexpr size_t firstVerdict = 8;
 
-/// As in SequentialComparison: the chance of a wrong word is shared among the
-/// looks and the rivals.
+/// The chance of a wrong word is shared among the looks and the rivals, as
+/// SequentialComparison does.
 static ComparisonOptions comparisonOfLooks(const RaceOptions &options,
                                            size_t numSubjects) {
   size_t looks = 1;

@@ -35,8 +35,9 @@ struct CalibrationInput {
   /// least as many as the device has multiprocessors.
   CalibrationKernel memory, arithmetic;
   std::vector<CalibrationMatmul> matmuls;
-  /// What cannot be measured: name, memory, multiprocessors, architecture, the
-  /// kind of the links, and how many GPUs there are. Its rates are replaced.
+  /// The facts that cannot be measured: name, memory, multiprocessors,
+  /// architecture, the kind of the links, and how many GPUs there are. Its
+  /// rates are replaced.
   device::Topology about;
   std::string source; ///< "measured by calibrate on DATE, on ...: "
   /// The largest array that is copied, and communicated.

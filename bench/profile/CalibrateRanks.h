@@ -9,8 +9,8 @@
 
 namespace mgpu::bench {
 
-/// What is measured with, for a driver, in the process of its rank. `largest`
-/// need not be set.
+/// Makes the kernels to measure with, for a driver, in the process of its rank.
+/// `largest` need not be set.
 using MakeCalibration =
     std::function<Result<CalibrationInput>(device::Driver &)>;
 

@@ -58,7 +58,7 @@ Result<double> ChainTimes::replayUs(GraphExec *exec, double seconds) {
 Result<double> ChainTimes::usOf(const TimedWork &work) {
   MGPU_TRY_ASSIGN(auto one, chain(work, 1));
   MGPU_TRY_ASSIGN(double shorter, replayUs(one.get(), seconds / 4));
-  // As many as take a millisecond or two beside what the launch takes.
+  // The chain takes a millisecond or two beside its launch.
   const uint32_t length =
       uint32_t(std::clamp(2000 / std::max(shorter, 0.01), 2.0, 200.0)) + 1;
   MGPU_TRY_ASSIGN(auto many, chain(work, length));

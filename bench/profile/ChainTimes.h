@@ -27,9 +27,8 @@ struct TimedWork {
       add;
 };
 
-/// Several ranks call the same functions in one order. What they find is the
-/// time of the slowest, which also decides how they go on, so that all launch
-/// the same.
+/// Several ranks call the same functions in one order. They find the time of
+/// the slowest, which also decides how they go on, so that all launch the same.
 class ChainTimes {
 public:
   /// `seconds` is for each figure. `largest` and `progress` may be null.

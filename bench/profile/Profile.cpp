@@ -23,7 +23,7 @@ Sampler::Runs replaysOf(capture::Runner &runner) {
 
 namespace {
 
-/// What reading the clock around a node adds to its time.
+/// The time that reading the clock around a node adds to it.
 Result<double> clockUs(device::Rendezvous *others) {
   std::vector<double> gaps;
   for (int k = 0; k < 1001; ++k) {

@@ -113,7 +113,7 @@ Overlap overlapOf(const Dag &dag, std::span<const capture::NodeSpan> spans) {
              b.devices.end();
     });
   };
-  // What covers a span: the union of the others' parts of it, which come in
+  // The cover of a span is the union of the others' parts of it, which come in
   // the order of their starts. Before one that starts earlier nothing may end
   // later than the longest span before.
   double longest = 0;

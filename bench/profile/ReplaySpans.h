@@ -2,7 +2,7 @@
 #ifndef MGPU_BENCH_PROFILE_REPLAYSPANS_H
 #define MGPU_BENCH_PROFILE_REPLAYSPANS_H
 
-// What the spans of nodes in timed replays say.
+// Derives shares and overlaps from the spans of nodes in timed replays.
 
 #include "capture/replay/Replayer.h"
 #include "device/api/Rendezvous.h"
@@ -35,7 +35,7 @@ std::vector<double> medianTimes(size_t numNodes,
 std::vector<capture::NodeSpan>
 medianReplay(std::vector<std::vector<capture::NodeSpan>> replays);
 
-/// What ran beside what in a replay.
+/// How much of a replay's communication ran beside kernels.
 struct Overlap {
   /// By NodeId: the share of its time in which another node ran on one of its
   /// devices; -1 for a node that did not run.

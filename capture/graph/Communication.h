@@ -71,9 +71,9 @@ std::vector<std::vector<DeviceId>> communicatingGroups(const planner::Dag &dag);
 /// one GPU wait for another. Phases and trips of a loop follow each other
 /// whole on all GPUs.
 Result<void> checkAcrossRanks(const planner::Dag &dag);
-/// The same of processes with memory of the host of their own: a kernel of
-/// another device than 0 works on what the program writes there. All processes
-/// get the same error.
+/// Refuses programs that processes with host memory of their own cannot run: a
+/// kernel of another device than 0 works on data that the program writes there.
+/// All processes get the same error.
 Result<void> checkAcrossHosts(const planner::Dag &dag);
 /// Unsupported where an argument lies on a device: no process has another's.
 Result<void> checkAcrossProcesses(const planner::Dag &dag);

@@ -30,8 +30,8 @@ struct ExecutableGraph {
   std::unique_ptr<device::GraphExec> exec;
   std::vector<planner::NodeId> dagNodes; ///< by graph node
   std::vector<GraphEdge> edges;          ///< sorted by (target, source)
-  /// Those of `edges` whose target, a kernel, may begin before the source has
-  /// ended, and waits for it itself; in their order.
+  /// The edges whose target, a kernel, may begin before the source has ended,
+  /// and waits for it itself; in the order of `edges`.
   std::vector<GraphEdge> early;
 };
 
@@ -45,8 +45,9 @@ buildGraph(const planner::Plan &plan, const planner::Dag &dag,
            planner::Phase phase, const BufferAddresses &addresses,
            std::span<const device::KernelHandle> kernels,
            device::Driver &driver);
-/// The same in the place of `graph`, whose executable may be changed instead of
-/// made anew (GraphDriver::instantiateOver), and after an error may be null.
+/// Builds the plan's graph in the place of `graph`, whose executable may be
+/// changed instead of made anew (GraphDriver::instantiateOver), and after an
+/// error may be null.
 Result<void> rebuildGraph(const planner::Plan &plan, const planner::Dag &dag,
                           planner::Phase phase,
                           const BufferAddresses &addresses,

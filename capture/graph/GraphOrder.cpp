@@ -52,7 +52,7 @@ void GraphOrder::followPast(const PlanStep &step, uint32_t id,
     if (past != chain.begin())
       sources.push_back(*std::prev(past));
   }
-  // What has no stream here is ordered by the program alone.
+  // A node without a stream here is ordered by the program alone.
   for (const DepEdge &edge : predecessors.of(step.node))
     if (graphNodes[edge.from.value] != absent)
       sources.push_back(graphNodes[edge.from.value]);
@@ -91,7 +91,7 @@ Result<void> GraphOrder::followPlan(const PlanStep &step, uint32_t id,
           fmt::format("waits for node {}, which does not exist", wait.value));
     if (dag.node(wait).phase != phase)
       continue; // phases follow each other whole
-    // What another GPU does is waited for in a communication.
+    // The work of another GPU is waited for in a communication.
     if (!part.takesPart(dag.node(wait)))
       continue;
     if (graphNodes[wait.value] == absent)

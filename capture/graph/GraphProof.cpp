@@ -17,8 +17,8 @@ tl::unexpected<Error> broken(std::string message) {
                   "; please report this");
 }
 
-// What is proven of edges is that a node does nothing before all nodes that
-// edges lead from, directly or not, have ended. Early edges keep that:
+// The proof says of edges that a node does nothing before all nodes that edges
+// lead from, directly or not, have ended. Early edges keep that:
 // 1. A node with an early edge has no other, and does nothing before it has
 //    waited; what it waits for is that the edge's source has ended, with all it
 //    wrote to be read (PTX ISA, griddepcontrol.wait). Any other node begins
@@ -39,7 +39,7 @@ tl::unexpected<Error> broken(std::string message) {
 // for such a kernel, too: that it waits is the library's part of the bargain,
 // or what it does would be wrong in every stream, as would be what follows it
 // there. It may have several edges: one wait is for the sources of all that are
-// programmatic, and it begins after those of the others have ended. What
+// programmatic, and it begins after those of the others have ended. Whatever
 // follows the call has whole edges from its end.
 
 /// Proves what 1 says of early edges.

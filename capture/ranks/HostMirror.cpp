@@ -11,7 +11,7 @@ using namespace planner;
 
 namespace {
 
-/// What one process writes or reads of a buffer in a phase.
+/// The box of a buffer that one process writes or reads in a phase.
 struct Touch {
   uint32_t rank = 0;
   BufferId buffer;

@@ -3,9 +3,9 @@
 #define MGPU_CAPTURE_RANKS_HOSTMIRROR_H
 
 // The host memory of a program whose GPUs are in several processes that share
-// no memory. What the program writes there is rank 0's: after a phase each
+// no memory. Rank 0 owns all that the program writes there: after a phase each
 // process sends it what its GPU wrote, and before a phase it sends each what
-// that one reads. What the program only reads each process has by itself.
+// that one reads. Each process has by itself whatever the program only reads.
 
 #include "device/api/MessageRendezvous.h"
 #include "device/api/StridedCopy.h"

@@ -12,7 +12,8 @@ namespace mgpu::capture {
 
 class Rank;
 
-/// What carries out the ranks of a program on one machine.
+/// Whether processes or threads carry out the ranks of a program on one
+/// machine.
 enum class RankPolicy : uint8_t {
   /// A process for each, forked before anything of CUDA is called. The process
   /// that starts them never calls CUDA.
@@ -22,7 +23,7 @@ enum class RankPolicy : uint8_t {
   Threads,
 };
 
-/// What all ranks of a program are given; it outlives them.
+/// The job that all ranks of a program are given; it outlives them.
 struct RankJob {
   /// Opens the driver of one of the ranks here, in its process or thread.
   /// `watch` goes into the driver's options.
@@ -46,7 +47,7 @@ struct RankJob {
   /// Null where all GPUs of the program are ranks here. Threads only.
   std::shared_ptr<RemoteMeeting> remote = nullptr;
 
-  /// As many as there are GPUs here.
+  /// One rank for each GPU that is here.
   uint32_t numRanks() const {
     return remote ? remote->part.count : dag.numDevices;
   }
@@ -67,7 +68,7 @@ enum class RankStep : uint8_t {
   Close,  ///< ends the driver in order; answers with RankJob::farewell
 };
 
-/// What all ranks are asked to do in one step.
+/// The step that all ranks are asked to take.
 struct RankRequest {
   RankStep step = RankStep::Open;
   uint64_t count = 0;               ///< number of replays

@@ -6,7 +6,7 @@
 
 namespace mgpu::capture {
 
-/// What a rank has to say about a step.
+/// The answer of a rank to a step.
 struct RankAnswer {
   size_t rank = 0;
   Result<void> said;
@@ -23,9 +23,10 @@ public:
   virtual std::optional<RankAnswer> next(double seconds) = 0;
   /// Gives up a rank that does not answer any more. Says what was done to it.
   virtual std::string giveUp(size_t rank) = 0;
-  /// What the GPUs do and have is left as it is.
+  /// Gives the ranks up and leaves the GPUs as they are.
   virtual void abandon() {}
-  /// What a rank that answered without an error appended to its answer.
+  /// The bytes that a rank which answered without an error appended to its
+  /// answer.
   virtual std::span<const std::byte> said(size_t rank) const = 0;
   virtual pid_t process(size_t rank) const = 0;
 };

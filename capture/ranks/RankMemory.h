@@ -2,8 +2,8 @@
 #ifndef MGPU_CAPTURE_RANKS_RANKMEMORY_H
 #define MGPU_CAPTURE_RANKS_RANKMEMORY_H
 
-// What the ranks of a program on one machine share: a SharedControl, room for
-// what they exchange, and the host buffers.
+// Memory that the ranks of a program on one machine share: a SharedControl,
+// room for what they exchange, and the host buffers.
 
 #include "capture/ranks/SharedControl.h"
 #include "device/api/Rendezvous.h"
@@ -31,7 +31,7 @@ public:
   std::span<std::byte> host() const {
     return memory.bytes().subspan(hostOffset);
   }
-  /// As Replayer::hostBuffer().
+  /// The buffer's bytes, as Replayer::hostBuffer() gives them.
   std::span<std::byte> hostBuffer(planner::BufferId id) const {
     return id.value < buffers.size() ? buffers[id.value]
                                      : std::span<std::byte>();

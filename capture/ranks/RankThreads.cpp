@@ -13,8 +13,8 @@ namespace mgpu::capture {
 
 namespace {
 
-/// What the threads share. The last that holds it frees it, which may be a
-/// thread that came back from a call long after it was given up.
+/// The state that the threads share. The last that holds it frees it, which may
+/// be a thread that came back from a call long after it was given up.
 class Crew {
 public:
   explicit Crew(std::shared_ptr<RankJob> job)
@@ -23,13 +23,13 @@ public:
     waiting.reserve(answered.size());
   }
 
-  /// What thread `k` does. Its driver is this thread's from its beginning to
+  /// The work of thread `k`. Its driver is this thread's from its beginning to
   /// its end.
   void run(uint32_t k) {
     {
       Rank rank(k, *job);
-      // What one GPU may still be doing reaches the memory of all, which the
-      // first has pinned.
+      // Work that one GPU may still be doing reaches the memory of all, which
+      // the first has pinned.
       if (serve(k, rank))
         rank.abandon("another GPU was lost");
       else if (k == 0)
@@ -90,7 +90,7 @@ public:
     }
   }
 
-  /// What the rank answered to a step that all threads have answered.
+  /// The rank's answer to a step that all threads have answered.
   std::span<const std::byte> said(size_t rank) const { return answered[rank]; }
 
 private:

@@ -114,7 +114,7 @@ Result<void> Ranks::bind(planner::BufferId id, std::span<std::byte> memory) {
     std::copy(memory.begin(), memory.end(), hostBuffer(id).begin());
     return {};
   }
-  // What is wrong on every GPU alike costs none of them.
+  // A fault that every GPU would have alike is found before any is asked.
   MGPU_TRY(checkRebind(job->dag, id, memory));
   Result<void> done =
       askAll({.step = RankStep::Bind, .buffer = id, .memory = memory},

@@ -56,7 +56,7 @@ public:
   Result<void> fetch() override;
   Result<std::vector<TimedReplay>> replayTimed() override; ///< by rank
   std::string timedBy() const override { return clock; }
-  /// What Options::work says, by rank; `what` is for the error.
+  /// The words of Options::work, by rank; `what` is for the error.
   Result<std::vector<std::string>> work(const char *what);
   Result<void> close() override;
 

@@ -16,7 +16,7 @@ struct RemotePart {
   device::MessageRendezvous *others = nullptr; ///< outlives the ranks
 };
 
-/// What all ranks of this process share.
+/// The state that all ranks of this process share.
 struct RemoteMeeting {
   /// `memory` is the process's of the host, by hostLayout().
   static Result<std::shared_ptr<RemoteMeeting>>
@@ -50,7 +50,7 @@ public:
   Result<void> meetFor(std::optional<planner::Phase> next);
 
 private:
-  /// What the first rank does for all, once all are here.
+  /// The first rank does `work` for all, once all are here.
   Result<void> byFirst(const std::function<Result<void>()> &work);
 
   RemoteMeeting &shared;

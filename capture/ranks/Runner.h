@@ -12,7 +12,8 @@ class Runner {
 public:
   virtual ~Runner() = default;
   virtual std::string description() const = 0;
-  /// As Replayer::hostBuffer(); for as long as this lives.
+  /// The buffer's bytes, as Replayer::hostBuffer() gives them, for as long as
+  /// this lives.
   virtual std::span<std::byte> hostBuffer(planner::BufferId id) = 0;
   /// Where an argument or result is: a GPU's address of one on a GPU. Empty
   /// where another process has it.
@@ -40,7 +41,8 @@ public:
     double us = 0;
     return replay({&us, 1});
   }
-  /// As Replayer::enqueue() and finish(). Unsupported on several GPUs.
+  /// Replays into a caller's stream, as Replayer::enqueue() and finish() do.
+  /// Unsupported on several GPUs.
   virtual Result<void> enqueue(void *stream);
   virtual Result<void> finish() { return {}; }
   virtual Result<void> fetch() = 0;

@@ -2,8 +2,8 @@
 #ifndef MGPU_CAPTURE_RANKS_SHAREDCONTROL_H
 #define MGPU_CAPTURE_RANKS_SHAREDCONTROL_H
 
-// What ranks of one machine share beside host buffers, be they processes or
-// threads of one.
+// The control block that ranks of one machine share beside host buffers, be
+// they processes or threads of one.
 
 #include "support/Result.h"
 

@@ -102,7 +102,7 @@ public:
   /// architectures there are, where a kernel has none.
   Result<std::vector<std::vector<std::byte>>> cubins(std::string_view arch);
 
-  /// Those that the bundle has for any architecture.
+  /// The cubins that the bundle has, for any architecture.
   Result<OwnCubins> ownCubins();
 
   /// The targets that every kernel has an image of `form` for.

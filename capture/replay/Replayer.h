@@ -38,7 +38,7 @@ HostLayout hostLayout(const planner::Dag &dag);
 Result<void> writeConstants(const planner::Dag &dag, const HostLayout &layout,
                             std::span<std::byte> memory);
 
-/// What a rank has that runs a part of a program
+/// The surroundings of a rank that runs a part of a program
 /// (capture/graph/Communication.h) beside others, in a process or a thread of
 /// its own. Ranks with memory of the host of their own need none of it.
 struct Part {
@@ -83,8 +83,8 @@ public:
   /// reading; empty for other buffers, and for one that another process has
   /// (GraphPart::holds). Zero until written, except constants.
   std::span<std::byte> hostBuffer(planner::BufferId id);
-  /// The same of any argument or result that is here: a GPU's addresses of one
-  /// on a GPU. `dag` is that of create().
+  /// The memory of any argument or result that is here: a GPU's addresses of
+  /// one on a GPU. `dag` is that of create().
   Result<std::span<std::byte>> memory(const planner::Dag &dag,
                                       planner::BufferId id);
   /// Copies all its bytes in or out; nothing of one that is not here.
@@ -170,8 +170,8 @@ private:
   std::vector<std::span<std::byte>> own;
   std::array<ExecutableGraph, planner::allPhases.size()> graphs; ///< by Phase
   planner::Loop loop;
-  /// What a trip's inductions are to be, for a queued launch; kept, so that a
-  /// replay allocates nothing.
+  /// The inductions of a trip, for a queued launch; kept, so that a replay
+  /// allocates nothing.
   std::vector<device::HostValue> tripValues;
   Part part;
   bool setsInductions = true; ///< for itself, or for all ranks

@@ -18,7 +18,7 @@ namespace mgpu::capture {
 /// takes them. To be called once for a plan.
 void addWorkspaces(planner::Dag &dag, planner::Plan &plan,
                    std::span<const std::vector<std::byte>> kernels);
-/// The same, where `dag` is copied if it has to change.
+/// Adds them to a DAG that others may hold: it is copied if it has to change.
 void addWorkspaces(std::shared_ptr<const planner::Dag> &dag,
                    planner::Plan &plan,
                    std::span<const std::vector<std::byte>> kernels);

@@ -25,7 +25,8 @@ public:
   virtual void store(const std::string &key, const Blob &value) = 0;
 };
 
-/// Lives as long as the process. What outlives it is db/SqliteBlobCache.h.
+/// Lives as long as the process. db/SqliteBlobCache.h has a cache that outlives
+/// it.
 class MemoryBlobCache final : public BlobCache {
 public:
   std::optional<Blob> find(const std::string &key) override;

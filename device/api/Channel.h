@@ -2,9 +2,9 @@
 #ifndef MGPU_DEVICE_API_CHANNEL_H
 #define MGPU_DEVICE_API_CHANNEL_H
 
-// What carries bytes between the processes of one program: sockets (device/tcp)
-// or MPI (device/mpi). MessageRendezvous is its only caller, from one thread at
-// a time. No call blocks but wait() and close().
+// A channel carries bytes between the processes of one program: sockets
+// (device/tcp) or MPI (device/mpi). MessageRendezvous is its only caller, from
+// one thread at a time. No call blocks but wait() and close().
 
 #include "support/Result.h"
 
@@ -25,7 +25,7 @@ struct Incoming {
   std::span<std::byte> bytes;
 };
 
-/// What one rank tells another beside the data.
+/// A notice that one rank gives another beside the data.
 struct Notice {
   enum class Kind : uint8_t {
     Abort = 1, ///< it failed; `text` says why
@@ -42,7 +42,8 @@ public:
   virtual ~Channel() = default;
   virtual uint32_t rank() const = 0;
   virtual uint32_t count() const = 0;
-  /// What carries the bytes, with its version; all ranks must have the same.
+  /// The library that carries the bytes, with its version; all ranks must have
+  /// the same.
   virtual std::string library() const = 0;
 
   /// Begins to send and receive; what was started before is done. The bytes
@@ -55,7 +56,7 @@ public:
   /// has another length than what it is received into.
   virtual Result<bool> advance() = 0;
   /// Gives up what was started: nothing is received into its bytes from here
-  /// on. What is to be sent still is where that is possible; MPI may read it.
+  /// on. Sends go on where that is possible; MPI may read their bytes.
   virtual void abandon() = 0;
   /// The first rank that something is still to come from or go to.
   virtual std::optional<uint32_t> awaited() const = 0;

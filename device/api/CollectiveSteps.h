@@ -2,7 +2,7 @@
 #ifndef MGPU_DEVICE_API_COLLECTIVESTEPS_H
 #define MGPU_DEVICE_API_COLLECTIVESTEPS_H
 
-// What a collective means, for backends whose members share an address space.
+// Defines each collective, for backends whose members share an address space.
 // Ranks are combined in rank order, so results are bitwise reproducible.
 //   all_reduce      recv_i = send_0 op send_1 op ...
 //   reduce_scatter  recv_i = slice i of that; send has n x recv elements
@@ -74,7 +74,7 @@ struct CollectiveSpace {
 Result<CollectiveSteps> collectiveSteps(const CollectiveNodeParams &params,
                                         const CollectiveSpace &space);
 
-/// What one member sends and another receives.
+/// The bytes that one member sends and another receives.
 struct MemberMove {
   std::optional<uint32_t> from; ///< none: zeros
   Box source;                   ///< of the sender's `send`

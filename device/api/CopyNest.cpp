@@ -103,7 +103,8 @@ Result<void> checkCopy(const std::byte *destination, const Box &destinationBox,
 
 bool overlaps(const std::byte *a, const Box &boxA, const std::byte *b,
               const Box &boxB) {
-  // As numbers: the two may lie in unrelated allocations.
+  // Addresses are compared as numbers: the two may lie in unrelated
+  // allocations.
   auto [lowA, highA] = boxA.byteRange();
   auto [lowB, highB] = boxB.byteRange();
   return uintptr_t(a) + uintptr_t(lowA) < uintptr_t(b) + uintptr_t(highB) &&

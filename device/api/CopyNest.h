@@ -17,10 +17,10 @@ namespace mgpu::device {
 /// order, if it is itself a box.
 Result<Box> sliceBox(const Box &box, uint32_t index, uint32_t count);
 
-/// The same elements in the fewest dimensions.
+/// The box of equal elements in the fewest dimensions.
 Box collapse(const Box &box);
 
-/// As many elements, without gaps, from byte 0 on.
+/// A box of as many elements, without gaps, from byte 0 on.
 Box packedBox(const Box &like);
 
 /// Whether the byte ranges of two boxes at these bases share a byte.

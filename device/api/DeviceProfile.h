@@ -2,8 +2,8 @@
 #ifndef MGPU_DEVICE_API_DEVICEPROFILE_H
 #define MGPU_DEVICE_API_DEVICEPROFILE_H
 
-// What is known of a GPU without having it: enough to say which launches fit
-// and how many blocks run at a time.
+// Describes GPUs that need not be here: enough to say which launches fit and
+// how many blocks run at a time.
 
 #include <cstdint>
 #include <span>
@@ -11,11 +11,11 @@
 
 namespace mgpu::device {
 
-/// A GPU, by the limits of its compute capability. What differs between GPUs
-/// of one capability is in device/api/topologies. Sources: [G] the table
+/// A GPU, by the limits of its compute capability. device/api/topologies has
+/// all that differs between GPUs of one capability. Sources: [G] the table
 /// "Technical Specifications per Compute Capability" of the CUDA C++
-/// Programming Guide; [O] cuda_occupancy.h of CUDA 13.0. Tests compare with
-/// the header what is its own; what it is given, the [G] figures, they cannot.
+/// Programming Guide; [O] cuda_occupancy.h of CUDA 13.0. Tests compare with the
+/// header what is its own; what it is given, the [G] figures, they cannot.
 struct DeviceProfile {
   std::string_view name;
   uint32_t architecture;                ///< 90 for compute capability 9.0

@@ -2,7 +2,7 @@
 #ifndef MGPU_DEVICE_API_GRAPHDRIVER_H
 #define MGPU_DEVICE_API_GRAPHDRIVER_H
 
-// What a backend offers the rest of the runtime: memory of its devices, loaded
+// A backend offers the rest of the runtime memory of its devices, loaded
 // kernels, and executable graphs built node by node. device/host implements it
 // with threads, device/cuda with CUDA Graphs.
 
@@ -58,7 +58,7 @@ struct CopyNodeParams {
   std::byte *destination = nullptr;
   const std::byte *source = nullptr; ///< bases the boxes are relative to
   Box destinationBox, sourceBox;
-  /// As of KernelNodeParams (Driver::earlyCopyBytes).
+  /// Whether it may begin early, like a kernel (Driver::earlyCopyBytes).
   bool mayBeginEarly = false;
 };
 
@@ -93,14 +93,14 @@ struct NodeTiming {
   double startUs = 0, endUs = 0;
 };
 
-/// What the calling thread did of a timed replay, from the replay's start.
+/// The calling thread's part in a timed replay, from the replay's start.
 enum class HostActivity : uint8_t { Launch, Wait };
 struct HostSpan {
   HostActivity activity = HostActivity::Launch;
   double startUs = 0, endUs = 0;
 };
 
-/// What a queued launch is to find in memory of allocate(host()).
+/// A value that a queued launch is to find in memory of allocate(host()).
 struct HostValue {
   std::byte *at;    ///< aligned to its bytes
   uint64_t value;   ///< of which the low bytes count
@@ -158,7 +158,7 @@ public:
   virtual Result<void> instantiateOver(std::unique_ptr<GraphExec> &exec);
 };
 
-/// What the ranks of one group find each other by.
+/// The name by which the ranks of one group find each other.
 using GroupId = std::array<std::byte, 128>;
 
 /// Devices that communicate, by rank. The first group of a driver is all of the
@@ -191,8 +191,8 @@ public:
   virtual uint32_t numDevices() const = 0;
   /// One line for `devices` and reports.
   virtual std::string description() const = 0;
-  /// What loadKernel takes: "sm_90" is a KernelImage for that GPU; empty
-  /// is a shared object for this processor.
+  /// The form of kernel that loadKernel takes: "sm_90" is a KernelImage for
+  /// that GPU; empty is a shared object for this processor.
   virtual std::string architecture() const { return ""; }
   /// The clock that the last launchTimed() used, and why a better one was not
   /// available.

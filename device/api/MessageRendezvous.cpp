@@ -13,7 +13,8 @@ namespace mgpu::device {
 
 using std::chrono::microseconds;
 
-/// What exchange() takes of one rank: kernels, at the most.
+/// The most bytes that exchange() takes of one rank, which sends kernels at the
+/// most.
 static constexpr uint64_t mostExchanged = uint64_t(1) << 32;
 /// How much is printed of why another rank failed.
 static constexpr size_t longestWords = 1 << 16;
@@ -206,7 +207,7 @@ void MessageRendezvous::awaitWords(std::vector<bool> &said,
 tl::unexpected<Error> MessageRendezvous::lose(ErrorKind kind, std::string text,
                                               ErrorCause cause,
                                               Silent silence) {
-  // What another rank said first is told on as it is: the words of the first.
+  // The words of the rank that failed first are passed on as they are.
   const size_t words = text.find(": ");
   const bool isTold = cause == ErrorCause::OtherRank;
   tellAll(

@@ -6,7 +6,7 @@
 
 namespace mgpu::device {
 
-/// What all ranks must have alike, by what it is called in errors.
+/// Facts that all ranks must have alike, by their names in errors.
 using Facts = std::vector<std::pair<std::string, std::string>>;
 
 /// All ranks call it with facts of the same names in the same order. Absent,

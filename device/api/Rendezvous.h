@@ -26,8 +26,8 @@ public:
   virtual Result<void> meet() = 0;
   /// The largest value that a rank gave. Errors: as meet().
   virtual Result<double> largest(double mine) = 0;
-  /// What each rank gave, by rank. Errors: as meet(); Internal if `mine` is
-  /// more than there is room for.
+  /// The bytes that each rank gave, by rank. Errors: as meet(); Internal if
+  /// `mine` is more than there is room for.
   virtual Result<std::vector<Bytes>>
   exchange(std::span<const std::byte> mine) = 0;
   /// Makes every wait of all ranks end with an error. `reason` is told to them

@@ -114,7 +114,7 @@ struct Topology {
   std::optional<Nic> nic; ///< of each node
   std::optional<Calibration> calibration;
 
-  /// What was measured of sends between two devices; null: nothing.
+  /// The measured sends between two devices; null: none were measured.
   const Calibration::Pair *pair(uint32_t from, uint32_t to) const;
   uint32_t devicesPerNode() const { return devices / nodes; }
 };

@@ -14,14 +14,14 @@ namespace mgpu::device {
 /// Absent, with what to do, for a driver or GPU that is not there.
 Result<std::unique_ptr<Driver>> createCudaDriver(const CudaOptions &options);
 
-/// What the driver says of this machine, for `doctor` and `devices`. Creates no
-/// context.
+/// The driver's facts about this machine, for `doctor` and `devices`. Reading
+/// them creates no context.
 struct CudaMachine {
   struct Gpu {
     std::string name, uuid, arch; ///< "NVIDIA H100", "GPU-...", "sm_90"
     uint64_t memoryBytes = 0;
     uint32_t multiprocessors = 0;
-    /// As the driver states them, not as they are now.
+    /// The highest clocks, which the driver states; not those of now.
     uint32_t clockKhz = 0, memoryClockKhz = 0;
     std::string computeMode;   ///< "default", "prohibited", "exclusive"
     std::vector<bool> reaches; ///< by GPU: peer access is possible

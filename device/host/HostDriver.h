@@ -36,11 +36,11 @@ struct HostPart {
 /// beside each other. Some ranks have none where there are more ranks than
 /// devices.
 HostPart hostPart(uint32_t numDevices, MessageRendezvous &others);
-/// The same with as many devices as `shares` says of each rank.
+/// Deals each rank as many devices as `shares` says.
 HostPart hostPart(std::span<const uint32_t> shares, MessageRendezvous &others);
 
-/// The same for part of a program's devices. Once a message fails, so does
-/// every replay, and checkAlive().
+/// Creates a driver for part of a program's devices. Once a message fails, so
+/// does every replay, and checkAlive().
 Result<std::unique_ptr<Driver>> createHostDriver(HostPart part,
                                                  uint32_t numThreads = 0);
 

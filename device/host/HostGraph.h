@@ -4,9 +4,9 @@
 
 // Graphs of the host target. A node runs on one queue: queue = device modulo
 // the number of threads; a collective runs on its first member's queue, a copy
-// from host to host on queue 0. What goes to other processes or comes from them
-// has a queue and so a thread of its own, behind the others: kernels go on
-// while messages are waited for.
+// from host to host on queue 0. Messages to and from other processes have a
+// queue and so a thread of their own, behind the others: kernels go on while
+// messages are waited for.
 
 #include "device/host/HostDriver.h"
 #include "device/host/HostMemory.h"
@@ -15,7 +15,7 @@
 
 namespace mgpu::device {
 
-/// What a driver, its graphs and their executables share.
+/// The state that a driver, its graphs and their executables share.
 struct HostState {
   HostState(uint32_t numDevices, uint32_t numThreads,
             std::span<const int> workerCpus, std::optional<HostPart> part)
@@ -24,8 +24,8 @@ struct HostState {
   const uint32_t numDevices;
   const uint32_t numThreads;          ///< without that of messages
   const std::optional<HostPart> part; ///< none: all devices are here
-  /// Why no message goes to other processes any more. What communicates with
-  /// them is one chain in every graph, so one thread at a time looks.
+  /// Why no message goes to other processes any more. Communication with them
+  /// is one chain in every graph, so one thread at a time looks.
   std::optional<Error> fault;
   HostMemory memory;
   std::vector<KernelObject> kernels;

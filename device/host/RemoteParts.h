@@ -2,8 +2,8 @@
 #ifndef MGPU_DEVICE_HOST_REMOTEPARTS_H
 #define MGPU_DEVICE_HOST_REMOTEPARTS_H
 
-// What the makers of rounds share. For RemoteRounds.cpp and RemoteShares.cpp
-// alone.
+// Parts that the makers of rounds share. For RemoteRounds.cpp and
+// RemoteShares.cpp alone.
 
 #include "device/host/RemoteRounds.h"
 

@@ -85,7 +85,7 @@ private:
     return parts.params.members[move.to].recv;
   }
 
-  /// Those of one source: a message to each process that reads it.
+  /// Adds the moves of one source: a message to each process that reads it.
   Result<void> addAlike(std::span<const MemberMove> alike) {
     const MemberMove &one = alike.front();
     std::vector<const MemberMove *> here;

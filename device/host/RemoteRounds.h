@@ -2,9 +2,9 @@
 #ifndef MGPU_DEVICE_HOST_REMOTEROUNDS_H
 #define MGPU_DEVICE_HOST_REMOTEROUNDS_H
 
-// Who sends what to whom in a collective of several processes. What lies
-// without gaps is sent from where it is; what is received goes where its first
-// receiver wants it, unless something here still reads those bytes.
+// Who sends what to whom in a collective of several processes. Bytes without
+// gaps are sent from where they lie; received ones go where their first
+// receiver wants them, unless something here still reads that place.
 
 #include "device/host/HostCollective.h"
 #include "device/host/HostDriver.h"

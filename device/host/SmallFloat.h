@@ -10,7 +10,7 @@
 
 namespace mgpu::device {
 
-/// What happens above the largest finite value.
+/// The value that stands for all above the largest finite one.
 enum class Overflow { Infinity, Nan };
 
 /// A float of 1 sign, `E` exponent and `M` mantissa bits. With Overflow::Nan

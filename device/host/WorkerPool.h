@@ -30,8 +30,8 @@
 
 namespace mgpu::device {
 
-/// What to replay: a program's shape, and the ops to call at its nodes (the
-/// program's own, or instrumented ones of the same layout).
+/// A replay: a program's shape, and the ops to call at its nodes (the program's
+/// own, or instrumented ones of the same layout).
 struct ReplayJob {
   const WorkerProgram *program = nullptr;
   const Op *serial = nullptr;

@@ -209,7 +209,7 @@ Result<std::unique_ptr<Channel>> joinByMpi(const std::string &name,
     paths = {path};
   std::string why;
   for (const std::string &path : paths) {
-    // What libmpi opens itself needs its symbols.
+    // Libraries that libmpi opens itself need its symbols.
     void *library = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
     if (!library) {
       why = fmt::format("{}{}{}", why, why.empty() ? "" : "; ", dlerror());

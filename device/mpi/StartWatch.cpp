@@ -37,7 +37,7 @@ Process processOf(const std::string &pid) {
   return out;
 }
 
-/// What a process was given as a variable, if it may be read.
+/// The value that a process was given for a variable, if it may be read.
 std::optional<std::string> variableOf(const std::string &pid,
                                       const std::string &name) {
   std::istringstream all(textOf("/proc/" + pid + "/environ"));

@@ -25,7 +25,7 @@ using Nonce = std::array<std::byte, 32>;
 constexpr uint64_t helloMark = 0x32767275706d676d; ///< "mgmpurv2"
 constexpr std::byte welcomeByte{0x57};
 
-/// What the guest says first. The numbers of one meeting differ from those of
+/// The guest's first message. The numbers of one meeting differ from those of
 /// another, so ranks of two jobs with one secret do not mix.
 struct Hello {
   uint64_t mark = helloMark;
@@ -43,7 +43,7 @@ struct Answer {
 };
 static_assert(sizeof(Answer) == 64);
 
-/// What a host is, and what it asks of its guests.
+/// A host's identity, and what it asks of its guests.
 struct Membership {
   uint32_t rank = 0;
   Nonce meeting{};
@@ -51,7 +51,7 @@ struct Membership {
 };
 
 enum class Side : uint8_t { Guest = 1, Host = 2 };
-/// What a side proves that it has the secret by; `nonce` is the host's.
+/// The proof of a side that it has the secret; `nonce` is the host's.
 Digest proofOf(Side side, std::span<const std::byte> secret, const Hello &hello,
                const Nonce &nonce);
 

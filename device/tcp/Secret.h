@@ -2,8 +2,8 @@
 #ifndef MGPU_DEVICE_TCP_SECRET_H
 #define MGPU_DEVICE_TCP_SECRET_H
 
-// What the ranks of a job know and a stranger does not: a line of hexadecimal
-// digits in a file that its owner alone can read.
+// The secret that the ranks of a job know and a stranger does not: a line of
+// hexadecimal digits in a file that its owner alone can read.
 
 #include "support/Bytes.h"
 #include "support/Result.h"

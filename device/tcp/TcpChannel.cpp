@@ -35,7 +35,7 @@ struct Peer {
   TcpSocket socket;
   std::deque<Frame> out;
   std::deque<std::span<std::byte>> wanted; ///< what data go into
-  // What is being received.
+  // The message being received.
   Header header;
   size_t headerBytes = 0, bodyBytes = 0;
   Bytes text;
@@ -84,7 +84,7 @@ public:
     return isDone;
   }
 
-  /// What is half sent or received goes on, as notices follow it.
+  /// Messages that are half sent or received go on, as notices follow them.
   void abandon() override {
     for (Peer &peer : peers) {
       for (const std::span<std::byte> into : peer.wanted)

@@ -3,7 +3,7 @@
 #define MGPU_DEVICE_TCP_TCPCHANNEL_H
 
 // A connection between every two ranks, which begins with a handshake
-// (Handshake.h). What follows it is not encrypted.
+// (Handshake.h). Nothing after it is encrypted.
 
 #include "device/api/Channel.h"
 #include "device/tcp/TcpSocket.h"

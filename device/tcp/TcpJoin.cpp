@@ -64,7 +64,7 @@ Result<std::vector<TcpAddress>> addressesOf(const std::string &name,
                           name, first));
 }
 
-/// What is wrong with a guest of rank 0; "" is nothing.
+/// The fault of a guest of rank 0; "" where there is none.
 std::string faultOf(const Hello &hello, const TcpPlace &place,
                     const std::vector<Guest> &guests) {
   if (hello.count != place.count)
@@ -81,8 +81,9 @@ std::string faultOf(const Hello &hello, const TcpPlace &place,
   return "";
 }
 
-/// Rank 0: whether all have met all. Those that have not blame others, so it is
-/// one that says nothing that counts, if there is one. All are told.
+/// Rank 0: whether all have met all. Ranks that have not met all blame others,
+/// so a rank that says nothing is the one that counts, if there is one. All are
+/// told.
 std::string verdict(std::vector<TcpSocket> &sockets, Until until) {
   std::string fault, silent;
   for (uint32_t k = 1; k < sockets.size(); ++k) {
@@ -198,7 +199,7 @@ struct Visit {
         failIn(fmt::format("{} port {}: ", address.host(), address.port()),
                met.error())
             .value();
-    // What the deadline cut short says less than what was heard before.
+    // An answer that the deadline cut short says less than one heard before.
     if (refusal.empty() || std::chrono::steady_clock::now() < until)
       refusal = last.message;
     return fail(std::move(last));

@@ -63,7 +63,7 @@ inline constexpr size_t requestHeadBytes = sizeof(Command) + sizeof(uint64_t);
 Outcome<Agreement> compareWith(std::span<const std::byte> body,
                                std::span<const std::byte> found,
                                const ProgramData &data);
-/// What NodeTimes and Timeline answer.
+/// Encodes the answer to NodeTimes and Timeline.
 Bytes nodeTimesOf(const planner::Dag &dag,
                   std::span<const bench::Spans> replays);
 Bytes timelineOf(std::vector<bench::Spans> replays);

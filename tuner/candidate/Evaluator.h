@@ -22,7 +22,7 @@ struct Accuracy {
   device::DriverFactory openHost;
 };
 
-/// A program under tuning. What is referred to outlives the session.
+/// A program under tuning. Everything it refers to outlives the session.
 struct TuningSubject {
   const planner::Dag &dag;
   const ProgramData &data;
@@ -100,7 +100,7 @@ public:
   programAfter(const TransformList &transforms);
   /// Program, plan and kernels of a configuration.
   Result<Outcome<Realization>> realize(const ProgramConfig &config);
-  /// What a realization does, as text: equal texts, equal behaviour.
+  /// Describes a realization as text: equal texts, equal behaviour.
   static std::string identity(const Realization &realization,
                               const ProgramConfig &config);
   /// Starts it and checks it: on the data as given, and on fresh data.

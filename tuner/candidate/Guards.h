@@ -76,7 +76,7 @@ private:
     std::byte *memory; ///< what was asked for, between the zones
     uint64_t sizeBytes;
     bool isArena; ///< the plan says what lies where
-    /// The same bytes where this process has them: `memory` itself, or a copy
+    /// The place of these bytes in this process: `memory` itself, or a copy
     /// that put() sends and get() fetches.
     std::byte *view = nullptr;
     std::unique_ptr<device::GraphExec> put, get;

@@ -2,7 +2,7 @@
 #ifndef MGPU_TUNER_CANDIDATE_PROGRAMDATA_H
 #define MGPU_TUNER_CANDIDATE_PROGRAMDATA_H
 
-// What a program under tuning computes from, and what it computes.
+// Inputs and expected results of a program under tuning.
 
 #include "capture/replay/Replayer.h"
 #include "planner/dag/Dag.h"
@@ -31,7 +31,7 @@ public:
   /// deals the elements of each floating-point input anew: new data, of the
   /// same range and distribution. Integers stay, as they may be indices.
   void bind(capture::Replayer &replayer, uint64_t seed) const;
-  /// The same of whatever has the buffers.
+  /// Writes to whatever has the buffers.
   using Write = std::function<Result<void>(planner::BufferId,
                                            std::span<const std::byte>)>;
   void bind(const Write &write, uint64_t seed) const;

@@ -2,9 +2,9 @@
 #ifndef MGPU_TUNER_RECORD_DECIDEDTIMES_H
 #define MGPU_TUNER_RECORD_DECIDEDTIMES_H
 
-// What the last meeting of winner and default measured. It is stored once, with
-// the decision, and is what tune, report, compare and `db show` print: no other
-// pair of numbers is ever made of it.
+// The times of the last meeting of winner and default. They are stored once,
+// with the decision, and tune, report, compare and `db show` print them: no
+// other pair of numbers is ever made of it.
 
 #include "bench/measure/Summary.h"
 #include "db/Trial.h"

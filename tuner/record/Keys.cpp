@@ -96,7 +96,7 @@ db::TuningProblem machineProblem(const KeyInput &input) {
 db::TuningProblem programProblem(const KeyInput &input) {
   const Dag &dag = input.dag;
   db::TuningProblem problem = commonProblem(input);
-  // What stays when sizes change: the steps and the kernels by name.
+  // The structure stays when sizes change: the steps and the kernels by name.
   Sha256 structure;
   structure.addField(std::to_string(dag.numDevices));
   for (const KernelSpec &kernel : dag.kernels)

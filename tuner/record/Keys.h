@@ -53,11 +53,11 @@ struct KeyInput {
 db::TuningProblem machineProblem(const KeyInput &input);
 /// The program as a whole, tried in many configurations.
 db::TuningProblem programProblem(const KeyInput &input);
-/// What was decided about it: the configurations that won or kept a race
-/// against the default.
+/// The problem under which decisions are stored: the configurations that won or
+/// kept a race against the default.
 db::TuningProblem decisionProblem(const KeyInput &input);
-/// The same by versions that predicted load, replay and fetch together, and one
-/// trip of a rolled loop; none where those are the replay.
+/// The problem of decisions by versions that predicted load, replay and fetch
+/// together, and one trip of a rolled loop; none where those are the replay.
 std::optional<db::TuningProblem> olderDecisionProblem(const KeyInput &input);
 /// One kernel by itself: other programs with the same kernel find it too.
 db::TuningProblem kernelProblem(const KeyInput &input, planner::KernelId kernel,

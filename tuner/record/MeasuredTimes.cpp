@@ -19,7 +19,7 @@ static std::string shapeOf(const Box &box) {
                      fmt::join(box.strides, "x"), box.elementBytes);
 }
 
-/// What a kernel call's time depends on, without the kernel itself.
+/// All that a kernel call's time depends on, without the kernel itself.
 static db::Pairs shapeOf(const KernelCall &call, const ProgramConfig &config) {
   db::Pairs shape;
   shape["grid"] =

@@ -15,7 +15,7 @@
 
 namespace mgpu::tuner {
 
-/// What node `id` does and on which machine, whatever program it is in. For a
+/// The work of node `id` and its machine, whatever program it is in. For a
 /// kernel that is its code, grid, part, scalars and how it is built; for a copy
 /// the shapes of its boxes and the memories; for a collective its kind, type,
 /// ranks and shapes. None for nodes known only by their cost.
@@ -23,7 +23,7 @@ std::optional<db::TuningProblem> nodeProblem(const KeyInput &input,
                                              const ProgramConfig &config,
                                              planner::NodeId id);
 
-/// What node `id` does, within one program and what transforms make of it:
+/// The work of node `id`, within one program and what transforms make of it:
 /// nodes with equal texts do equal work.
 std::string workText(const planner::Dag &dag, planner::NodeId id);
 

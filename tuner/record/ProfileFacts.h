@@ -2,9 +2,9 @@
 #ifndef MGPU_TUNER_RECORD_PROFILEFACTS_H
 #define MGPU_TUNER_RECORD_PROFILEFACTS_H
 
-// What a profile says about a program, for people: what was predicted and what
-// was measured for each node. It is stored beside the program's trials, so that
-// a report needs neither the program nor its compiler. Times are microseconds.
+// A profile for people: the predicted and the measured time of each node. It is
+// stored beside the program's trials, so that a report needs neither the
+// program nor its compiler. Times are microseconds.
 
 #include "bench/profile/Profile.h"
 #include "db/TuningStore.h"

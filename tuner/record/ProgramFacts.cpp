@@ -25,7 +25,7 @@ ProgramFacts describeProgram(const Dag &dag, SubjectName subject) {
   }
   for (const DagNode &node : dag.nodes) {
     auto *call = std::get_if<KernelCall>(&node.work);
-    // Those of other phases are not timed.
+    // Nodes of other phases are not timed.
     if (!call || node.phase != Phase::Replay)
       continue;
     KernelFacts &kernel = facts.kernels[call->kernel.value];

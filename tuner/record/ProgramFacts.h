@@ -2,7 +2,7 @@
 #ifndef MGPU_TUNER_RECORD_PROGRAMFACTS_H
 #define MGPU_TUNER_RECORD_PROGRAMFACTS_H
 
-// What a session says about its program, for people: names, kernels, what each
+// A session's facts about its program, for people: names, kernels, what each
 // step took. It is stored beside the decision, so that a report needs neither
 // the program nor its compiler.
 
@@ -59,8 +59,8 @@ struct Timeline {
   bool isMeasured = false; ///< else predicted, under `model`
   std::string scheduler, model;
   std::string plan; ///< planner::Plan::verdictLine(), or "" of older versions
-  /// What no replay is shorter than under the model; 0: not known, or the plan
-  /// has more phases than the replay.
+  /// The bound of a replay under the model; 0: not known, or the plan has more
+  /// phases than the replay.
   double boundUs = 0;
   std::vector<TimelineStep> steps; ///< in plan order
   bool hasPlanned =

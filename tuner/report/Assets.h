@@ -2,7 +2,7 @@
 #ifndef MGPU_TUNER_REPORT_ASSETS_H
 #define MGPU_TUNER_REPORT_ASSETS_H
 
-// What the page is made of beside its data, built into the program.
+// The parts of the page beside its data, built into the program.
 
 #include <string_view>
 

@@ -109,7 +109,7 @@ private:
     each.isComplete = valueOr(session, "complete", false);
     each.toleranceShare = valueOr(session, "tolerance_share", 0.0);
     each.isExhausted = valueOr(session, "exhausted", false);
-    // What holds is the latest: it met the ones before it.
+    // The latest decision holds: it met the ones before it.
     report.isDecided = true;
     report.before = times->before;
     report.after = times->after;

@@ -2,8 +2,8 @@
 #ifndef MGPU_TUNER_REPORT_REPORT_H
 #define MGPU_TUNER_REPORT_REPORT_H
 
-// What is known of the tuning of one program, for people. All of it comes from
-// the database: equal databases, equal reports.
+// The tuning of one program, for people. All of it comes from the database:
+// equal databases, equal reports.
 
 #include "db/Trial.h"
 #include "db/TuningProblem.h"
@@ -117,7 +117,7 @@ struct Report {
   /// Whether anything of it was tried; else it was profiled alone, and `before`
   /// and `after` are what the profile measured.
   bool wasTuned() const { return isDecided || tried > 0; }
-  /// What the tuned configuration takes over the default, less one.
+  /// The tuned configuration's time over the default's, less one.
   double change() const { return !isDefault && metBy ? metBy->middle : 0; }
 };
 

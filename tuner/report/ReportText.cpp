@@ -68,7 +68,7 @@ std::string countText(double count) {
                      : fmt::format("{:.2g}", count);
 }
 
-/// As a word of a shell.
+/// Quotes the text as a word of a shell.
 static std::string shellWord(const std::string &text) {
   const bool isPlain =
       !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {

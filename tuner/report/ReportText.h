@@ -8,11 +8,11 @@
 
 namespace mgpu::tuner {
 
-/// What came of it, in one sentence.
+/// The outcome in one sentence.
 std::string headline(const Report &report);
 /// "-7.6 % [-11.5, -3.7]"; "-" where nothing was decided.
 std::string changeText(const Report &report);
-/// What each part of the decided configuration is, and its value.
+/// Each part of the decided configuration, and its value.
 std::vector<std::pair<std::string, std::string>>
 configurationLines(const Report &report);
 /// Where and how, as name and value.
@@ -29,13 +29,13 @@ std::string trialsText(const Report &report);
 /// program, to be given to a shell.
 std::string commandText(const Report &report, const char *command);
 
-/// What FAST, SLOW, SAME and AMBG say.
+/// Explains FAST, SLOW, SAME and AMBG.
 extern const char *const verdictText;
-// What the figures mean.
+// Explains the figures.
 std::string measuringText(const Report &report);
 std::string peakText(const Report &report);
 std::string timelineText(const ReportTimeline &timeline, const Report &report);
-/// What the table of nodes says, or how to come by one.
+/// Explains the table of nodes, or how to come by one.
 std::string profileText(const Report &report);
 extern const char *const importanceText;
 

@@ -18,8 +18,8 @@ static constexpr size_t mostFinalists = 4;
 
 static constexpr double secondsToDescribe = 0.05;
 
-/// What is not measured, because a candidate failed just then, stays unknown:
-/// the decision does not hang on it.
+/// Whatever is not measured, because a candidate failed just then, stays
+/// unknown: the decision does not hang on it.
 Result<ProgramFacts> Session::describe(const ProgramConfig &winner,
                                        Candidate &run, Candidate &defaultRun) {
   ProgramFacts facts = describeProgram(subject.dag, options.name);

@@ -199,7 +199,7 @@ Session::measureKernels(const ProgramConfig &config, Candidate &base) {
     for (uint32_t k = 0; k < numKernels; ++k)
       if (double before = kernelSum(subject.dag, *theirs, k); before > 0)
         ratios[k].push_back(kernelSum(subject.dag, *mine, k) / before);
-    // What is far behind needs no second look.
+    // A configuration that is far behind needs no second look.
     if (std::all_of(ratios.begin(), ratios.end(),
                     [](const std::vector<double> &ofKernel) {
                       return ofKernel.empty() || ofKernel.front() > 1.5;
@@ -368,7 +368,7 @@ Result<void> Session::kernelStage() {
     }
     if (active.empty())
       break;
-    // What does not compile is told apart before anything runs.
+    // Configurations that do not compile are told apart before anything runs.
     const double began = elapsed();
     MGPU_TRY_ASSIGN(auto built, evaluator->compilers().build(jobs));
     std::vector<KernelSearch *> sound;

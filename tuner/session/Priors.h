@@ -2,8 +2,8 @@
 #ifndef MGPU_TUNER_SESSION_PRIORS_H
 #define MGPU_TUNER_SESSION_PRIORS_H
 
-// What is expected of a configuration before it is measured: where a search
-// begins, and nothing more.
+// Predicts configurations before they are measured: where a search begins, and
+// nothing more.
 
 #include "tuner/record/MeasuredTimes.h"
 

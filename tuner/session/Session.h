@@ -12,7 +12,7 @@
 
 namespace mgpu::tuner {
 
-/// What is known of a configuration of the whole program.
+/// A known configuration of the whole program.
 struct Known {
   ProgramConfig config;
   double us = 0;

@@ -123,8 +123,8 @@ Result<void> Session::record(const db::TuningProblem &problem,
   return store ? store->record(problem, trial) : Result<void>();
 }
 
-/// What earlier sessions measured of the program, and how long they took since
-/// the last decision.
+/// Loads what earlier sessions measured of the program, and how long they took
+/// since the last decision.
 Result<void> Session::loadTrials() {
   if (!store)
     return {};

@@ -9,9 +9,9 @@
 //   of the kernels together, by the time of the whole program;
 // - final: the best of those, what was stored before and the default race each
 //   other, and the winner meets the default in fresh processes of both, on
-//   samples of its own. What is not surely faster than the default loses to it.
-// Every result is stored when it is there; a session goes on where another one
-// ended, however it ended.
+// samples of its own. A configuration that is not surely faster than the
+// default loses to it. Every result is stored when it is there; a session goes
+// on where another one ended, however it ended.
 
 #include "bench/measure/Environment.h"
 #include "db/TuningStore.h"
@@ -96,7 +96,7 @@ struct TuningResult {
 Result<TuningResult> tune(const TuningSubject &subject,
                           const TuningOptions &options, db::TuningStore *store);
 
-/// What an earlier session decided, where `store` has exactly this problem.
+/// An earlier session's decision, where `store` has exactly this problem.
 struct StoredDecision {
   ProgramConfig config;
   DecidedTimes times;

@@ -27,8 +27,8 @@ struct Parameter {
   std::string textOf(uint32_t value) const;
 };
 
-/// What must hold between the values of `parameters` (positions in the space);
-/// `holds` gets their values in that order.
+/// A condition on the values of `parameters` (positions in the space); `holds`
+/// gets their values in that order.
 struct Constraint {
   std::string text; ///< for people: "block_x * block_y <= 1024"
   std::vector<uint32_t> parameters;

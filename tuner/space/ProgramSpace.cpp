@@ -95,7 +95,7 @@ Result<ProgramConfig> fromPairs(const db::Pairs &pairs, const Dag &dag,
     return {};
   };
   MGPU_TRY(number("streams", config.streams));
-  // As earlier versions called it.
+  // Earlier versions called it lanes.
   const char *threads = pairs.contains("lanes") ? "lanes" : "threads";
   MGPU_TRY(number(threads, config.threads));
   MGPU_TRY(number("seed", config.seed));

@@ -2,8 +2,8 @@
 #ifndef MGPU_TUNER_SPACE_PROGRAMSPACE_H
 #define MGPU_TUNER_SPACE_PROGRAMSPACE_H
 
-// What can be chosen of a program on a target, as configuration spaces: one for
-// each kernel, and a joint one of the transforms, the plan, the target's own
+// The choices of a program on a target, as configuration spaces: one for each
+// kernel, and a joint one of the transforms, the plan, the target's own
 // settings and the best few variants of each kernel.
 
 #include "db/TuningProblem.h"
@@ -35,8 +35,8 @@ struct ProgramConfig {
 
 /// Comes before the name of a kernel in its pair.
 inline constexpr const char *kernelKeyPrefix = "kernel.";
-/// Kernels and settings appear under their names. Those at their defaults, and
-/// transforms that are off, do not appear.
+/// Kernels and settings appear under their names. Kernels at their defaults,
+/// and transforms that are off, do not appear.
 db::Pairs toPairs(const ProgramConfig &config, const planner::Dag &dag,
                   std::span<const kernels::KernelSpace> kernels);
 /// Invalid where the pairs are not of this program on a target with these

@@ -22,7 +22,7 @@ struct RecordedSpace {
 /// parameter with a value that is not a number is a choice without order.
 Result<RecordedSpace> readRecordedSpace(const std::string &path);
 
-/// The same of text in memory; `name` is what errors call it.
+/// Parses a text in memory; `name` is what errors call it.
 Result<RecordedSpace> parseRecordedSpace(std::string_view text,
                                          std::string name);
 

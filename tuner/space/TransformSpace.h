@@ -63,7 +63,7 @@ class TransformChoices {
 public:
   explicit TransformChoices(std::vector<TransformList> lists);
 
-  /// Those that have one value in all lists left out.
+  /// The parameters that have more than one value in the lists.
   const std::vector<TransformParameter> &parameters() const { return varied; }
   /// The parameters of the space, in the same order.
   const std::vector<Parameter> &described() const { return descriptions; }

@@ -18,17 +18,17 @@ public:
   virtual ~SearchStrategy() = default;
   /// A point not proposed or reported before; none when all have been.
   virtual std::optional<ConfigId> propose() = 0;
-  /// What came of a point, proposed or not: its cost (a time; positive, lower
-  /// is better), or none where it failed.
+  /// Reports a point, proposed or not: its cost (a time; positive, lower is
+  /// better), or none where it failed.
   virtual void report(ConfigId id, std::optional<double> cost) = 0;
 };
 
 /// Names that makeStrategy takes, the default first.
 std::span<const std::string_view> strategyNames();
 
-/// `space` must outlive the strategy. The same seed and reports give the same
-/// proposals on every machine of one kind of floating point. Usage error for
-/// an unknown name.
+/// `space` must outlive the strategy. Equal seeds and reports give equal
+/// proposals on every machine of one kind of floating point. Usage error for an
+/// unknown name.
 Result<std::unique_ptr<SearchStrategy>>
 makeStrategy(std::string_view name, const ConfigSpace &space, uint64_t seed);
 

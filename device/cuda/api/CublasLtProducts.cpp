@@ -27,7 +27,7 @@ Result<CublasType> typeOf(ElementType type) {
   }
 }
 
-/// What cuBLASLt is told of a product; destroyed with it.
+/// The descriptors by which cuBLASLt knows a product; destroyed with it.
 class Description {
 public:
   Description(const CublasLtApi &api, std::string where)

@@ -2,7 +2,7 @@
 #ifndef MGPU_DEVICE_CUDA_API_CUDAERROR_H
 #define MGPU_DEVICE_CUDA_API_CUDAERROR_H
 
-// What CUDA says of its failures, as errors of ours.
+// Turns failures of CUDA into errors of ours.
 
 #include "device/cuda/api/CudaApi.h"
 
@@ -20,7 +20,7 @@ public:
   ~CudaLog();
   CudaLog(const CudaLog &) = delete;
   CudaLog &operator=(const CudaLog &) = delete;
-  /// What was logged since the last call.
+  /// The log since the last call.
   std::string take();
 
 private:

@@ -2,7 +2,7 @@
 #ifndef MGPU_DEVICE_CUDA_API_CUDAOPTIONS_H
 #define MGPU_DEVICE_CUDA_API_CUDAOPTIONS_H
 
-// What a CUDA target is opened with.
+// Options with which a CUDA target is opened.
 
 #include "device/api/GraphDriver.h"
 #include "device/cuda/api/NcclOptions.h"

@@ -39,7 +39,8 @@ enum class CusparseIndex : uint32_t { I32 = 2, I64 = 3 };
 enum class CusparseBase : uint32_t { Zero = 0 };
 enum class CusparseOrder : uint32_t { Column = 1, Row = 2 };
 enum class CusparseType : uint32_t { F32 = 0, F64 = 1, F16 = 2, Bf16 = 14 };
-/// Those that give the same bits each time, of a matrix that is not transposed.
+/// The algorithms that give the same bits each time, of a matrix that is not
+/// transposed.
 enum class CusparseVectorWay : uint32_t { CsrSteady = 3 };
 enum class CusparseMatrixWay : uint32_t { CsrSteady = 12 };
 enum class CusparseSampledWay : uint32_t { Default = 0 };

@@ -28,7 +28,7 @@ CusparseOperation operationOf(bool isTurned) {
   return isTurned ? CusparseOperation::Transpose : CusparseOperation::Plain;
 }
 
-/// What cuSPARSE is told of a product; destroyed with it.
+/// The descriptors by which cuSPARSE knows a product; destroyed with it.
 class SparseDescription {
 public:
   SparseDescription(const CusparseApi &api, std::string where)

@@ -94,8 +94,9 @@ mgpu_move_16(const __grid_constant__ MgpuMoves<MGPU_MOVES> p) {
 }
 )cuda";
 
-// As stored to and from float; rounding is to nearest, ties to even. The same
-// steps as device/host/SmallFloat.h, so that every bit is equal.
+// Converts narrow floats to and from float; rounding is to nearest, ties to
+// even. The steps are those of device/host/SmallFloat.h, so that every bit is
+// equal.
 constexpr const char *smallFloatText = R"cuda(
 #define MGPU_MAGNITUDE ((1u << (MGPU_E + MGPU_M)) - 1)
 #define MGPU_INFINITY (((1u << MGPU_E) - 1) << MGPU_M)

@@ -53,7 +53,7 @@ Result<FoundLibrary> findCupti() {
   if (!version || version(&number) != 0)
     return fail(ErrorKind::Absent,
                 "no libcupti.so: install CUPTI (package cuda-cupti)");
-  // As CUPTI_API_VERSION spells it: 130001 of CUDA 13.0; before, one by one.
+  // CUPTI_API_VERSION spells it so: 130001 of CUDA 13.0; before, one by one.
   return FoundLibrary{
       path, number >= 130000
                 ? fmt::format("{}.{}", number / 10000, number / 100 % 100)

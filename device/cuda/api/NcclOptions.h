@@ -2,7 +2,8 @@
 #ifndef MGPU_DEVICE_CUDA_API_NCCLOPTIONS_H
 #define MGPU_DEVICE_CUDA_API_NCCLOPTIONS_H
 
-// What a user may set of NCCL. Built with and without CUDA's headers.
+// NCCL's settings that a user may choose. Built with and without CUDA's
+// headers.
 
 #include "support/Result.h"
 

@@ -18,7 +18,7 @@
 
 namespace mgpu::device {
 
-/// Those that are told apart (cupti_result.h).
+/// The results that are told apart (cupti_result.h).
 enum class CuptiResult : uint32_t {
   Success = 0,
   InvalidParameter = 1,
@@ -45,7 +45,7 @@ inline constexpr uint32_t cuptiGraphNodeCloned = 20; ///< of that domain
 inline constexpr uint32_t cuptiFlushForced = 1;
 
 /// Where a record has what is read of it, in bytes; the end follows the start.
-/// The same since CUPTI 12.0: records grow at their end.
+/// It is unchanged since CUPTI 12.0: records grow at their end.
 struct CuptiLayout {
   size_t start, device, stream, node;
 };

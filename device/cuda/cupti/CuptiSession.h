@@ -38,8 +38,8 @@ public:
   /// Records nodes from here on, in graphs instantiated from here on.
   Result<void> traceNodes();
 
-  /// What CUDA makes of nodes when it instantiates a graph, between the two
-  /// calls: the node by the number its records will have.
+  /// Notes, between the two calls, the nodes that CUDA makes when it
+  /// instantiates a graph, by the numbers their records will have.
   void watchClones();
   std::map<uint64_t, CUgraphNode> takeClones();
   /// The number of a node itself; 0 where CUPTI does not say.

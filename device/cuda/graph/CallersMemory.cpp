@@ -33,7 +33,7 @@ Result<void> CudaState::adopt(DeviceId device, std::span<std::byte> given) {
                             given.size(),
                             static_cast<const void *>(given.data()), where()));
   }
-  // What lies in memory of ours, or was adopted with as many bytes, is known.
+  // Memory of ours, or adopted with as many bytes, is known.
   const bool isOurs =
       memory.ownerOf(given.data()) && !callers.contains(given.data());
   if (!isOurs) {

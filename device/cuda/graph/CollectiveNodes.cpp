@@ -72,7 +72,7 @@ CudaGraph::addCollective(const CollectiveNodeParams &params,
       return fail(ErrorKind::Unsupported,
                   fmt::format("{} ranks, more than the {} devices of a GPU",
                               params.members.size(), maxReductionRanks));
-    // What to stage is known only once the steps are, and where it lies decides
+    // The staging is known only once the steps are, and where it lies decides
     // nothing: once with addresses that nothing has, to measure, then for real.
     uint64_t bytes = 0;
     auto measure = [&](uint64_t size) -> Result<std::byte *> {

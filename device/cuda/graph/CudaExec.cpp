@@ -47,7 +47,7 @@ Result<bool> CudaExec::update(std::shared_ptr<const GraphSpec> next) {
     return false;
   if (!spec->nodes.empty())
     MGPU_TRY(plain.update(*spec, *next));
-  // Those that are timed are made anew when they are asked for.
+  // Graphs for timing are made anew when they are asked for.
   timed.reset();
   recorded.reset();
   lastTimed = nullptr;

@@ -8,8 +8,8 @@
 
 namespace mgpu::device {
 
-/// What a phase is on a GPU: its graph, and the same graph made for timing
-/// when times are first asked for.
+/// A phase on a GPU: its graph, and the same graph made for timing when times
+/// are first asked for.
 class CudaExec final : public GraphExec {
 public:
   static Result<std::unique_ptr<GraphExec>>

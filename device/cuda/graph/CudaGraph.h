@@ -60,7 +60,7 @@ private:
                                 const LoadedKernel &kernel,
                                 std::byte *workspace,
                                 std::span<const GraphNodeId> dependencies);
-  /// What a library computes in the kernel's place, if one does.
+  /// Adds a library's call in the kernel's place, if one computes it.
   Result<std::optional<GraphNodeId>>
   addLibraryCall(const KernelNodeParams &params, const LoadedKernel &kernel,
                  std::byte *workspace, const GridPart &part,
@@ -72,7 +72,7 @@ private:
   addProduct(const KernelNodeParams &params, const LoadedKernel &kernel,
              std::byte *workspace, const GridPart &part,
              std::span<const GraphNodeId> dependencies);
-  /// The same of a product with a sparse matrix, by cuSPARSE (SparseNodes.cpp).
+  /// Adds cuSPARSE's call of a product with a sparse matrix (SparseNodes.cpp).
   Result<std::optional<GraphNodeId>>
   addSparse(const KernelNodeParams &params, const LoadedKernel &kernel,
             std::span<const GraphNodeId> dependencies);
@@ -98,8 +98,8 @@ private:
   /// How many elements an end has on this GPU, once it is checked.
   Result<int64_t> elementsAt(const std::byte *base, const Box &box,
                              ElementType type) const;
-  /// What a permute does on the rank alone, after the call: a copy to itself,
-  /// or zeros.
+  /// Adds the part of a permute that stays on the rank, after the call: a copy
+  /// to itself, or zeros.
   Result<void> keepInside(const CollectiveNodeParams &params, uint32_t rank,
                           Planned &out);
   Result<Planned> planNccl(const CollectiveNodeParams &params, uint32_t rank);
@@ -107,7 +107,8 @@ private:
   Result<void> pack(const std::byte *from, const Box &box, Planned &out);
   Result<void> unpack(std::byte *to, const Box &box, Planned &out);
   Result<uint32_t *> nextMark();
-  /// What a call of a group must come after, beside what it depends on.
+  /// Adds the calls that a call of a group must follow beside those it depends
+  /// on.
   void addNcclOrder(size_t group, Specs &after) const;
 
   std::shared_ptr<CudaState> state;

@@ -2,10 +2,10 @@
 #ifndef MGPU_DEVICE_CUDA_GRAPH_CUDASTATE_H
 #define MGPU_DEVICE_CUDA_GRAPH_CUDASTATE_H
 
-// What a CUDA driver, its graphs and their executables share: the GPU's
-// context, its memory and its kernels. The last of them to go closes it, so
-// executables are destroyed before libraries, those before memory, and memory
-// before the context.
+// A CUDA driver, its graphs and their executables share the GPU's context, its
+// memory and its kernels. The last of them to go closes it, so executables are
+// destroyed before libraries, those before memory, and memory before the
+// context.
 
 #include "device/api/AddressMap.h"
 #include "device/cuda/api/CublasLtProducts.h"
@@ -123,8 +123,8 @@ public:
                      std::span<const HostValue> values) {
     return queueIn(on, "in the caller's stream " + where(), graph, values);
   }
-  /// The same in a stream of ours, once what queueNext() queued the time before
-  /// last is done.
+  /// Queues a launch in a stream of ours, once the one that queueNext() queued
+  /// the time before last is done.
   Result<void> queueNext(CUgraphExec graph, std::span<const HostValue> values);
   /// Returns once all that was queued is done.
   Result<void> finishQueued();
@@ -202,8 +202,8 @@ private:
                                             std::span<const std::byte> cubin);
   Result<CUkernel> loadEntry(CUlibrary library, const std::string &entry,
                              std::string_view name);
-  /// What kernels print is in a buffer of CUDA's, which it empties when it is
-  /// waited for, and not when a stream is asked.
+  /// Shows what kernels have printed: CUDA empties its buffer when it is waited
+  /// for, and not when a stream is asked.
   Result<void> showPrinted(CUstream stream, std::string_view what);
   Result<void> setSharedBytes(CUkernel kernel, uint32_t bytes,
                               std::string_view name);

@@ -50,7 +50,7 @@ Result<void> GraphInstance::runForRecords(const GraphSpec &spec,
     return state->check(state->api->cuStreamSynchronize(stream),
                         "cuStreamSynchronize", state->where());
   };
-  // What was launched before is none of this.
+  // Earlier launches must not be counted.
   MGPU_TRY(synchronize());
   MGPU_TRY(cupti.collect());
   MGPU_TRY(run(spec));

@@ -111,7 +111,7 @@ Result<std::shared_ptr<std::byte>> CudaState::borrow(DeviceId owner,
         at, [spare = spare, key](std::byte *it) { spare->emplace(key, it); });
   };
   const Key wanted{owner.isHost(), sizeBytes};
-  // What is far too large stays for who needs it.
+  // A block that is far too large stays for others.
   auto found = spare->lower_bound(wanted);
   if (found != spare->end() && found->first.first == wanted.first &&
       found->first.second / 2 <= sizeBytes) {

@@ -252,7 +252,7 @@ Result<void> GraphInstance::build(const GraphSpec &spec, bool timed,
       bySpec[k] = made[k];
     }
     if (timed) {
-      // What follows waits for the event after the node, not the node.
+      // Followers wait for the event after the node, not for the node.
       MGPU_TRY_ASSIGN(made[range.end], addEvent({made[range.end]}, range.name));
     }
   }
@@ -356,7 +356,7 @@ Result<void> GraphInstance::readBack() {
   std::sort(edges.begin(), edges.end());
   if (there == edges)
     return {};
-  // The same ends: then it is what they wait for.
+  // Where both have the same ends, they wait for it.
   for (auto *each : {&there, &edges})
     for (Edge &edge : *each)
       std::get<2>(edge) = 0;

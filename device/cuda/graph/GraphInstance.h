@@ -42,7 +42,7 @@ public:
   /// not complete: the launch was made nonetheless.
   Result<std::vector<NodeTiming>> runRecorded(const GraphSpec &spec,
                                               CuptiSession &cupti);
-  /// What the thread did of the last run().
+  /// The thread's spans of the last run().
   const std::vector<HostSpan> &hostSpans() const { return spans; }
 
 private:
@@ -100,13 +100,13 @@ private:
   /// The type of an edge of one of these kinds; none: it is of another.
   static std::optional<int> kindOf(const CUgraphEdgeData &data);
   bool isWithinACall(CUgraphNode from, CUgraphNode to) const;
-  /// Those of `nodes` that a library added, by the number of its call: edges
-  /// within a call may be of any kind.
+  /// The members of `nodes` that a library added, by the number of its call:
+  /// edges within a call may be of any kind.
   std::map<CUgraphNode, size_t> captured;
   std::vector<std::string> names; ///< one for each of `nodes`
   std::vector<uint32_t> rangeOf;  ///< one for each of `nodes`
   uint32_t currentRange = 0;      ///< while it is built
-  /// Those of `nodes` whose time does not count for their range: marks.
+  /// The members of `nodes` whose time does not count for their range: marks.
   std::set<CUgraphNode> untimed;
   std::map<uint64_t, uint32_t> byNumber; ///< CUPTI's, to ranges
   std::vector<HostSpan> spans;

@@ -35,7 +35,7 @@ struct KernelLaunch {
   }
 };
 
-/// What a copy node takes; the rest of its struct is zero.
+/// The parameters of a copy node; the rest of its struct is zero.
 struct CopyLaunch {
   CUDA_MEMCPY3D copy{};
 };
@@ -78,7 +78,7 @@ struct GraphSpec {
     uint32_t *word; ///< 1 once it has ended
   };
   std::vector<Mark> marks;
-  /// What its copies, collectives and marks need beside the buffers.
+  /// Memory that its copies, collectives and marks need beside the buffers.
   std::vector<std::shared_ptr<std::byte>> staging;
 };
 

@@ -18,8 +18,8 @@ bool reduces(CollectiveKind kind) {
          kind == CollectiveKind::ReduceScatter;
 }
 
-/// What a rank gives to NCCL and gets from it: a permute's send to oneself and
-/// its zeros are copies.
+/// The sides of a call that NCCL sees: a permute's send to oneself and its
+/// zeros are copies.
 CollectiveSides ncclSidesOf(const CollectiveNodeParams &params, uint32_t rank) {
   if (params.kind != CollectiveKind::Permute)
     return sidesOf(params, rank);
@@ -68,7 +68,7 @@ Result<int64_t> sliceOf(const CollectiveNodeParams &params, int64_t send,
 /// Whether NCCL may take the ends of a call from its ranks' arenas where those
 /// are windows: all of them are there, and at equal places on every rank, or
 /// where NCCL calls a call in place (nccl.h:428, 445). It says the same on
-/// every rank. What is sent to one rank need be at no equal place.
+/// every rank. A send to one rank may be at any place.
 bool isSymmetric(const CollectiveNodeParams &params) {
   const bool isPair = params.kind == CollectiveKind::SendRecv;
   const bool isPermute = params.kind == CollectiveKind::Permute;
@@ -246,7 +246,7 @@ CudaGraph::planNccl(const CollectiveNodeParams &params, uint32_t rank) {
     MGPU_TRY_ASSIGN(call.type,
                     reductionTypeOf(params.elementType, state->major));
   }
-  // What only moves is bytes, whatever its type.
+  // Elements that only move are bytes, whatever their type.
   const int64_t perElement = reduces(kind) ? 1 : width;
 
   int64_t send = 0, recv = 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What CudaState has of several GPUs, of which this driver has one.
+// The part of CudaState for programs of several GPUs, of which this driver has
+// one.
 #include "device/cuda/graph/CudaState.h"
 
 #include <algorithm>
@@ -95,7 +96,7 @@ Result<std::byte *> CudaState::makeArena(DeviceId device, uint64_t sizeBytes,
   MGPU_TRY(checkAlive());
   Current current(*this);
   MGPU_TRY(current.entered);
-  // As large on every rank, as old versions want it.
+  // The arena is as large on every rank, because old versions want it so.
   const uint64_t bytes =
       (std::max(sizeBytes, mostBytes) + ncclWindowAlignment - 1) /
       ncclWindowAlignment * ncclWindowAlignment;
@@ -148,8 +149,8 @@ Result<void> CudaState::adoptHost(std::span<std::byte> memory, bool isPinned) {
 }
 
 Result<void> CudaState::warmUp(const NcclCall &call, std::string_view name) {
-  // The same on every rank, or one would wait for a call another leaves out.
-  // Who sends to whom counts: a pair connects one way.
+  // The key is equal on every rank, or one would wait for a call another leaves
+  // out. Who sends to whom counts: a pair connects one way.
   std::string key =
       fmt::format("{} {} {} {} {} {} {}", call.group, toString(call.kind),
                   uint32_t(call.type), uint32_t(call.reduction), call.count,

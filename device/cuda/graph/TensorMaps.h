@@ -8,13 +8,13 @@
 
 namespace mgpu::device {
 
-/// What a kernel gets for one argument of a launch: its bits, or the map of the
-/// array at the address it is.
+/// A kernel gets for one argument of a launch its bits, or the map of the array
+/// at the address it is.
 using KernelArgument = std::variant<uint64_t, CUtensorMap>;
 
-/// Those of a node, whose arguments are as many as the kernel takes, and behind
-/// them the maps that are added. Invalid, with what to do, where an array is
-/// not where a map can be made of it.
+/// The arguments of a node, as many as the kernel takes, and behind them the
+/// maps that are added. Invalid, with what to do, where an array is not where a
+/// map can be made of it.
 Result<std::vector<KernelArgument>>
 kernelArguments(CudaState &state, const LoadedKernel &kernel,
                 const KernelNodeParams &params);

@@ -173,7 +173,7 @@ void Communicators::abort() {
 void Communicators::close() {
   for (NcclWindow window : windows)
     if (NcclComm comm = groups[0].comm; comm && !isBroken)
-      // What fails is remembered in isBroken.
+      // isBroken remembers a failure.
       (void)settle(comm, api->CommWindowDeregister(comm, window),
                    "ncclCommWindowDeregister", "");
   windows.clear();

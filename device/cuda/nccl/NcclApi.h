@@ -22,7 +22,7 @@ struct NcclWindowMemory; ///< ncclWindow_vidmem
 using NcclWindow = NcclWindowMemory *;
 /// A window's flag: collectives are given the same place in it on every rank.
 inline constexpr int ncclSymmetric = 1;
-/// What a window's memory begins at a multiple of.
+/// A window's memory begins at a multiple of it.
 inline constexpr size_t ncclWindowAlignment = 4096;
 /// The first version that has windows.
 inline constexpr int ncclWithWindows = 22700;

@@ -2,7 +2,7 @@
 #ifndef MGPU_DEVICE_CUDA_NCCL_NCCLCALL_H
 #define MGPU_DEVICE_CUDA_NCCL_NCCLCALL_H
 
-// What one rank asks NCCL for.
+// The calls that one rank makes of NCCL.
 //   all_reduce, reduce_scatter   the calls of these names, for the types and
 //                                reductions NCCL has
 //   all_gather, broadcast        the calls of these names, on bytes
@@ -32,8 +32,8 @@ struct NcclCall {
   size_t group = 0;            ///< which one of the driver's groups
   uint32_t rank = 0, numRanks = 1;
 
-  /// What this rank writes from `recv` on and reads from `send` on; 0 of a side
-  /// that it has not.
+  /// The bytes that this rank writes from `recv` on and reads from `send` on; 0
+  /// of a side that it has not.
   uint64_t bytesWritten() const;
   uint64_t bytesRead() const;
   /// Whether the bytes written and those read may share no byte, or only in
