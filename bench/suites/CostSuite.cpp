@@ -248,7 +248,7 @@ bool report(const std::vector<Line> &lines, const Options &options) {
                            .dump(1));
   return met;
 }
-/// What the models say of the rows that they have not seen.
+/// The models' predictions of rows that they have not seen.
 Result<std::vector<Line>>
 judge(const Options &options, const std::vector<CollectiveRow> &collectives,
       const std::vector<CollectiveRow> &otherCollectives,

@@ -46,7 +46,7 @@ static std::string planJson(const TargetPlan &planned, const Dag &dag) {
   return out.dump() + "\n";
 }
 
-/// What was planned, and how long it took.
+/// A plan, and how long making it took.
 struct Outcome {
   const Dag &dag; ///< as the transforms left it
   const TargetPlan &planned;

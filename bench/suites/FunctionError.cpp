@@ -115,7 +115,7 @@ double ulpsBetween(T found, Wide exact) {
   exponent = std::max(exponent, std::numeric_limits<T>::min_exponent);
   const Wide unit =
       std::ldexp(Wide(1), exponent - std::numeric_limits<T>::digits);
-  // What `exact` itself is off is below the last part.
+  // The error of `exact` itself is below the last part.
   return std::max(0.0, std::ceil(double(std::abs(x - y) / unit) - 0.501));
 }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// What turning a program over tensors into a DAG costs, beside parsing and
-// verifying its text alone, and how much memory its module takes where it names
-// each device (mgpu-opt --spmd-to-mgpu), and once all device work is launches.
+// Measures what turning a program over tensors into a DAG costs, beside parsing
+// and verifying its text alone, and how much memory its module takes where it
+// names each device (mgpu-opt --spmd-to-mgpu), and once all device work is
+// launches.
 //
 // Usage: bench-import-file FILE...
 

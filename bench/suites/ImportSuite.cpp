@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// What turning a program into a DAG costs, beside parsing and verifying the
-// same text alone. `ops` counts every operation of the module, kernel bodies
-// included. Per device a stream of launches, now and then a copy to the next
-// device and an all_reduce over all four:
+// Measures what turning a program into a DAG costs, beside parsing and
+// verifying the same text alone. `ops` counts every operation of the module,
+// kernel bodies included. Per device a stream of launches, now and then a copy
+// to the next device and an all_reduce over all four:
 //   chain    every launch of a device on its one buffer
 //   subviews each launch on its own of 1024 disjoint views of one buffer
 //   buffers  each launch on its own of 1024 buffers

@@ -318,7 +318,7 @@ Case stencil() {
 } // namespace
 
 int main(int argc, char **argv) {
-  // What a quiet answer needs comes first, so that the user's flags win.
+  // The flags of a quiet answer come first, so that the user's win.
   std::vector<char *> arguments(argv, argv + argc);
   char repetitions[] = "--benchmark_repetitions=20",
        interleave[] = "--benchmark_enable_random_interleaving=true",

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// What a replay costs per node of the host target, beside oneTBB's flow graph
-// on the same graphs in the same run. A node increments its own counter.
+// Measures what a replay costs per node of the host target, beside oneTBB's
+// flow graph on the same graphs in the same run. A node increments its own
+// counter.
 //   chain    1024 nodes, each after the one before; the first half on device
 //            0, the second on device 1
 //   pingpong the same chain, the devices taking turns: every edge crosses

@@ -48,8 +48,8 @@ struct DagOptions {
 /// `schedules`, `verified`, `transforms` (what each of them gained). After a
 /// transform all figures, and what is written, are of the DAG as it was left,
 /// of `nodes` nodes instead of `source_nodes`; `dagOut` gets it (dagcheck.py
-/// checks the plan against that). What cannot fit is an error that says why,
-/// with the proof where there is one.
+/// checks the plan against that). A DAG that cannot fit is an error that says
+/// why, with the proof where there is one.
 Result<int> runDag(const DagOptions &options, const CommonOptions &common);
 
 } // namespace mgpu::bench

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What tuning is worth on the examples mlp and heat: the configuration in a
-// database against the default, and against C++ (TuneBaselines.h), each by
+// Measures what tuning is worth on the examples mlp and heat: the configuration
+// in a database against the default, and against C++ (TuneBaselines.h), each by
 // samples in turn. The outputs of C++ are checked against the program's.
 //   bench-tune examples/mlp/mlp.mlir --db FILE [--seconds 10]
 #include "bench/suites/TuneBaselines.h"
@@ -27,7 +27,7 @@ Values floatsOf(std::span<const std::byte> bytes) {
   return values;
 }
 
-/// The same computation in C++, on the inputs of the program.
+/// The computation in C++, on the inputs of the program.
 struct Baseline {
   std::vector<Values> inputs; ///< by argument
   Values output;

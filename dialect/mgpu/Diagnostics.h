@@ -46,8 +46,8 @@ class FirstError {
 public:
   enum class Others { See, Miss }; ///< handlers made before it
   FirstError(mlir::MLIRContext *context, Others others);
-  /// What was reported, or an error that says `otherwise`. Its kind is
-  /// Unsupported, or Invalid for emitProgramError().
+  /// The reported error, or one that says `otherwise`. Its kind is Unsupported,
+  /// or Invalid for emitProgramError().
   Error error(std::string_view otherwise) const;
 
 private:

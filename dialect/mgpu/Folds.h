@@ -2,7 +2,7 @@
 #ifndef MGPU_DIALECT_MGPU_FOLDS_H
 #define MGPU_DIALECT_MGPU_FOLDS_H
 
-// What MLIR folds into other values than the operations have.
+// Replaces folds of MLIR that give other values than the operations have.
 
 #include "mlir/IR/Operation.h"
 

@@ -2,7 +2,7 @@
 #ifndef MGPU_DIALECT_MGPU_HOSTCODE_H
 #define MGPU_DIALECT_MGPU_HOSTCODE_H
 
-// What the text of host code shows: which operations it runs, and on which
+// Reads from the text of host code which operations it runs, and on which
 // device a memref lies.
 
 #include "mlir/IR/BuiltinOps.h"
@@ -11,9 +11,9 @@
 namespace mgpu::ir {
 
 /// Visits the operations that host code runs from function `entry` on: those of
-/// the function and of all functions that it calls. What devices run is left
-/// out: the bodies of mgpu.launch, gpu.launch and scf.parallel, and functions
-/// that only these call. `visit` may not erase operations.
+/// the function and of all functions that it calls. Device code is left out:
+/// the bodies of mgpu.launch, gpu.launch and scf.parallel, and functions that
+/// only these call. `visit` may not erase operations.
 void walkHostCode(mlir::ModuleOp module, llvm::StringRef entry,
                   llvm::function_ref<void(mlir::Operation *)> visit);
 

@@ -2,7 +2,7 @@
 #ifndef MGPU_DIALECT_MGPU_MGPUCOLLECTIVERULES_H
 #define MGPU_DIALECT_MGPU_MGPUCOLLECTIVERULES_H
 
-// What the verifiers of several collectives ask.
+// Rules that the verifiers of several collectives share.
 
 #include "dialect/mgpu/MgpuDialect.h"
 

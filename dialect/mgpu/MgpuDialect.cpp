@@ -76,8 +76,8 @@ DeviceConfigAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                          uint32_t numDevices, DenseI32ArrayAttr deviceIds) {
   if (numDevices < 1)
     return emitError() << "numDevices must be at least 1 [device_config_c1]";
-  // As in mgpu-dag/2 files: import keeps a queue per device, and -1 would ask
-  // for four thousand million of them.
+  // The limit is that of mgpu-dag/2 files: import keeps a queue per device, and
+  // -1 would ask for four thousand million of them.
   constexpr uint32_t maxDevices = 1 << 16;
   if (numDevices > maxDevices)
     return emitError() << "numDevices is " << numDevices << "; at most "

@@ -18,7 +18,7 @@
 
 namespace mgpu::ir {
 
-/// What is queued on devices. A separate resource, so that ordering work never
+/// The queues of devices: a separate resource, so that ordering work never
 /// looks like touching a buffer.
 struct StreamResource : mlir::SideEffects::Resource::Base<StreamResource> {
   llvm::StringRef getName() final { return "mgpu.Stream"; }

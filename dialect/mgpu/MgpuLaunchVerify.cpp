@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Verifier of launches, and what their attributes say. As MgpuVerify.cpp, it
-// trusts only its own operands' types and counts.
+// Verifier of launches, and what their attributes say. It trusts only its own
+// operands' types and counts, as MgpuVerify.cpp does.
 #include "dialect/mgpu/MgpuDialect.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"

@@ -252,7 +252,8 @@ static LogicalResult verifyCounts(Operation *op, size_t buffers, size_t devices,
   return success();
 }
 
-/// What scatter, uneven_scatter and gather share: counts, element types, axis.
+/// Checks what scatter, uneven_scatter and gather share: counts, element types,
+/// axis.
 static LogicalResult verifyDistribution(Operation *op, MemRefType whole,
                                         ValueRange slices, ValueRange devices,
                                         ValueRange streams, int64_t axis,

@@ -11,8 +11,8 @@ namespace sdy = mgpu::sdy;
 #include "dialect/mpmd/MpmdDialect.cpp.inc"
 
 namespace {
-/// Every operation means the same wherever it stands. What a call inlines keeps
-/// the number of the call.
+/// Every operation means the same wherever it stands. An inlined operation
+/// keeps the number of its call.
 struct MpmdInlinerInterface : DialectInlinerInterface {
   using DialectInlinerInterface::DialectInlinerInterface;
   bool isLegalToInline(Operation *, Region *, bool, IRMapping &) const final {

@@ -24,7 +24,7 @@ inline constexpr llvm::StringLiteral memoryKindName = "mhlo.memory_kind";
 /// The attribute of a function that says which mesh runs which named
 /// computations and has which named tensors: {f1 = "m1"}.
 inline constexpr llvm::StringLiteral assignmentName = "mpmd.assignment";
-/// What `memory_kind` may be.
+/// The values of `memory_kind`.
 inline constexpr llvm::StringLiteral deviceMemory = "device";
 inline constexpr llvm::StringLiteral hostMemory = "pinned_host";
 

@@ -159,7 +159,7 @@ LogicalResult ReduceOp::verify() {
 // Bodies
 //===----------------------------------------------------------------------===//
 
-/// What a body returns.
+/// The types that a body returns.
 static TypeRange returned(Region &region) {
   return region.front().getTerminator()->getOperandTypes();
 }

@@ -38,9 +38,8 @@ parseShardings(mlir::AsmParser &parser,
 /// The mesh of a sharding at `op`; null where no such mesh is there.
 MeshAttr meshOf(mlir::Operation *op, mlir::Attribute meshOrName);
 
-/// What is wrong with a sharding of a value over `mesh`: a list too few, an
-/// axis that the mesh does not have or that stands twice. Empty where nothing
-/// is.
+/// The fault of a sharding of a value over `mesh`: a list too few, an axis that
+/// the mesh does not have or that stands twice. Empty where there is none.
 std::string faultOf(TensorShardingAttr sharding, mlir::Type type,
                     MeshAttr mesh);
 

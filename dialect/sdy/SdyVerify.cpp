@@ -82,7 +82,8 @@ MeshAttr mgpu::sdy::meshOf(Operation *op, Attribute meshOrName) {
 // Shardings
 //===----------------------------------------------------------------------===//
 
-/// What is wrong with an axis of the mesh, or a part of one; empty if nothing.
+/// The fault of an axis of the mesh, or of a part of one; empty where there is
+/// none.
 static std::string faultOfAxis(AxisRefAttr axis, MeshAttr mesh) {
   std::string fault;
   llvm::raw_string_ostream out(fault);

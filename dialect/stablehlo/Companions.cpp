@@ -129,7 +129,7 @@ void chlo::RaggedDotDimensionNumbersAttr::print(AsmPrinter &printer) const {
 // Rules
 //===----------------------------------------------------------------------===//
 
-/// What is expected has the type of the value.
+/// The expected value has the type of the value.
 static LogicalResult checkExpected(Operation *op, Type actual, Type expected) {
   if (actual == expected)
     return success();

@@ -14,7 +14,7 @@ using namespace mgpu::stablehlo;
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// What a collective asks of its groups.
+/// A collective's rules for its groups.
 struct GroupRules {
   bool sameSize = true;           ///< no -1, which fills up a shorter group
   bool allDevices = true;         ///< each device is in a group

@@ -2,7 +2,8 @@
 #ifndef MGPU_DIALECT_STABLEHLO_STABLEHLORULES_H
 #define MGPU_DIALECT_STABLEHLO_STABLEHLORULES_H
 
-// What the verifiers share. Sizes that are not known agree with all others.
+// Rules that the verifiers share. Sizes that are not known agree with all
+// others.
 
 #include "dialect/stablehlo/StablehloDialect.h"
 
@@ -34,7 +35,7 @@ bool elementsAgree(mlir::Type left, mlir::Type right);
 mlir::LogicalResult checkDims(mlir::Operation *op, llvm::StringRef name,
                               llvm::ArrayRef<int64_t> dims, int64_t rank);
 
-/// The same, in ascending order.
+/// Checks dimensions that must be in ascending order.
 mlir::LogicalResult checkSortedDims(mlir::Operation *op, llvm::StringRef name,
                                     llvm::ArrayRef<int64_t> dims, int64_t rank);
 

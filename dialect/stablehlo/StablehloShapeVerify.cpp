@@ -88,8 +88,8 @@ LogicalResult ConcatenateOp::verify() {
   return checkResult(*this, getResult(), shape, elementOf(getInputs()[0]));
 }
 
-/// As many scalar indices of one type as a tensor of rank `rank` has
-/// dimensions.
+/// Checks that there are as many scalar indices of one type as a tensor of rank
+/// `rank` has dimensions.
 static LogicalResult checkStarts(Operation *op, ValueRange starts,
                                  size_t rank) {
   if (failed(checkCount(op, "start indices", starts.size(), rank)))

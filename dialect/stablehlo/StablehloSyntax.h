@@ -2,7 +2,7 @@
 #ifndef MGPU_DIALECT_STABLEHLO_STABLEHLOSYNTAX_H
 #define MGPU_DIALECT_STABLEHLO_STABLEHLOSYNTAX_H
 
-// What stands for `custom<NAME>` in the operations' syntax.
+// Parsers and printers of `custom<NAME>` in the operations' syntax.
 
 #include "dialect/stablehlo/StablehloDialect.h"
 
@@ -24,7 +24,8 @@ struct Field {
   llvm::StringRef name;
   std::variant<Dims *, int64_t *> value;
 };
-/// The same, to print; what is empty or 0 is not printed, unless it must be.
+/// The parts to print; one that is empty or 0 is not printed, unless it must
+/// be.
 struct Printed {
   llvm::StringRef name;
   std::variant<llvm::ArrayRef<int64_t>, int64_t> value;

@@ -15,8 +15,8 @@ using namespace mlir;
 
 namespace {
 
-/// The attributes of one operation on their way. What is not as it must be is
-/// kept in `wrong` as its name.
+/// The attributes of one operation on their way. `wrong` keeps the name of one
+/// that is not as it must be.
 class Attributes {
 public:
   explicit Attributes(Operation *op)

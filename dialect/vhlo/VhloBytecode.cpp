@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Types and attributes as VHLO encodes them: a code, then the fields. What is
-// read is the type or attribute of StableHLO, func or MLIR that stands for it.
+// Types and attributes as VHLO encodes them: a code, then the fields. Reading
+// gives the type or attribute of StableHLO, func or MLIR that stands for it.
 #include "dialect/vhlo/Vhlo.h"
 
 #include "dialect/stablehlo/StablehloDialect.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What MLIR's reader of bytecode asks of a dialect: which operations there are,
-// and which attributes each has.
+// Answers MLIR's reader of bytecode: which operations there are, and which
+// attributes each has.
 #include "dialect/vhlo/Vhlo.h"
 
 #include "dialect/stablehlo/Companions.h"

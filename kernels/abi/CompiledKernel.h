@@ -9,7 +9,7 @@
 
 namespace mgpu::kernels {
 
-/// What one entry function of a cubin takes on the device, as ptxas reports.
+/// The resources of one entry function of a cubin, as ptxas reports them.
 struct EntryUsage {
   std::string name;
   uint32_t registers = 0; ///< per thread

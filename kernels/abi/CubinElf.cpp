@@ -81,7 +81,7 @@ std::string after(const std::string &name, std::string_view prefix) {
   return name.starts_with(prefix) ? name.substr(prefix.size()) : "";
 }
 
-/// What one attribute of section ".nv.info" or ".nv.info.ENTRY" says.
+/// Reads one attribute of section ".nv.info" or ".nv.info.ENTRY".
 void readAttribute(const Elf &elf, const std::string &entry, uint8_t attribute,
                    uint64_t payload, Cubin &cubin) {
   const Reader &file = elf.file;

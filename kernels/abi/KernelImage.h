@@ -30,8 +30,8 @@ namespace mgpu::kernels {
 /// not take its part is launched whole.
 struct KernelImage {
   std::string entry; ///< the function's name in the blob
-  /// What a cubin is compiled for, "sm_90"; the one architecture whose
-  /// instructions a text uses, "sm_90a", or empty for a text of any.
+  /// The architecture a cubin is compiled for, "sm_90"; the one architecture
+  /// whose instructions a text uses, "sm_90a", or empty for a text of any.
   std::string arch;
   Dim3 sourceBlock, block;
   Dim3 covers;  ///< threads of the source that one block computes
@@ -49,13 +49,14 @@ struct KernelImage {
   /// for nothing, as does a parameter beyond the last of these.
   std::vector<uint32_t> argumentAlignment;
   /// Parameters of tensorMapBytes each: maps of the arrays whose addresses the
-  /// launch gives as these arguments. Those that are added are zeros on a GPU
+  /// launch gives as these arguments. Added parameters are zeros on a GPU
   /// before sm_90, whose code has no use for them.
   std::vector<TensorMap> tensorMaps;
   /// The text has products of warpgroups where it is compiled for sm_90a, as it
   /// is for GPUs of sm_90, and what they mean elsewhere.
   bool hasWarpgroups = false;
-  /// What a launch computes, where a library may compute it in its place.
+  /// The product that a launch computes, where a library may compute it in its
+  /// place.
   std::optional<MatrixProduct> product;
   std::optional<SparseProduct> sparse; ///< the same, with a sparse matrix
   /// The device memory the library may use for it: a launch has its address as
@@ -92,7 +93,7 @@ std::vector<std::byte> frameBytes(std::string_view header,
 Result<std::pair<std::string_view, std::string_view>>
 unframeBytes(std::span<const std::byte> bytes);
 
-/// As Driver::loadKernel of the CUDA target takes it.
+/// Encodes it for Driver::loadKernel of the CUDA target.
 std::vector<std::byte> encodeImage(const KernelImage &image);
 /// `name` is for errors. Invalid for bytes that encodeImage() did not make.
 Result<KernelImage> decodeImage(std::string_view name,

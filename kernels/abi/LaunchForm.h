@@ -30,8 +30,8 @@ struct LaunchForm {
 /// How `image` launches its entry.
 LaunchForm launchFormOf(const KernelImage &image);
 
-/// What an entry says of its launch, in words of its text, which has macros for
-/// the block and for whether it waits.
+/// An entry's launch form, in words of its text, which has macros for the block
+/// and for whether it waits.
 struct LaunchFormWords {
   std::string coversX, coversY, coversZ; ///< threads of the source, of a block
   std::string cluster = "1, 1, 1";

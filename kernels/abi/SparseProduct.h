@@ -6,8 +6,8 @@
 
 namespace mgpu::kernels {
 
-/// What a launch computes with a sparse matrix S, for a library that can do the
-/// same. S lies row after row, each with its columns (CSR).
+/// A product with a sparse matrix S that a launch computes, for a library that
+/// can do so too. S lies row after row, each with its columns (CSR).
 struct SparseProduct {
   enum Kind : uint32_t {
     Vector,  ///< second += S * first, which are vectors

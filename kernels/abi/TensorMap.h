@@ -8,11 +8,11 @@
 
 namespace mgpu::kernels {
 
-/// An array in a device's memory as a GPU's tensor copies (TMA) see it, and
-/// the box that one copy brings to shared memory; what a kernel takes in place
-/// of the array's address, or behind all arguments (a CUtensorMap). In the box,
+/// An array in a device's memory as a GPU's tensor copies (TMA) see it, and the
+/// box that one copy brings to shared memory; what a kernel takes in place of
+/// the array's address, or behind all arguments (a CUtensorMap). In the box,
 /// each 16 bytes of a row lie where the swizzle of as many bytes puts them
-/// (CU_TENSOR_MAP_SWIZZLE_128B). What is outside of the array is read as 0.
+/// (CU_TENSOR_MAP_SWIZZLE_128B). Elements outside of the array are read as 0.
 struct TensorMap {
   uint32_t argument = 0;    ///< the launch's argument that is the address
   uint64_t offsetBytes = 0; ///< from there to the array
@@ -30,7 +30,8 @@ struct TensorMap {
 /// The size of a CUtensorMap (cuda.h), a kernel's parameter.
 inline constexpr uint32_t tensorMapBytes = 128;
 
-/// What cuTensorMapEncodeTiled (cuda.h) asks of an address and of strides.
+/// The alignment that cuTensorMapEncodeTiled (cuda.h) asks of an address and of
+/// strides.
 inline constexpr uint32_t tensorMapAlignment = 16;
 
 } // namespace mgpu::kernels

@@ -86,7 +86,7 @@ void barrier(Warp &warp, const Instr &i) {
   complete(warp.block, at);
 }
 
-/// What bar.red found, behind it. `flags`: 0 popc, 1 and, 2 or.
+/// Writes what bar.red found, behind it. `flags`: 0 popc, 1 and, 2 or.
 void reduced(Warp &warp, const Instr &i) {
   const auto first = uint32_t(std::countr_zero(warp.mask));
   const Barrier &at =

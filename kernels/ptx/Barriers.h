@@ -10,8 +10,8 @@ namespace mgpu::kernels::ptx {
 /// has ended.
 void leaveBarriers(Warp &warp);
 
-/// What an mbarrier in shared memory is made of, as its 64 bits are read here:
-/// PTX leaves them open (section 9.7.13.15.1).
+/// The parts of an mbarrier in shared memory, as its 64 bits are read here: PTX
+/// leaves them open (section 9.7.13.15.1).
 struct MbarrierWord {
   uint32_t expected, pending; ///< arrivals: of a phase, still to come
   int32_t bytes;              ///< of copies, still to come

@@ -2,7 +2,7 @@
 #include "kernels/ptx/Elements.h"
 #include "kernels/ptx/Opcodes.h"
 
-// What lanes of a warp tell each other (ISA 9.0, sections 9.7.9.6 and 9.7.13.9
+// Exchanges among the lanes of a warp (ISA 9.0, sections 9.7.9.6 and 9.7.13.9
 // to 9.7.13.12).
 
 namespace mgpu::kernels::ptx {

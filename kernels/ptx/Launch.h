@@ -17,7 +17,7 @@ namespace mgpu::kernels::ptx {
 struct Region {
   std::byte *at = nullptr;
   uint64_t bytes = 0;
-  /// What the kernel knows it by; 0: its address in this process.
+  /// The address that the kernel knows; 0: its address in this process.
   uint64_t address = 0;
   bool isWritable = true;
   /// Which of its bytes have been written, a byte each; null: all. Writes are

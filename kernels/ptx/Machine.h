@@ -17,7 +17,7 @@ namespace mgpu::kernels::ptx {
 class Machine;
 struct Block;
 
-/// What a warp knows of the others of its cluster: of each, the time until
+/// A warp's knowledge of the others of its cluster: of each, the time until
 /// which it has seen what that one did. The last is of asynchronous copies.
 using Clocks = std::vector<uint32_t>;
 void join(Clocks &into, const Clocks &from);
@@ -179,7 +179,8 @@ struct Block {
   std::vector<std::byte> local; ///< by thread
   std::vector<std::unique_ptr<Warp>> warps;
   std::array<Barrier, 16> barriers;
-  /// What an arrival on an mbarrier shows to who waits for it, by address.
+  /// The clocks that an arrival on an mbarrier shows to who waits for it, by
+  /// address.
   std::map<uint32_t, std::pair<Clocks, Clocks>> arrivals;
   uint32_t acquired = 0; ///< when it last met other blocks
 };

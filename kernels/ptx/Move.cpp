@@ -364,7 +364,7 @@ void decodeAccess(Decoder &d, bool isLoad) {
   d.emit(isLoad ? load : store);
 }
 
-/// What changes nothing but time.
+/// An instruction that changes nothing but time.
 void nothing(Warp &, const Instr &) {}
 void decodePrefetch(Decoder &d) {
   d.space();

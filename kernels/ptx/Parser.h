@@ -2,8 +2,8 @@
 #ifndef MGPU_KERNELS_PTX_PARSER_H
 #define MGPU_KERNELS_PTX_PARSER_H
 
-// The grammar of PTX as recursive descent over the words of a text. What is
-// common to modules and functions is in ParseOperand.cpp.
+// The grammar of PTX as recursive descent over the words of a text.
+// ParseOperand.cpp has all that is common to modules and functions.
 
 #include "kernels/ptx/Lexer.h"
 #include "kernels/ptx/Syntax.h"

@@ -24,8 +24,8 @@ constexpr uint32_t noPlace = ~uint32_t(0);
 /// In Instr::flags of what has an address: its register has 64 bits.
 constexpr uint32_t wideAddress = 1u << 31;
 
-/// What `d` to `more` mean is the instruction's affair; places unless it says
-/// otherwise.
+/// The instruction decides what `d` to `more` mean; they are places unless it
+/// says otherwise.
 struct Instr {
   Run run = nullptr;
   uint32_t guard = noPlace; ///< a predicate

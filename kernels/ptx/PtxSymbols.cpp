@@ -30,7 +30,7 @@ uint32_t Decoder::returnPlace(const Function &of) {
   return place->second;
 }
 
-/// Those of all entries have their places, so that launches share them.
+/// The variables of all entries have their places, so that launches share them.
 void Decoder::layoutVariables() {
   constexpr uint64_t mostBytes = uint64_t(256) << 20;
   uint64_t offset = 16; // no variable is at the window's first byte

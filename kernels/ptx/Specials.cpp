@@ -9,7 +9,7 @@ static uint32_t axisOf(const Dim3 &of, uint32_t axis) {
   return axis == 0 ? of.x : axis == 1 ? of.y : of.z;
 }
 
-/// What all lanes have alike.
+/// The value of a special register that all lanes have alike.
 static uint32_t valueOf(const Warp &warp, Special special) {
   using S = Special;
   const LaunchOptions &launch = warp.machine.options;

@@ -48,7 +48,7 @@ struct Statement {
   Place place;
 };
 
-/// What an initialiser puts in `bytes` bytes: a number, or a symbol's address.
+/// An initialiser of `bytes` bytes: a number, or a symbol's address.
 struct Initial {
   uint64_t offset;
   uint32_t bytes;

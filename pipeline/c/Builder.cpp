@@ -12,7 +12,8 @@ using namespace mgpu::pipeline;
 
 namespace {
 
-/// What no caller means, and what counts past the end of his memory.
+/// Numbers beyond these no caller means; they would count past the end of his
+/// memory.
 constexpr size_t mostRank = 32, mostItems = 1 << 20;
 
 /// That `count` items are there.

@@ -2,7 +2,7 @@
 #ifndef MGPU_PIPELINE_C_BUILDERHANDLE_H
 #define MGPU_PIPELINE_C_BUILDERHANDLE_H
 
-// What an mgt_builder is, and what its calls share.
+// The object behind an mgt_builder, and helpers that its calls share.
 
 #include "pipeline/c/Calls.h"
 #include "planner/record/ProgramBuilder.h"

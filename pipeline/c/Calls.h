@@ -2,8 +2,8 @@
 #ifndef MGPU_PIPELINE_C_CALLS_H
 #define MGPU_PIPELINE_C_CALLS_H
 
-// What all calls of the C interface share. No exception leaves one, and every
-// failure is a status and a sentence.
+// Helpers that all calls of the C interface share. No exception leaves one, and
+// every failure is a status and a sentence.
 
 #include "pipeline/c/mgt.h"
 #include "support/Result.h"
@@ -47,8 +47,8 @@ mgt_status guarded(std::string *own, Call call) {
 #define MGPU_SIZE_UP_TO(Struct, member)                                        \
   (offsetof(Struct, member) + sizeof(Struct::member))
 
-/// What a caller said, who may have been compiled against another header. All
-/// versions had the first `least` bytes.
+/// Reads a struct of a caller, who may have been compiled against another
+/// header. All versions had the first `least` bytes.
 template <typename Struct>
 Result<Struct> sized(const Struct *given, const char *call, const char *name,
                      size_t least = sizeof(Struct)) {

@@ -16,7 +16,7 @@ public:
   open(const planner::Program &program, const std::string &target,
        const PrepareOptions &prepare, OpenOptions options,
        std::chrono::milliseconds deadline);
-  /// The same on a host target or GPUs that several processes share. `threads`
+  /// Opens it on a host target or GPUs that several processes share. `threads`
   /// replay on the host; 0: as many as useful.
   static Result<std::unique_ptr<OpenedBuilt>>
   openShared(const planner::Program &program, const std::string &target,

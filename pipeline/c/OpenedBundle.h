@@ -21,7 +21,7 @@ public:
   static Result<std::unique_ptr<OpenedBundle>>
   open(const std::string &path, const std::string &target,
        const std::string &nccl, std::chrono::milliseconds deadline);
-  /// The same on a host target or GPUs that several processes share.
+  /// Opens it on a host target or GPUs that several processes share.
   static Result<std::unique_ptr<OpenedBundle>>
   openShared(const std::string &path, const std::string &target,
              const std::string &nccl, std::chrono::milliseconds deadline,

@@ -39,8 +39,8 @@ const Operation *findOperation(std::string_view name);
 /// The signatures of all, sorted.
 std::vector<std::string_view> operationSignatures();
 
-/// A node with its operation's defaults. What asks for an argument of another
-/// kind throws Refused, with the node's name.
+/// A node with its operation's defaults. Asking for an argument of another kind
+/// throws Refused, with the node's name.
 class Call {
 public:
   using Environment = std::map<std::string, Tensor, std::less<>>;

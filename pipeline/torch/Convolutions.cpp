@@ -12,7 +12,7 @@ namespace mgpu::pipeline::torch {
 
 namespace {
 
-/// What a convolution of StableHLO is told. Shapes: input [N, C, space...],
+/// The form of a convolution of StableHLO. Shapes: input [N, C, space...],
 /// kernel [O, I, space...].
 struct Form {
   Sizes strides, low, high, inputDilation, kernelDilation;

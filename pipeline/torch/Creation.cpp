@@ -18,7 +18,7 @@ Results filled(Builder &b, const Call &call, const Scalar &value,
 }
 
 /// 0 or 1 of the sizes `size`, or as another tensor; `detail` is the number.
-/// What is not initialised is 0.
+/// Elements that are not initialised are 0.
 Results ofNumber(Builder &b, const Call &call) {
   const Scalar value = Scalar::of(int64_t(*call.detail - '0'));
   if (!call.has("self"))

@@ -13,8 +13,8 @@
 
 namespace mgpu::pipeline::torch {
 
-/// What stops the reading of a program. It is thrown within this folder alone;
-/// lowerProgram() returns it.
+/// A reason that stops the reading of a program. It is thrown within this
+/// folder alone; lowerProgram() returns it.
 struct Refused {
   Error error;
 };
@@ -45,7 +45,7 @@ struct TensorName {
 };
 /// A device, layout or memory format: it has no meaning here.
 struct Ignored {};
-/// What an argument of a node is; monostate is None.
+/// An argument of a node; monostate is None.
 using Value =
     std::variant<std::monostate, TensorName, std::vector<TensorName>, Scalar,
                  std::vector<Scalar>, ElementType, std::string, Ignored>;

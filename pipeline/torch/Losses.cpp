@@ -119,7 +119,7 @@ Results lossGradient(Builder &b, const Call &call) {
   return {b.convert(all * spread(b, call, grad, all), given.element)};
 }
 
-/// What a class of each element costs: [N, C, space...] and [N, space...]. The
+/// The cost of each element's class: [N, C, space...] and [N, space...]. The
 /// weights of ignored elements are 0.
 struct Classes {
   Tensor index, weight; ///< both of the target's shape

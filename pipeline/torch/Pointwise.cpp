@@ -74,7 +74,7 @@ Results function(Builder &b, const Call &call) {
                     functionResult(x.element))};
 }
 
-/// What keeps its type: whole numbers are as they are under rounding.
+/// Rounding keeps the type: whole numbers stay as they are.
 Results rounding(Builder &b, const Call &call) {
   const Tensor x = call.tensor("self");
   if (!isFloat(x.element))

@@ -390,7 +390,7 @@ private:
         unsupported(fmt::format("'{}' gives a '{}'", escaped(node.target, 200),
                                 escaped(kind, 40)));
     }
-    // What computes sizes, or asserts something of them, is known by now.
+    // Nodes that compute sizes, or assert something of them, are known by now.
     if (node.results.empty())
       return;
     node.name = node.results.front().name;
@@ -404,7 +404,7 @@ private:
     program.nodes.push_back(std::move(node));
   }
 
-  /// What the user gets is before the next state of what the program changes.
+  /// The user's results come before the next state of what the program changes.
   void readOutputs(const Json &signature) {
     std::vector<Output> states;
     for (const Json &spec : list(signature, "output_specs")) {

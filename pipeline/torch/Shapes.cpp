@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What moves elements and computes none. A view is a value of its own: the
-// graphs that are read have no writes through views.
+// Operations that move elements and compute none. A view is a value of its own:
+// the graphs that are read have no writes through views.
 #include "pipeline/torch/Pointwise.h"
 
 #include <algorithm>

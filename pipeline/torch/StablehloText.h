@@ -53,7 +53,7 @@ class Builder {
 public:
   using Tensors = std::vector<Tensor>;
 
-  /// What operations are named after from here on.
+  /// Names operations after `node` from here on.
   void begin(const std::string &node) { prefix = node; }
   const std::string &text() const { return body; }
 

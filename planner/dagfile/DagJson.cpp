@@ -54,7 +54,7 @@ public:
   }
 
   Result<Dag> finish() {
-    // What nothing reads is kept to the end.
+    // A buffer that nothing reads is kept to the end.
     for (size_t i = 0; i < outputs.size(); ++i)
       if (outputs[i] && !hasConsumer[i] &&
           !dag.buffer(*outputs[i]).device.isHost())
@@ -106,7 +106,7 @@ private:
                            : BufferRole::Temporary;
   }
 
-  /// What a node reads and writes in the buffers named at the top.
+  /// Reads the uses of a node of the buffers named at the top.
   Result<void> readUses(const Fields &of, const std::string &where,
                         DagNode &node) {
     const Json *uses = of.find("uses");
@@ -336,7 +336,8 @@ private:
 } // namespace
 
 Result<Dag> parseDagJson(std::string_view text, std::string_view source) {
-  // What nodes are read by may stand behind them, so the text is parsed twice.
+  // Fields that decide how nodes are read may stand behind them, so the text is
+  // parsed twice.
   Reader reader(source);
   MGPU_TRY_ASSIGN(const Json top, parseNodes(text, source, [](const Json &) {
                     return Result<void>();

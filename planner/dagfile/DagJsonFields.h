@@ -112,7 +112,7 @@ inline bool isSliceName(std::string_view name) {
 }
 
 /// Parses the text once, without keeping its nodes: each is given to `take`,
-/// and gone after that. What is left has an empty array of nodes.
+/// and gone after that. The rest has an empty array of nodes.
 template <typename Take>
 Result<Json> parseNodes(std::string_view text, std::string_view source,
                         Take take) {

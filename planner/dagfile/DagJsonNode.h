@@ -23,7 +23,7 @@ Result<void> readPhase(const Dag &dag, const Fields &fields, DagNode &node);
 /// Its devices, and the group of a collective.
 Result<void> readDevices(const Dag &dag, const Fields &fields, DagNode &node,
                          OpaqueCall &call);
-/// What a kernel, a fill or a collective computes and moves.
+/// Reads what a kernel, a fill or a collective computes and moves.
 Result<void> readCost(const Dag &dag, const Fields &fields, NodeKind other,
                       OpaqueCall call, DagNode &node);
 

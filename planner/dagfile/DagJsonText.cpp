@@ -50,7 +50,7 @@ static Json nodeJson(const Dag &dag, uint32_t id, const OpaqueCall &call,
   return out;
 }
 
-/// What a node of a program reads and writes.
+/// The uses of a node of a program.
 static Json usesJson(const DagNode &node) {
   Json uses = Json::array();
   auto add = [&](BufferId id, const Box &box, const char *mode) {

@@ -292,7 +292,7 @@ private:
                   return std::pair(endOf(a), a) < std::pair(endOf(b), b);
                 });
     }
-    // What each stream follows of each already: its later work does as well.
+    // A stream's later work follows all that the stream already follows.
     size_t count = cursors.size();
     std::vector<std::optional<uint32_t>> followed(count * count);
     for (uint32_t i = 0; i < work.size(); ++i)

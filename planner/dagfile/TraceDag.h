@@ -14,7 +14,7 @@ struct RecordedTrace {
   Dag dag;
   double recordedUs = 0; ///< first start to last end
   uint32_t streams = 0;
-  /// What the trace does not say, and what was taken in its place.
+  /// Facts that the trace does not say, and what was taken in their place.
   std::vector<std::string> notes;
 };
 

@@ -25,7 +25,7 @@ constexpr double maxDurationUs = 30 * 86400e6;
 // A step of a large model has some ten thousand; memory for this many is there.
 constexpr size_t maxEvents = size_t(1) << 25;
 
-/// What the parser calls, value by value.
+/// The parser calls it value by value.
 class Handler final : public Json::json_sax_t {
 public:
   Handler(std::string_view text, std::string_view source)

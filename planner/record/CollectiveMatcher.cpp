@@ -79,7 +79,7 @@ Result<void> CollectiveMatcher::callPointToPoint(CollectiveCallSite site) {
   return complete(std::move(calls));
 }
 
-/// What is known of a collective by the call of one member.
+/// A collective as far as the call of one member tells it.
 static OpaqueCall opaqueCall(const CollectiveCall &call, uint32_t width,
                              size_t group) {
   const CollectiveMember &member = call.members.front();
@@ -164,9 +164,9 @@ static void visitOpen(States &states, Visit visit) {
   }
 }
 
-// Who receives has waited for what the senders' queues had waited for. Who
-// only sends may be done before a receiver starts. What was queued behind a
-// member's call since then follows it too.
+// Who receives has waited for what the senders' queues had waited for. Who only
+// sends may be done before a receiver starts. Work queued behind a member's
+// call since then follows it too.
 void CollectiveMatcher::learnOrder(const Pending &calls,
                                    const VectorClock &reached) {
   for (const CollectiveCallSite &call : calls) {

@@ -3,8 +3,8 @@
 #define MGPU_PLANNER_RECORD_COLLECTIVEMATCHER_H
 
 // Puts the single devices' calls together: the k-th call of each rank on a
-// communicator is one collective; sends and receives pair in order per
-// (sender, receiver). What does not match is a deadlock.
+// communicator is one collective; sends and receives pair in order per (sender,
+// receiver). A call without a match is a deadlock.
 
 #include "planner/record/NodeRecorder.h"
 #include "planner/record/View.h"

@@ -2,8 +2,8 @@
 #ifndef MGPU_PLANNER_RECORD_FINDINGS_H
 #define MGPU_PLANNER_RECORD_FINDINGS_H
 
-// What the recorder has to say about a program, and the places in the user's
-// source that it says it of. A place is a text; nothing here reads that text.
+// The recorder's findings about a program, and their places in the user's
+// source. A place is a text; nothing here reads that text.
 
 #include "planner/dag/Dag.h"
 #include "support/Result.h"
@@ -55,7 +55,7 @@ public:
 
   /// Reports the finding; the result is its error, which names all places.
   tl::unexpected<Error> error(Finding finding);
-  /// The same for an error about the call at `place`.
+  /// Reports an error about the call at `place`.
   tl::unexpected<Error> callError(Place place, std::string text,
                                   ErrorKind kind = ErrorKind::Invalid);
   void warn(Finding finding);

@@ -32,8 +32,8 @@ bool isKnown(const RecordedNode &node, size_t use) {
 }
 } // namespace
 
-/// What two uses whose boxes may meet do, as far as it is known what they touch
-/// of them.
+/// Whether two uses whose boxes may meet do meet, as far as it is known what
+/// they touch of them.
 Overlap NodeRecorder::meet(const RecordedNode &a, const BufferUse &aUse,
                            size_t aIndex, const RecordedNode &b,
                            const BufferUse &bUse, size_t bIndex) {

@@ -33,7 +33,7 @@ struct RecordedNode {
   std::vector<Call> calls;
   std::vector<uint32_t> callOfUse; ///< per use; empty: call 0 for all
   std::vector<bool> inexact;       ///< per use: may touch less; empty: none may
-  /// Per use that may touch less: what it touches, or null. Those beyond the
+  /// Per use that may touch less: what it touches, or null. Entries beyond the
   /// end are null.
   std::vector<std::shared_ptr<const TouchedSets>> sets;
 };
@@ -46,10 +46,10 @@ public:
         racesAreErrors(racesAreErrors), meetSets(std::move(meetSets)) {}
 
   /// Appends the node. Its races are reported; finish() fails with the first
-  /// that is an error, so that a program hears of all of them.
-  /// `isOpen`: the node is queued behind a collective call that has no match
-  /// yet. What the node follows is known only once it has one, so its races are
-  /// judged by judgeDeferred.
+  /// that is an error, so that a program hears of all of them. `isOpen`: the
+  /// node is queued behind a collective call that has no match yet. Its
+  /// predecessors are known only once the call has one, so its races are judged
+  /// by judgeDeferred.
   void record(RecordedNode node, bool isOpen);
   /// Nodes not judged yet that follow `point` follow all `clock` covers.
   void learn(SourcePoint point, const VectorClock &clock);

@@ -121,11 +121,11 @@ private:
 
 // A copy from a resident argument to a device happens once, at load; a copy
 // back to one happens once, after the replays; unless replayed work comes
-// before the one or after the other. What a device computes may replace the
-// bytes of an upload, as the next state; what comes from the host may not: then
-// the place on the device is only on the way, and each replay uploads again.
-// A copy of a constant happens once, too, where nothing else writes its bytes
-// on the device: a constant is the same in each replay, so nothing replaces it.
+// before the one or after the other. A device's results may replace the bytes
+// of an upload, as the next state; bytes from the host may not: then the place
+// on the device is only on the way, and each replay uploads again. A copy of a
+// constant happens once, too, where nothing else writes its bytes on the
+// device: a constant is the same in each replay, so nothing replaces it.
 void assignPhases(Program &program) {
   Dag &dag = program.dag;
   std::vector<Phase> home;
@@ -164,7 +164,7 @@ void assignPhases(Program &program) {
       for (NodeId to : successors.of({n}))
         if (dag.node(to).phase != Phase::Fetch)
           dag.nodes[n].phase = home[n];
-  // What crosses phases outlives a replay.
+  // A buffer that crosses phases outlives a replay.
   for (const DagNode &node : dag.nodes)
     if (node.phase != Phase::Replay)
       for (const BufferUse &use : node.uses)

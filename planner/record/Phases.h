@@ -2,8 +2,8 @@
 #ifndef MGPU_PLANNER_RECORD_PHASES_H
 #define MGPU_PLANNER_RECORD_PHASES_H
 
-// What a program's arguments are for, and what of its work is done once, before
-// or after the replays (docs/semantics.md, "Argument roles").
+// Decides what a program's arguments are for, and which of its work is done
+// once, before or after the replays (docs/semantics.md, "Argument roles").
 
 #include "planner/dag/Program.h"
 

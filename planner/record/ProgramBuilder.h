@@ -105,7 +105,7 @@ public:
 
   /// Where later calls stand, as "step.py:12", for messages and reports.
   void setPlace(std::string place) { current.text = std::move(place); }
-  /// What later calls compute of a pipeline, for reports; nullopt: nothing.
+  /// Later calls compute `part` of a pipeline, for reports; nullopt: none.
   void setPart(std::optional<PipelinePart> part) { current.part = part; }
 
   Result<BuiltBuffer> addBuffer(BuiltBufferSpec spec);
@@ -121,16 +121,16 @@ public:
   /// `element` has the bytes of one element.
   Result<void> fill(BuiltView view, std::vector<std::byte> element);
   Result<void> collective(BuiltCollective collective);
-  /// What is called until endLoop() runs `trips` times. The result is the
-  /// loop's value, first + trip * step, a number that launches may read.
+  /// Calls until endLoop() run `trips` times. The result is the loop's value,
+  /// first + trip * step, a number that launches may read.
   Result<BuiltBuffer> beginLoop(uint64_t trips, int64_t first = 0,
                                 int64_t step = 1);
   Result<void> endLoop();
   /// Forgets the loop that is open, with all calls in it.
   Result<void> dropLoop();
 
-  /// What was built so far, which passes Program::check(); valid until the next
-  /// call. Usage inside a loop.
+  /// The program built so far, which passes Program::check(); valid until the
+  /// next call. Usage inside a loop.
   Result<const Program *> program();
 
 private:

@@ -264,7 +264,7 @@ Result<void> Recorder::copy(const CopySpec &spec, CallSite site) {
                   chainOf(site.stream,
                           to.device.isHost() ? from.device : to.device,
                           site.place));
-  // As cudaMemcpyPeer does, it follows what both devices have to do.
+  // It follows all that both devices have to do, as cudaMemcpyPeer does.
   if (!site.stream && !from.device.isHost() && !to.device.isHost())
     order.waitFor(chain, order.defaultChain(from.device));
   return enqueue(std::move(entry), chain, site);

@@ -60,7 +60,7 @@ struct ArgumentSpec {
   DeviceId device = DeviceId::host(); ///< where the caller's memory is
 };
 
-/// What a launch touches.
+/// A buffer that a launch touches.
 struct LaunchUse {
   BufferUse use;
   bool isExact = true; ///< else it may touch less, and may reach outside
@@ -253,7 +253,7 @@ private:
   Result<void> enqueue(RecordedNode entry, uint32_t chain, CallSite site);
   Result<void> addUse(RecordedNode &entry, LaunchUse use, DeviceId device,
                       Place place);
-  /// What is copied or received lands in one order, so no two of its elements
+  /// Copied or received elements land in one order, so no two of its elements
   /// may have one place.
   Result<void> checkDistinct(const View &written, Place place);
   /// The bytes of the view, which must lie inside its buffer.

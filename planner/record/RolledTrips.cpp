@@ -104,7 +104,7 @@ void renumberBuffers(DagNode &node, const std::vector<BufferId> &ids) {
   }
 }
 
-/// What becomes of a DAG when the second trip goes.
+/// Removes the second trip from a DAG.
 class SecondTrip {
 public:
   SecondTrip(Dag &dag, const RolledTrips &rolled)

@@ -30,7 +30,8 @@ VectorClock SourceOrder::reachAt(uint32_t chain) const {
 
 SourcePoint SourceOrder::enqueue(uint32_t chain) {
   Chain &target = chains[chain];
-  // What the host had waited for when it issued the item comes before it.
+  // Everything that the host had waited for when it issued the item comes
+  // before it.
   if (chain != 0) {
     target.clock.join(chains[0].clock);
     target.reach.join(chains[0].reach);

@@ -54,13 +54,14 @@ public:
     return device.isHost() ? 0 : 1 + uint32_t(device.value);
   }
 
-  /// What an item put on `chain` now would wait for.
+  /// The clock for which an item put on `chain` now would wait.
   VectorClock clockAt(uint32_t chain) const;
   /// Puts an item on the chain; later items of the chain follow it.
   SourcePoint enqueue(uint32_t chain);
-  /// What must have been reached before an item put on `chain` now can run, if
-  /// every send waits for its receiver. More than `clockAt`: a send may end
-  /// before its receiver starts, so it orders nothing, yet it may block.
+  /// The clock that must have been reached before an item put on `chain` now
+  /// can run, if every send waits for its receiver. More than `clockAt`: a send
+  /// may end before its receiver starts, so it orders nothing, yet it may
+  /// block.
   VectorClock reachAt(uint32_t chain) const;
   /// Later items of `chain` also follow everything `clock` covers.
   void joinInto(uint32_t chain, const VectorClock &clock) {

@@ -2,8 +2,8 @@
 #ifndef MGPU_PLANNER_RECORD_TOUCHEDSET_H
 #define MGPU_PLANNER_RECORD_TOUCHEDSET_H
 
-// What a launch touches of a buffer where a box would say too much: rows of a
-// triangle, or every eighth thread's element.
+// The elements of a buffer that a launch touches, where a box would say too
+// much: rows of a triangle, or every eighth thread's element.
 
 #include "support/Types.h"
 

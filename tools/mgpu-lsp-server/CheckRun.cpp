@@ -188,7 +188,8 @@ json CheckRun::diagnostics() const {
           {{"location", {{"uri", uri}, {"range", rangeOf(location, text)}}},
            {"message", words}});
   }
-  // What is wrong with the command line, or not supported, is no message.
+  // A fault of the command line, or a feature that is not supported, is no
+  // message.
   if (out.empty() && found.contains("error")) {
     const json &fault = found["error"];
     const std::string kind = fault.value("kind", "");

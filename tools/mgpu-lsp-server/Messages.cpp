@@ -9,7 +9,7 @@ namespace mgpu::tools::lsp {
 
 using nlohmann::json;
 
-// What walks a message calls itself for each level of it.
+// A walk over a message calls itself for each level of it.
 constexpr int deepest = 200;
 // A text of that length was not meant, and would be waited for.
 constexpr size_t longest = size_t(1) << 30;

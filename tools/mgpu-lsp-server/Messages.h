@@ -11,7 +11,7 @@
 
 namespace mgpu::tools::lsp {
 
-/// What comes from a file descriptor, whole messages at a time.
+/// Reads a file descriptor, whole messages at a time.
 class Reader {
 public:
   /// `isDelimited`: lines "// -----" are between the messages, as MLIR's
@@ -21,7 +21,7 @@ public:
 
   /// Reads what is there, or waits for some. False at the end.
   bool fill();
-  /// The next message that has come whole. What is no JSON is skipped.
+  /// The next message that has come whole. Text that is no JSON is skipped.
   std::optional<nlohmann::json> next();
 
 private:

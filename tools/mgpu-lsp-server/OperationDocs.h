@@ -7,8 +7,8 @@
 
 namespace mgpu::tools::lsp {
 
-/// What the dialects' documents say of an operation ("mgpu.all_reduce"), as
-/// Markdown; empty where they have none of that name.
+/// The section of the dialects' documents on an operation ("mgpu.all_reduce"),
+/// as Markdown; empty where they have none of that name.
 std::string documentOf(const std::string &operation);
 
 /// The name with dots in it at a place of a text (LSP's line and character);

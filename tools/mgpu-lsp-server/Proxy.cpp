@@ -65,8 +65,8 @@ static bool isMessage(const json &message) {
   return method == message.end() ? message.contains("id") : method->is_string();
 }
 
-/// What it makes of its own of a message whose fields are of other types than
-/// the protocol's throws; the message goes on to the server, which answers.
+/// Reading fields that are of other types than the protocol's throws; the
+/// message goes on to the server, which answers.
 void Proxy::fromEditor(const json &message) {
   if (!isMessage(message)) {
     const auto id = message.find("id");

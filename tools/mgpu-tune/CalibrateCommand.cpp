@@ -69,7 +69,7 @@ Result<int> runCalibrate(const CalibrateOptions &options) {
     return 0;
   line.clear();
   const std::string text = device::topologyText(measured);
-  // What is written is what can be read.
+  // The text that is written must be one that can be read.
   MGPU_TRY(device::parseTopology(text, options.output));
   MGPU_TRY(writeFileAtomic(options.output, text));
   if (options.json)

@@ -54,7 +54,7 @@ static std::vector<double> durationsOf(const LoadedProgram &program) {
   return durations;
 }
 
-/// What there is to say of the program, sound or not.
+/// The result as JSON, of a program that is sound or not.
 static json toJson(const Result<LoadedProgram> &program,
                    const std::vector<Message> &messages,
                    const LoadOptions &load) {

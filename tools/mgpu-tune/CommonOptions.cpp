@@ -168,7 +168,7 @@ void addScheduling(CLI::App *command, PlanOptions &options) {
   takeWhole(
       command->add_option("--streams", options.streams, "Streams per device")
           ->capture_default_str()
-          // What is the default in any case is not a choice.
+          // The number that is the default in any case is not a choice.
           ->each([&options](const std::string &streams) {
             options.isChosen |=
                 streams != std::to_string(PlanOptions().streams);

@@ -57,7 +57,8 @@ void printJson(const Encounter &meeting, const CompareOptions &options) {
   tools::printJson(out);
 }
 
-/// What `tune` measured of a tuned side, which is not measured anew here.
+/// Prints what `tune` measured of a tuned side, which is not measured anew
+/// here.
 Result<void> printStored(const LoadedProgram &program,
                          const TuneContext &context,
                          const CompareOptions &options) {

@@ -23,7 +23,7 @@ Result<db::TuningStore> openStore(const std::string &database,
                                   db::Access access,
                                   const std::string *site = nullptr);
 
-/// What the subcommands of `db` take.
+/// The options of the subcommands of `db`.
 struct DbOptions {
   std::string database, site; ///< --db, --db-site
   bool json = false;

@@ -87,7 +87,7 @@ static void add(db::Transferred &sum, const db::Transferred &each) {
   sum.damaged += each.damaged;
 }
 
-/// What is read before anything is made: problems of texts, or a database.
+/// All that is read before anything is made: problems of texts, or a database.
 struct Incoming {
   std::string database; ///< empty: a text
   std::vector<db::ProblemTrials> problems;

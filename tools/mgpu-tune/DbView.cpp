@@ -57,8 +57,8 @@ static void warnOfDamage(const db::TuningStore &store) {
 /// Characters of a key that are printed; enough to be the only one.
 static constexpr size_t keyWidth = 12;
 
-/// What belongs to a tuned program: its trials, its decisions, its profiles,
-/// and its kernels by themselves.
+/// Whether a problem belongs to a tuned program: its trials, its decisions, its
+/// profiles, and its kernels by themselves.
 static bool isPartOf(const std::vector<tuner::TunedProgram> &tuned,
                      const db::TuningProblem &problem) {
   if (problem.program.starts_with(tuner::kernelPrefix))

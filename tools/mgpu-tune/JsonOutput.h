@@ -2,7 +2,7 @@
 #ifndef MGPU_TOOLS_MGPU_TUNE_JSONOUTPUT_H
 #define MGPU_TOOLS_MGPU_TUNE_JSONOUTPUT_H
 
-// What --json prints (docs/formats.md): one object, with the version of its
+// Prints the object of --json (docs/formats.md), with the version of its
 // schema, on success and on failure.
 
 #include "pipeline/Roles.h"

@@ -25,9 +25,9 @@ using nlohmann::json;
 
 namespace {
 
-/// What all calls of a kernel do, as far as the importer counts: additions,
-/// subtractions, multiplications and divisions of floats; bytes of the boxes
-/// that they read and write.
+/// The work of all calls of a kernel, as far as the importer counts it:
+/// additions, subtractions, multiplications and divisions of floats; bytes of
+/// the boxes that they read and write.
 struct Work {
   double flops = 0;
   uint64_t bytes = 0;
@@ -70,7 +70,7 @@ static json spaceJson(const kernels::KernelSpace &space, const Survey &survey) {
           {"refused", std::move(refused)}};
 }
 
-/// What a text and a candidate for its place have in common.
+/// The JSON fields that a text and a candidate for its place have in common.
 static json listedJson(const Listed &listed, const device::DeviceProfile *gpu) {
   const kernels::CudaText &text = *listed.text;
   json out{

@@ -2,8 +2,8 @@
 #ifndef MGPU_TOOLS_MGPU_TUNE_OPTIONS_H
 #define MGPU_TOOLS_MGPU_TUNE_OPTIONS_H
 
-// What the command line says, as plain data: a struct for each command. The
-// parts that the pipeline takes are its own option structs.
+// The command line as plain data: a struct for each command. The parts that the
+// pipeline takes are its own option structs.
 
 #include "pipeline/Compare.h"
 #include "pipeline/JoinRanks.h"

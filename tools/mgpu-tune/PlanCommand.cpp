@@ -103,7 +103,7 @@ Result<void> writeFiles(const planner::Plan &plan, const planner::Dag &dag,
   return {};
 }
 
-/// What proves the plan's bound, to be written or explained.
+/// Proves the plan's bound, to write or explain it.
 Result<void> proveBound(PlanReport &report, const planner::Dag &dag,
                         const PlanCommandOptions &options) {
   if (options.certificateFile.empty() && !options.explain)
@@ -142,7 +142,7 @@ Result<void> sharePlan(LoadedProgram &program, const planner::Plan &plan) {
   return sharePrepared(program.dag, prepared, *theRanks());
 }
 
-/// As a rank other than 0, which alone plans and prints.
+/// Takes part as another rank than 0, which alone plans and prints.
 Result<int> followPlan(LoadedProgram &program) {
   MGPU_TRY(sharePlan(program, {}));
   return 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What `plan --pareto` prints.
+// Prints the result of `plan --pareto`.
 #include "tools/mgpu-tune/JsonOutput.h"
 #include "tools/mgpu-tune/PlanReport.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What `plan --json` prints.
+// Prints the result of `plan --json`.
 #include "pipeline/Roles.h"
 #include "planner/schedule/Origins.h"
 #include "planner/schedule/PipelineReport.h"

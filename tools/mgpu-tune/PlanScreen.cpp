@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What `plan` prints for people.
+// Prints the result of `plan` for people.
 #include "pipeline/Roles.h"
 #include "planner/schedule/HostReplay.h"
 #include "planner/schedule/Origins.h"
@@ -44,7 +44,7 @@ void printWhatIf(const planner::TargetPlan &now, const ChangedPlan &then,
     fmt::print("  its plan is better off without {}\n", name);
 }
 
-/// What was recorded of a trace, and what --noise found.
+/// The line of a trace's recorded time, and that of --noise.
 std::string besidePlan(const PlanReport &report, const LoadedProgram &program,
                        double noisePercent) {
   std::string text;
@@ -114,8 +114,7 @@ std::string durationsText(const PlanReport &report, const planner::Dag &dag) {
                "measures the machine, for --target sim:FILE\n";
 }
 
-/// What the times of each kind of node rest on, where that is not one thing for
-/// all.
+/// The origins of times by kind of node, where they are not one for all.
 std::string originsText(const planner::Plan &plan, const planner::Dag &dag) {
   std::set<planner::Origin> origins;
   for (const planner::PlanStep &step : plan.steps)

@@ -41,7 +41,7 @@ std::string textOf(const bench::Summary &replayed, uint64_t repeat) {
   return text;
 }
 
-/// What the phases took, in microseconds.
+/// The times of the phases, in microseconds.
 struct Times {
   double importUs = 0, loadUs = 0, readyUs = 0, fetchUs = 0;
   MadeRound first;

@@ -27,7 +27,7 @@ void addCheckCommand(CommandLine &line) {
   addOneDevice(command, options.load);
 }
 
-/// What `run` and `replay` have in common.
+/// Adds the options that `run` and `replay` have in common.
 static void addRun(CLI::App *command, RunOptions &options) {
   addTarget(command, options.load);
   addPairs(

@@ -58,7 +58,7 @@ private:
   void (*before[2])(int);
 };
 
-/// As a rank other than 0, which alone searches, prints and stores.
+/// Takes part as another rank than 0, which alone searches, prints and stores.
 Result<int> followTune(const LoadedProgram &program, const TuneOptions &options,
                        const GpuRanks *gpus) {
   std::vector<std::string> madeUp; // rank 0 says it
@@ -125,7 +125,7 @@ Result<int> runTune(const TuneOptions &options) {
         toJson(result, program, context, path, plan.verdictLine()));
   else
     print(result, program, context, path, plan.verdictLine());
-  // What was found is whole; the search is not, and a script must know.
+  // The result is whole; the search is not, and a script must know.
   return result.interrupted ? 128 + interruptedBy : 0;
 }
 

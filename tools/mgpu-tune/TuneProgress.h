@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What `tune` says while it searches.
+// The progress that `tune` shows while it searches.
 #ifndef MGPU_TOOLS_MGPU_TUNE_TUNEPROGRESS_H
 #define MGPU_TOOLS_MGPU_TUNE_TUNEPROGRESS_H
 

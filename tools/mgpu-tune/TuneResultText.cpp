@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What `tune` found, for people and as JSON.
+// Prints what `tune` found, for people and as JSON.
 #include "tools/mgpu-tune/TuneResultText.h"
 #include "support/Plural.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What `tune` found, for people and as JSON.
+// Prints what `tune` found, for people and as JSON.
 #ifndef MGPU_TOOLS_MGPU_TUNE_TUNERESULTTEXT_H
 #define MGPU_TOOLS_MGPU_TUNE_TUNERESULTTEXT_H
 

@@ -37,7 +37,7 @@ constexpr const char *lostOutput =
     "cannot write to the standard output; the result is lost";
 
 int report(ErrorKind kind, std::string message) {
-  // What a file holds may be part of it, and a terminal obeys such bytes.
+  // A file's contents may be part of it, and a terminal obeys such bytes.
   for (char &c : message)
     if ((c >= 0 && c < ' ' && c != '\n' && c != '\t') || c == '\x7f')
       c = '?';

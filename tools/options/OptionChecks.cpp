@@ -33,7 +33,7 @@ void addCheck(CLI::Option *option, Check check,
     option->type_name(placeholder);
 }
 
-/// What CLI11 says of an option used wrongly, without its own words.
+/// CLI11's complaint about an option used wrongly, without its own words.
 std::string mismatch(const std::string &what) {
   const std::string name = what.substr(0, what.find(':'));
   if (size_t at = what.find("received "); at != std::string::npos)
@@ -129,7 +129,7 @@ static std::string unknownOption(const CLI::App &command, int argc, char **argv,
   return "";
 }
 
-/// What is said of words that are no option's and no argument's.
+/// The sentence about words that are no option's and no argument's.
 static std::string nothingTakes(const std::vector<std::string> &words,
                                 const CLI::App &command) {
   std::string what = fmt::format("nothing takes {}", fmt::join(words, " "));

@@ -2,7 +2,7 @@
 #ifndef MGPU_TOOLS_OPTIONS_OPTIONCHECKS_H
 #define MGPU_TOOLS_OPTIONS_OPTIONCHECKS_H
 
-// What the values of options may be, and what is said of a wrong command line.
+// Checks values of options, and says what is wrong with a command line.
 
 #include <CLI/CLI.hpp>
 

@@ -147,7 +147,7 @@ CommandEntry commandEntry(const CLI::App &command) {
     if (option != command.get_help_ptr() &&
         option != command.get_help_all_ptr())
       entry.options.push_back(optionEntry(*option));
-  // As they were added, where the groups do not say.
+  // Options that no group names keep the order in which they were added.
   std::vector<std::pair<size_t, size_t>> order;
   for (size_t k = 0; k < entry.options.size(); ++k)
     order.push_back({orderOf(entry.options[k]), k});

@@ -2,8 +2,8 @@
 #ifndef MGPU_BENCH_SUITES_CUDA_BAREGPU_H
 #define MGPU_BENCH_SUITES_CUDA_BAREGPU_H
 
-// GPU 0 by the driver's own calls: what a program does that knows CUDA and
-// nothing of us. What our replays are compared with.
+// GPU 0 by the driver's own calls, as a program uses it that knows CUDA and
+// nothing of us. Our replays are compared with it.
 
 #include "device/cuda/api/CudaApi.h"
 
@@ -55,7 +55,7 @@ public:
   /// stream, in order.
   Result<double> spanInStream(CUkernel kernel,
                               std::span<const BareLaunch> launches);
-  /// The same on `numStreams` streams in turn, with an event behind each launch
+  /// Launches on `numStreams` streams in turn, with an event behind each launch
   /// that another stream waits for.
   Result<double>
   spanInStreams(CUkernel kernel, std::span<const BareLaunch> launches,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the CUDA target costs and gains on GPU 0: one JSON object on a line for
-// each figure, everything a ratio or difference of samples taken in turn.
+// Measures what the CUDA target costs and gains on GPU 0: one JSON object on a
+// line for each figure, everything a ratio or difference of samples taken in
+// turn.
 //   launch     a whole replay call beside cuGraphLaunch and a poll of the same
 //              nodes and edges: chains and layers of 1 to 4096 nodes
 //   span       the GPU's time for a replay beside launches into one stream,
@@ -49,7 +50,7 @@ json toJson(const Interval &interval) {
   return {interval.middle, interval.low, interval.high};
 }
 
-/// What all parts share.
+/// State that all parts share.
 class Suite {
 public:
   explicit Suite(Settings settings) : settings(settings) {}

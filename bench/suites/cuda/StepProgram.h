@@ -21,8 +21,8 @@ struct StepShape {
   uint32_t nodes = 0;
 };
 
-/// A kernel of one thread: *out = max(*a, *b) + 1. What emitted kernels take
-/// beside their arguments, it takes too.
+/// A kernel of one thread: *out = max(*a, *b) + 1. It takes whatever emitted
+/// kernels take beside their arguments.
 std::string stepSource();
 
 /// `driver` must outlive it; `cubin` is that of stepSource().
@@ -38,8 +38,8 @@ public:
   /// Invalid where the last replay did not leave what all nodes in order leave.
   Result<void> checkResult();
 
-  /// The same launches on other memory, and the edges of the graph that the
-  /// plan became.
+  /// The launches on other memory, and the edges of the graph that the plan
+  /// became.
   std::vector<BareLaunch> launches;
   std::vector<std::pair<uint32_t, uint32_t>> edges;
 

@@ -93,7 +93,7 @@ Result<std::unique_ptr<GraphExec>> graphOf(const Bench &bench,
   return graph->instantiate();
 }
 
-/// The same by MPI alone.
+/// Makes the call by MPI alone.
 void callBare(const Bench &bench, CollectiveKind kind, Sizes sizes) {
   const int all = int(sizes.all / 4), slice = int(sizes.slice / 4);
   switch (kind) {
