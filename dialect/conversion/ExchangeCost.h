@@ -2,7 +2,7 @@
 #ifndef MGPU_DIALECT_CONVERSION_EXCHANGECOST_H
 #define MGPU_DIALECT_CONVERSION_EXCHANGECOST_H
 
-// What a reshard asks of devices, for a caller that knows what that costs.
+// The exchanges of a reshard, for a caller that knows what they cost.
 
 #include "dialect/conversion/Passes.h"
 
@@ -36,8 +36,8 @@ struct Exchange {
 /// stands for the bytes that a device receives.
 using ExchangeCost = std::function<double(const Exchange &)>;
 
-/// As createPartitionTensors(), with tensors resharded in the ways that cost
-/// least by `cost`.
+/// Partitions as createPartitionTensors() does, with tensors resharded in the
+/// ways that cost least by `cost`.
 std::unique_ptr<mlir::Pass>
 createPartitionTensors(const PartitionTensorsOptions &options,
                        ExchangeCost cost);

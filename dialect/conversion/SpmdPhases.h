@@ -10,7 +10,7 @@
 
 namespace mgpu::conversion {
 
-/// What users write becomes one function of linalg, tensor, arith, math and
+/// The user's program becomes one function of linalg, tensor, arith, math and
 /// scf, with operations of spmd. `cost` is that of createPartitionTensors();
 /// `calls` is false where hasOtherFunctions() is.
 void addSpmdFrontEnds(mlir::OpPassManager &passes,

@@ -19,7 +19,8 @@ bool isOfAsync(Type type) {
   return isa<async::AsyncDialect>(type.getDialect());
 }
 
-/// What an !async.value holds, and the gpu token behind which it holds it.
+/// The value that an !async.value holds, and the gpu token behind which it
+/// holds it.
 struct Held {
   Value payload, token;
 };

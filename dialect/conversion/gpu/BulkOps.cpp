@@ -38,8 +38,8 @@ private:
   SmallVector<Operation *> done;
 };
 
-/// What waits for copies waits behind it for all threads of the block, which
-/// have made theirs before they come here.
+/// A wait for copies waits behind it for all threads of the block, which have
+/// made theirs before they come here.
 LogicalResult BulkExpander::wait(Operation *op) {
   for (Operation *around = op->getParentOp(); !isa<ir::LaunchOp>(around);
        around = around->getParentOp())

@@ -2,8 +2,9 @@
 #ifndef MGPU_DIALECT_CONVERSION_GPU_BULKOPS_H
 #define MGPU_DIALECT_CONVERSION_GPU_BULKOPS_H
 
-// What kernels for sm_90 do with tensor maps, barriers in memory and groups of
-// four subgroups, written as loops and barriers of the block, for every target.
+// Expands what kernels for sm_90 do with tensor maps, barriers in memory and
+// groups of four subgroups to loops and barriers of the block, for every
+// target.
 
 #include "dialect/mgpu/MgpuDialect.h"
 
@@ -43,13 +44,13 @@ struct TensorBox {
   mlir::nvgpu::TensorMapDescriptorType map;
 };
 
-/// What a tensor map describes, for `op`. Fails, after a diagnostic there,
-/// where the text does not show it or it has no form here.
+/// The array and box that a tensor map describes, for `op`. Fails, after a
+/// diagnostic there, where the text does not show it or it has no form here.
 mlir::FailureOr<TensorBox> tensorBoxOf(mlir::Operation *op,
                                        mlir::Value descriptor);
 
 /// Copies a box behind `op`, element by element, by the thread that asks for
-/// it. What it means is marked as that of a load, which is an instruction.
+/// it. It is marked as the meaning of a load, which is an instruction.
 mlir::LogicalResult copyBox(mlir::Operation *op, const TensorBox &box,
                             mlir::ValueRange coordinates, mlir::Value memory,
                             mlir::Value predicate, bool isStore);
@@ -61,8 +62,8 @@ struct WarpgroupMatrix {
   mlir::nvgpu::TensorMapDescriptorType map = {};
 };
 
-/// What each thread has of accumulators, as a vector: elements as wgmma's
-/// fragments have them, 64 rows after 64 rows.
+/// The type of each thread's part of accumulators, a vector: elements as
+/// wgmma's fragments have them, 64 rows after 64 rows.
 mlir::VectorType
 accumulatorType(mlir::nvgpu::WarpgroupAccumulatorType accumulator);
 

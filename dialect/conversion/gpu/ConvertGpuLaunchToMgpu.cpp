@@ -56,8 +56,8 @@ bool chooses(Operation *op) {
       .wasInterrupted();
 }
 
-/// The regions of a loop or branch. What one of them chooses holds in it alone,
-/// as far as the text shows.
+/// The regions of a loop or branch. A device that one of them chooses holds in
+/// it alone, as far as the text shows.
 LogicalResult Converter::enter(Operation *op, DefaultDevice &now) {
   const bool mayChange = chooses(op);
   DefaultDevice inside = now;
@@ -84,7 +84,7 @@ LogicalResult Converter::convert(Operation *op, DefaultDevice &now) {
   }
   if (isMemoryOp(op)) {
     Value device;
-    // What names no device needs none.
+    // An operation that names no device needs none.
     if (!isa<gpu::HostRegisterOp, gpu::HostUnregisterOp>(op)) {
       FailureOr<Value> found = defaultDeviceAt(op, now);
       if (failed(found))

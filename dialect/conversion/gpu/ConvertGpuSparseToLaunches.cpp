@@ -17,8 +17,8 @@ using namespace mlir;
 
 namespace {
 
-/// What a library would ask for. Launches need no memory of their own, and
-/// nobody can allocate none.
+/// The size of the buffer that a library would ask for. Launches need no memory
+/// of their own, and nobody can allocate none.
 Value anyBufferSize(OpBuilder &b, Location loc) {
   return arith::ConstantIndexOp::create(b, loc, 1);
 }

@@ -117,7 +117,7 @@ Operation *useBehind(Operation *op, Value memref) {
 }
 
 /// Memory that is freed in the order of tokens lives to the program's end: only
-/// the host frees. What follows here may not use it.
+/// the host frees. Nothing that follows here may use it.
 LogicalResult convert(gpu::DeallocOp op, Value device) {
   if (Operation *user = useBehind(op, op.getMemref())) {
     InFlightDiagnostic diagnostic = ir::emitProgramError(user)

@@ -2,8 +2,8 @@
 #ifndef MGPU_DIALECT_CONVERSION_GPU_GPUHOST_H
 #define MGPU_DIALECT_CONVERSION_GPU_GPUHOST_H
 
-// What host code of the gpu dialect leaves unsaid, in mgpu's words: on which
-// device an operation runs, and which stream a token stands for.
+// Says in mgpu's words what host code of the gpu dialect leaves unsaid: on
+// which device an operation runs, and which stream a token stands for.
 
 #include "dialect/mgpu/MgpuDialect.h"
 

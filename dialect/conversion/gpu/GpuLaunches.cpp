@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What launches of the gpu dialect say alike: sizes, clusters and devices.
+// Reads what launches of the gpu dialect say alike: sizes, clusters and
+// devices.
 #include "dialect/conversion/gpu/GpuLaunches.h"
 
 #include "dialect/mgpu/Diagnostics.h"

@@ -8,7 +8,7 @@
 
 namespace mgpu::conversion {
 
-/// What both kinds of launches say alike.
+/// The shape that both kinds of launches give alike.
 struct GpuLaunchShape {
   llvm::SmallVector<mlir::Value> grid, block, cluster;
   mlir::Value dynamicSharedBytes;
@@ -36,7 +36,7 @@ mlir::LogicalResult convertLaunch(mlir::gpu::LaunchOp op,
                                   const DefaultDevice &now);
 mlir::LogicalResult convertLaunch(mlir::gpu::LaunchFuncOp op,
                                   const DefaultDevice &now);
-/// The same of a kernel that is compiled already.
+/// Launches a kernel that is compiled already.
 mlir::LogicalResult launchBinary(mlir::gpu::LaunchFuncOp op,
                                  mlir::gpu::BinaryOp binary,
                                  const DefaultDevice &now);

@@ -106,7 +106,7 @@ void replaceMemory(Value memory, Value made) {
   memory.replaceAllUsesWith(made);
 }
 
-/// What may flow into a memref that is not a view.
+/// Adds the values that may flow into a memref that is not a view.
 static void addSources(Value memref, SmallVectorImpl<Value> &todo) {
   if (auto select = memref.getDefiningOp<arith::SelectOp>()) {
     todo.append({select.getTrueValue(), select.getFalseValue()});

@@ -2,7 +2,7 @@
 #ifndef MGPU_DIALECT_CONVERSION_GPU_HOSTACCESS_H
 #define MGPU_DIALECT_CONVERSION_GPU_HOSTACCESS_H
 
-// What host code does with memory by itself.
+// Finds what host code does with memory by itself.
 
 #include "mlir/IR/Operation.h"
 #include "llvm/ADT/SetVector.h"

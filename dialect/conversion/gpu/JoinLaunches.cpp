@@ -143,7 +143,7 @@ ir::LaunchOp joinLaunches(ir::LaunchOp earlier, ir::LaunchOp later) {
         op->use_empty())
       op->erase();
   });
-  // What waits for the first waits for both.
+  // Operations that wait for the first wait for both.
   earlier.getStream().replaceUsesWithIf(later.getStream(), [&](OpOperand &use) {
     Operation *user = made->getBlock()->findAncestorOpInBlock(*use.getOwner());
     return user && made->isBeforeInBlock(user);

@@ -16,8 +16,8 @@ using namespace mlir;
 
 namespace {
 
-/// What an object for NVIDIA GPUs is compiled for and, as the launch passes it,
-/// what is compiled.
+/// The architecture of an object for NVIDIA GPUs and, as the launch passes it,
+/// its code.
 std::optional<NamedAttribute> objectFrom(Attribute attribute) {
   auto object = dyn_cast<gpu::ObjectAttr>(attribute);
   auto target =

@@ -22,7 +22,7 @@ using namespace mlir;
 
 namespace {
 
-/// What a kernel needs memory for, beside its arguments.
+/// The memory that a kernel needs beside its arguments.
 struct Attributions {
   ArrayRef<BlockArgument> workgroup, privates;
 };

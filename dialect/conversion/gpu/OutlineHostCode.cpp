@@ -169,7 +169,8 @@ bool isNameOnly(Operation *op) {
          isa<ir::AllocOp, ir::GetDeviceOp, memref::AllocOp>(op);
 }
 
-/// What flush() puts behind `op` is visited, too: `op` is then one that stays.
+/// Operations that flush() puts behind `op` are visited, too: `op` is then one
+/// that stays.
 LogicalResult Outliner::visitOne(Operation *&op) {
   if (isStep(op)) {
     group.push_back(op);

@@ -240,7 +240,7 @@ bool Placement::isPlaced(Value memref) {
                       [&](Value root) { return placed.contains(root); });
 }
 
-/// What names the memory by its place.
+/// Follows the values that name the memory by its place.
 void Placement::follow() {
   SmallVector<Operation *> deallocs;
   function.walk([&](Operation *op) {

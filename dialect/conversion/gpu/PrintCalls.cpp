@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What MLIR's runner prints: calls of mlir_runner_utils and vector.print.
+// Converts what MLIR's runner prints: calls of mlir_runner_utils and
+// vector.print.
 #include "dialect/conversion/gpu/GpuHost.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -53,8 +54,8 @@ std::optional<Printer> printerOf(StringRef name) {
       .Default(std::nullopt);
 }
 
-/// What a pointer to the start of a constant of the module points to, as text
-/// that ends at a zero.
+/// The text, up to a zero, that a pointer to the start of a constant of the
+/// module points to.
 std::optional<StringRef> textAt(Value pointer) {
   if (auto start = pointer.getDefiningOp<LLVM::GEPOp>())
     if (start.getDynamicIndices().empty() &&

@@ -140,7 +140,7 @@ LogicalResult SparseHandles::make(gpu::CreateDnTensorOp op, SparseLaunches &) {
   return success();
 }
 
-/// What the operations that make matrices of single entries have alike.
+/// The parts that operations which make matrices of single entries have alike.
 template <typename Op>
 static SparseMatrix matrixOf(Op op, SparseMatrix::Form form,
                              bool hasRows = true) {

@@ -2,8 +2,8 @@
 #ifndef MGPU_DIALECT_CONVERSION_GPU_SPARSEHANDLES_H
 #define MGPU_DIALECT_CONVERSION_GPU_SPARSEHANDLES_H
 
-// What the handles of a function's sparse operations stand for, and the
-// launches that such an operation becomes.
+// Follows the handles of a function's sparse operations, and makes launches of
+// such an operation.
 
 #include "dialect/conversion/gpu/SparseMatrix.h"
 
@@ -25,7 +25,7 @@ public:
       llvm::function_ref<void(mlir::OpBuilder &b, mlir::Value k)> body);
   /// How many entries the positions of a matrix say it has, for host code.
   mlir::Value countOf(const SparseMatrix &matrix);
-  /// What waits for the operation now waits for the launches.
+  /// Operations that wait for this one now wait for the launches.
   void finish();
 
 private:

@@ -12,7 +12,7 @@ namespace {
 
 constexpr StringLiteral attributeName = "mgpu.sparse";
 
-/// As SparseProduct::Kind.
+/// The values are those of SparseProduct::Kind.
 enum class Kind : int64_t { Vector, Matrix, Sampled };
 
 struct Offer {

@@ -2,8 +2,8 @@
 #ifndef MGPU_DIALECT_CONVERSION_GPU_SPARSELIBRARY_H
 #define MGPU_DIALECT_CONVERSION_GPU_SPARSELIBRARY_H
 
-// What a launch of a product with a sparse matrix tells a library that may
-// compute it in its place, in its attribute "mgpu.sparse": the fields of
+// A launch of a product with a sparse matrix tells a library that may compute
+// it in its place, in its attribute "mgpu.sparse", the fields of
 // kernels/abi/SparseProduct.h from `kind` to `breadth` without the types, of a
 // matrix whose rows lie in memory in order, where all sizes are constants. The
 // launch's arguments are the product's operands.

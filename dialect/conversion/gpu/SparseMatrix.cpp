@@ -83,7 +83,7 @@ private:
       function_ref<Values(OpBuilder &b, Value k, ValueRange carried)>;
   Values loop(OpBuilder &b, Value from, Value to, ValueRange carried,
               LoopBody inner);
-  /// Those of a row, or a column, of the form's own order.
+  /// Loops over a row, or a column, of the form's own order.
   Values along(OpBuilder &b, Value major, ValueRange carried, LoopBody inner);
   Values where(OpBuilder &b, Value first, Value second, ValueRange carried,
                function_ref<Values(OpBuilder &b)> then);

@@ -2,8 +2,8 @@
 #ifndef MGPU_DIALECT_CONVERSION_GPU_SPARSEMATRIX_H
 #define MGPU_DIALECT_CONVERSION_GPU_SPARSEMATRIX_H
 
-// What a handle of a sparse matrix or a dense tensor stands for, and loops over
-// the entries of a matrix.
+// The matrix or tensor that a handle stands for, and loops over the entries of
+// a matrix.
 
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/STLFunctionalExtras.h"

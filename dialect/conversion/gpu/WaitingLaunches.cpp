@@ -87,7 +87,8 @@ bool isBehind(Value stream, Value earlier) {
   return todo.contains(earlier);
 }
 
-/// What may not begin before `earlier` has ended, and stands before `later`.
+/// An operation that may not begin before `earlier` has ended, and stands
+/// before `later`.
 Operation *userBetween(ir::LaunchOp earlier, ir::LaunchOp later) {
   for (Operation *user : earlier.getStream().getUsers())
     if (Operation *here = earlier->getBlock()->findAncestorOpInBlock(*user);

@@ -16,8 +16,8 @@ using LaunchGroup = llvm::SmallVector<mlir::Operation *>;
 /// without it is a group of its own.
 inline constexpr llvm::StringLiteral launchGroupAttr = "mgpu.launch_group";
 
-/// How many computations share a launch at most. What is asked of each of them
-/// and all others of its launch takes its time, and a longer kernel needs more
+/// How many computations share a launch at most. Questions about each of them
+/// and all others of its launch take their time, and a longer kernel needs more
 /// registers than there are.
 inline constexpr size_t mostInLaunch = 64;
 
@@ -25,7 +25,7 @@ inline constexpr size_t mostInLaunch = 64;
 llvm::SmallVector<mlir::Operation *> computationsOf(mlir::ModuleOp module,
                                                     llvm::StringRef entry);
 
-/// The same by groups, in the order of their first operations.
+/// The launches by groups, in the order of their first operations.
 llvm::SmallVector<LaunchGroup> launchGroupsOf(mlir::ModuleOp module,
                                               llvm::StringRef entry);
 

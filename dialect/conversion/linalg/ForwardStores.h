@@ -2,7 +2,7 @@
 #ifndef MGPU_DIALECT_CONVERSION_LINALG_FORWARDSTORES_H
 #define MGPU_DIALECT_CONVERSION_LINALG_FORWARDSTORES_H
 
-// What a shared launch saves: values stay in registers, and buffers that
+// Takes what a shared launch saves: values stay in registers, and buffers that
 // nothing else reads go.
 
 #include "dialect/mgpu/MgpuDialect.h"

@@ -2,7 +2,7 @@
 //
 // A product of a few vectors and a large matrix has a row for each pair of a
 // vector and a column of the result, and would read the matrix once for each
-// vector. As one reduction with a result for each vector it reads it once.
+// vector. One reduction with a result for each vector reads it once.
 #include "dialect/conversion/Passes.h"
 #include "dialect/conversion/linalg/Computations.h"
 #include "dialect/conversion/linalg/PointRun.h"
@@ -28,7 +28,7 @@ public:
       : op(op), product(product), b(op) {}
   /// The reduction, before `op`; the sums are views.
   linalg::GenericOp join();
-  /// What begins the sums begins each view of them.
+  /// Lets the fill that begins the sums begin each view of them.
   void splitFill();
 
 private:

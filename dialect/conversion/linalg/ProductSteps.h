@@ -11,12 +11,12 @@
 namespace mgpu::conversion {
 
 /// Sets the flag in the body of `op` where that is an operation of linalg with
-/// a name of its own that adds up products in f32. What a linalg.generic does
-/// is what its body says.
+/// a name of its own that adds up products in f32. The body of a linalg.generic
+/// says itself what it does.
 void markProduct(mlir::linalg::LinalgOp op);
 
-/// What a copy of a body gives, `results`, with math.fma for each product and
-/// sum that have the flag.
+/// Replaces in `results`, which a copy of a body gives, each product and sum
+/// that have the flag by math.fma.
 void addByFma(mlir::OpBuilder &b, llvm::MutableArrayRef<mlir::Value> results);
 
 } // namespace mgpu::conversion

@@ -42,8 +42,8 @@ private:
   void reduceRest();
   void combine(ArrayRef<Value> parts);
   bool isAlong(AffineExpr index) { return index.isFunctionOfDim(form.along); }
-  /// What `make` makes of a buffer and an input's indices along the rows, once
-  /// for all inputs that have both in common.
+  /// Calls `make` for a buffer and an input's indices along the rows, once for
+  /// all inputs that have both in common.
   Value once(Value buffer, OpOperand &input, function_ref<Value()> make);
   StringAttr name(StringRef suffix);
 

@@ -2,7 +2,7 @@
 #ifndef MGPU_DIALECT_CONVERSION_LINALG_ROWFORM_H
 #define MGPU_DIALECT_CONVERSION_LINALG_ROWFORM_H
 
-// What a linalg operation does with the rows of its operands.
+// Describes what a linalg operation does with the rows of its operands.
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"

@@ -36,8 +36,8 @@ struct RowChunks {
 /// depends on the shape alone, and decides the order of sums.
 std::optional<RowChunks> chunksOf(const RowForm &form);
 
-/// The same of a product of vectors with a matrix whose columns are rows here,
-/// of elements of so many bytes.
+/// The chunks of a product of vectors with a matrix whose columns are rows
+/// here, of elements of so many bytes.
 std::optional<RowChunks> chunksOfProduct(const RowForm &form, int64_t bytes);
 
 /// Whether so many rows occupy enough threads that elementwise operations on

@@ -31,7 +31,7 @@ bool isOfAllPoints(linalg::LinalgOp op) {
   });
 }
 
-/// What an element of the matrix takes where `op` multiplies vectors with a
+/// The bytes of an element of the matrix where `op` multiplies vectors with a
 /// large one, whose columns are the rows; 0 of other reductions.
 int64_t bytesOfMatrix(linalg::LinalgOp op, const RowForm &form) {
   int64_t elements = form.length;
@@ -74,7 +74,7 @@ bool trySplit(linalg::LinalgOp op) {
   return true;
 }
 
-/// The same of a reduction along several dimensions that may count as one.
+/// Splits a reduction along several dimensions that may count as one.
 bool tryCollapsed(linalg::LinalgOp op) {
   linalg::GenericOp one = collapseReduction(op);
   if (!one)

@@ -2,7 +2,7 @@
 #ifndef MGPU_DIALECT_CONVERSION_LINALG_STRUCTUREDBODY_H
 #define MGPU_DIALECT_CONVERSION_LINALG_STRUCTUREDBODY_H
 
-// What a thread of a point launch does for a linalg operation.
+// Builds what a thread of a point launch does for a linalg operation.
 
 #include "dialect/conversion/linalg/PointLaunch.h"
 

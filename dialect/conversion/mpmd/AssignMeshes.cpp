@@ -15,8 +15,8 @@ using namespace mlir;
 
 namespace {
 
-/// What the function's attribute says, and then what the text "f1=m1,f2=m2" of
-/// --assign does.
+/// The meshes of computations by the function's attribute, and then by the text
+/// "f1=m1,f2=m2" of --assign.
 FailureOr<llvm::StringMap<std::string>>
 readNames(func::FuncOp function, StringRef text, mpmd::TopologyAttr topology) {
   llvm::StringMap<std::string> meshes;
@@ -60,8 +60,8 @@ StringRef meshSaidFor(Operation *op, const llvm::StringMap<std::string> &all) {
   return found == all.end() ? StringRef() : StringRef(found->second);
 }
 
-/// What stands in a computation or fragment is a part of that, whatever its
-/// name is. Fails with an error where it is said to be on another mesh.
+/// A computation inside another one or a fragment is a part of that, whatever
+/// its name is. Fails with an error where it is said to be on another mesh.
 LogicalResult inlineNested(func::FuncOp function,
                            const llvm::StringMap<std::string> &meshes) {
   SmallVector<Operation *> nested; // inner ones first

@@ -19,8 +19,8 @@ using namespace mlir;
 
 namespace {
 
-/// What stands for a tensor on a mesh is a device's part of it. One in the
-/// hosts' memory is there once, and whole.
+/// A device's part stands for a tensor on a mesh. One in the hosts' memory is
+/// there once, and whole.
 class MpmdToSpmd {
 public:
   MpmdToSpmd(ModuleOp module, func::FuncOp function)
@@ -74,7 +74,7 @@ void MpmdToSpmd::noteWorks() {
                                         work.microbatch, work.stage,
                                         half ? half.getInt() : 0);
       }
-  // What is computed again belongs to the work that needs it.
+  // A repeated computation belongs to the work that needs it.
   for (Operation &op : llvm::reverse(function.front()))
     if (op.hasAttr(rematName))
       for (Operation *user : op.getUsers())
@@ -159,7 +159,8 @@ LogicalResult MpmdToSpmd::convertSignature() {
   return success();
 }
 
-/// What the fragment says of its values' shardings, where types do not.
+/// Takes from the fragment the shardings of its values, where types do not have
+/// them.
 void MpmdToSpmd::setShardings(func::FuncOp made, mpmd::FragmentOp op) {
   auto given = [](std::optional<sdy::TensorShardingPerValueAttr> list,
                   size_t k) {

@@ -69,8 +69,8 @@ void countUnrolled(func::FuncOp function) {
   });
 }
 
-/// What a fragment's function says of the shardings of its values; null where
-/// it says nothing.
+/// The shardings that a fragment's function gives its values; null where it
+/// gives none.
 sdy::TensorShardingPerValueAttr
 shardingsOf(func::FuncOp callee, unsigned count,
             function_ref<Attribute(unsigned)> attributeOf) {

@@ -57,7 +57,8 @@ StringAttr kindOfResult(Value value) {
                          .getDefiningOp());
 }
 
-/// What a function's attribute or the type says; null where neither does.
+/// The memory kind by a function's attribute or the type; null where neither
+/// has one.
 FailureOr<StringAttr> saidOf(func::FuncOp function, Attribute attribute,
                              Type type, const Twine &what) {
   auto said = dyn_cast_or_null<StringAttr>(attribute);

@@ -236,7 +236,7 @@ void MeshAssignment::emitNamed(mpmd::NamedComputationOp op, StringRef mesh) {
     place(result, mesh, made);
 }
 
-/// What is on meshes already.
+/// Takes the meshes of values that have some already.
 void MeshAssignment::takeAssigned(Operation *op) {
   IRMapping map;
   for (Value operand : op->getOperands())

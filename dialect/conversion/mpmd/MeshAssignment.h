@@ -11,7 +11,7 @@
 
 namespace mgpu::conversion {
 
-/// What `op` and its bodies use from outside.
+/// The values from outside that `op` and its bodies use.
 llvm::SetVector<mlir::Value> usedBy(mlir::Operation *op);
 
 /// Rewrites a function with a topology: afterwards it has fragments and

@@ -115,7 +115,7 @@ private:
     else
       waiting.push_back(rest);
   }
-  /// As one.
+  /// Adds both as one.
   void both(int64_t forwardStage, int64_t backwardStage) {
     half = PipelineHalf::First;
     forward(forwardStage);

@@ -43,7 +43,7 @@ struct PipelineSize {
 /// Whether the schedule is of backward work in two parts.
 bool splitsBackward(PipelineSchedule schedule);
 
-/// What a mesh does with one microbatch at one of its stages.
+/// The work of a mesh on one microbatch at one of its stages.
 struct PipelineWork {
   /// Weights is the part of backward work that no other mesh waits for, where
   /// it was split.

@@ -2,7 +2,7 @@
 #ifndef MGPU_DIALECT_CONVERSION_MPMD_PLAINOPS_H
 #define MGPU_DIALECT_CONVERSION_MPMD_PLAINOPS_H
 
-// What operations of programs over several meshes mean on plain tensors.
+// Builds operations of programs over several meshes on plain tensors.
 
 #include "dialect/mpmd/MpmdDialect.h"
 

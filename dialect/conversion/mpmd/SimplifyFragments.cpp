@@ -80,8 +80,8 @@ private:
   llvm::DenseSet<Operation *> erased;
 };
 
-/// Whether it is no part of the program that the user named. What says how its
-/// values are shared stays as it is.
+/// Whether it is no part of the program that the user named. A fragment that
+/// says how its values are shared stays as it is.
 bool isInferred(mpmd::FragmentOp op) {
   return op && op.getOrigin().empty() && !op.getInShardings() &&
          !op.getOutShardings() && !op->hasAttr(mpmd::callCounterName);

@@ -71,8 +71,8 @@ private:
                                         ///< mesh
 };
 
-/// What computes results that are transferred is the first part. What is left
-/// of the others is the rest; it may be nothing.
+/// Operations that compute results which are transferred are the first part.
+/// The others are the rest, which may be empty.
 void Splitting::choose(Part &first, Part &rest) {
   Operation *end = body.getTerminator();
   SmallVector<Value> waitedFor, others;
@@ -80,7 +80,7 @@ void Splitting::choose(Part &first, Part &rest) {
     (isWaitedFor(result) ? waitedFor : others).push_back(value);
   first.ops = sliceOf(body, waitedFor);
   rest.ops = sliceOf(body, others);
-  // What takes nothing is computed in both rather than kept.
+  // An operation without operands is computed in both rather than kept.
   rest.ops.remove_if([&](Operation *each) {
     return first.ops.contains(each) && !usedBy(each).empty();
   });

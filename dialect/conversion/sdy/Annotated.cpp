@@ -36,8 +36,8 @@ void forEachSharding(
   });
 }
 
-/// What an operation that computes nothing asks for: a constraint, or a
-/// collective on whole tensors. Null for others.
+/// The sharding that an operation which computes nothing asks for: a
+/// constraint, or a collective on whole tensors. Null for others.
 sdy::TensorShardingAttr askedOf(Operation *op) {
   if (isa<sdy::ShardingConstraintOp, sdy::ReshardOp>(op))
     return op->getAttrOfType<sdy::TensorShardingAttr>("sharding");
@@ -76,7 +76,7 @@ LogicalResult FineMesh::take(Operation *op, sdy::TensorShardingAttr sharding) {
     if (id != int64_t(k))
       return ir::emitUnsupported(op)
              << "has a sharding of a mesh that lists its devices";
-  // What is left unreduced along an axis may as well be reduced at once.
+  // A result left unreduced along an axis may as well be reduced at once.
   if (!axes)
     axes.emplace(own);
   axes->take(sharding);

@@ -68,7 +68,7 @@ ConvertRunParallelToSdy::stacked(TypeRange locals) {
   return sdy::TensorShardingPerValueAttr::get(context, shardings);
 }
 
-/// What the numbers of processes mean.
+/// Says what the numbers of processes mean.
 void ConvertRunParallelToSdy::setGrid(int64_t replicas, int64_t partitions) {
   ModuleOp module = getOperation();
   Builder b(&getContext());

@@ -30,7 +30,7 @@ int64_t numberOf(ModuleOp module, StringRef name) {
                 : 1;
 }
 
-/// As many as what shards `op` says.
+/// The number of devices that the sharding of `op` gives.
 int64_t devicesOf(Operation *op) {
   int64_t devices = 1;
   if (auto text = op->getAttrOfType<StringAttr>("mhlo.sharding"))
@@ -44,7 +44,7 @@ int64_t devicesOf(Operation *op) {
   return devices;
 }
 
-/// As many as the groups of a collective number.
+/// The number of devices that the groups of a collective name.
 int64_t devicesOfGroups(Operation *op) {
   int64_t devices = 1;
   auto groups = op->getAttrOfType<DenseIntElementsAttr>("replica_groups");
@@ -57,8 +57,8 @@ int64_t devicesOfGroups(Operation *op) {
   return devices;
 }
 
-/// As many as the module and its meshes say; where these say nothing, as many
-/// as its groups of devices number.
+/// The processes that the module and its meshes say; where these say nothing,
+/// as many as its groups of devices name.
 ProcessGrid gridOf(ModuleOp module, func::FuncOp function) {
   ProcessGrid grid;
   grid.replicas = numberOf(module, "mhlo.num_replicas");
@@ -133,7 +133,7 @@ bool isPartitioned(func::FuncOp function) {
 }
 
 //===----------------------------------------------------------------------===//
-// What stays is of the whole program
+// Operations that stay are of the whole program
 //===----------------------------------------------------------------------===//
 
 /// Operations that say a sharding and compute nothing.

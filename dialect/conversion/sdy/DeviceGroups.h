@@ -16,11 +16,11 @@ struct ProcessGrid {
   int64_t devices() const { return replicas * partitions; }
 };
 
-/// What the numbers of a collective's groups mean.
+/// The meaning of the numbers of a collective's groups.
 enum class GroupIds { Replicas, Partitions, ReplicasOfAllPartitions, Devices };
 
-/// As the specification has it, for collectives that have, or have no, mode for
-/// numbers of partitions.
+/// The meaning by the specification, for collectives that have, or have no,
+/// mode for numbers of partitions.
 GroupIds groupIdsOf(stablehlo::ChannelHandleAttr channel, bool useGlobalIds,
                     bool ofPartitions);
 

@@ -7,7 +7,7 @@
 
 namespace mgpu::conversion {
 
-/// What a region of scalar code gives for each element of tensors of one shape.
+/// Applies a region of scalar code to each element of tensors of one shape.
 /// Fails with an error at an operation that is not elementwise.
 mlir::FailureOr<mlir::Value> applied(mlir::ImplicitLocOpBuilder &b,
                                      mlir::Region &region,

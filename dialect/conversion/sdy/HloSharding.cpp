@@ -88,7 +88,7 @@ static std::optional<SmallVector<int64_t>> transposed(ArrayRef<int64_t> sizes,
   return devices;
 }
 
-/// What stands behind the tiles: the devices, and what the last sizes mean.
+/// Parses the text behind the tiles: the devices, and what the last sizes mean.
 static bool parseDevices(Scanner &scanner, Tiling &tiling) {
   if (scanner.take("<=")) {
     SmallVector<int64_t> sizes, order;

@@ -154,7 +154,7 @@ LogicalResult Manual::inlineAll() {
 // Layouts
 //===----------------------------------------------------------------------===//
 
-/// What leaves and enters again with the same parts stays where it is.
+/// A value that leaves and enters again with the same parts stays where it is.
 void Manual::joinEnds() {
   for (auto &[op, parts] : borders) {
     auto into = dyn_cast<spmd::FullToShardOp>(op);
@@ -186,7 +186,8 @@ spmd::LayoutAttr Manual::layoutOfArgument(BlockArgument argument) {
   return parts ? layoutOf(function.getContext(), *parts) : spmd::LayoutAttr();
 }
 
-/// What makes a whole of parts to return it, and for nothing else; else null.
+/// The operation that makes a whole of parts to return it, and for nothing
+/// else; else null.
 Operation *Manual::borderOfResult(unsigned index) {
   Value value = function.front().getTerminator()->getOperand(index);
   auto border = value.getDefiningOp<spmd::ShardToFullOp>();

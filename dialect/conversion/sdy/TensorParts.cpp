@@ -141,7 +141,7 @@ static SmallVector<int64_t> primeFactors(int64_t number) {
 /// The layout on a row-major mesh of `sizes`; null where there is none.
 static spmd::LayoutAttr layoutOn(MLIRContext *context, const Parts &parts,
                                  ArrayRef<int64_t> sizes) {
-  // What one step along an axis adds to a dimension's part orders the axes.
+  // The axes are ordered by what a step along each adds to a dimension's part.
   SmallVector<DenseI64ArrayAttr> split;
   for (unsigned dim = 0; dim < parts.counts.size(); ++dim) {
     SmallVector<std::pair<int64_t, int64_t>> steps;

@@ -32,14 +32,14 @@ struct Parts {
   std::optional<spmd::DeviceGroups> groupsAlong(unsigned dim) const;
 };
 
-/// What a sharding says for a tensor of rank `rank`, with those axes alone that
-/// `axes` names. Fails with an error at `op`.
+/// The parts that a sharding gives a tensor of rank `rank`, with those axes
+/// alone that `axes` names. Fails with an error at `op`.
 mlir::FailureOr<Parts> partsOf(mlir::Operation *op,
                                sdy::TensorShardingAttr sharding,
                                llvm::ArrayRef<mlir::StringAttr> axes,
                                int64_t devices);
 
-/// What the text of `mhlo.sharding` says. Fails with an error at `op`.
+/// The parts by the text of `mhlo.sharding`. Fails with an error at `op`.
 mlir::FailureOr<Parts> partsOfText(mlir::Operation *op, llvm::StringRef text,
                                    int64_t rank, int64_t devices);
 

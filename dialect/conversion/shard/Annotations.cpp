@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What a program asks of the layouts of its tensors.
+// Reads what a program asks of the layouts of its tensors.
 #include "dialect/conversion/shard/ShardPatterns.h"
 #include "dialect/conversion/spmd/Reshard.h"
 #include "dialect/mgpu/Diagnostics.h"

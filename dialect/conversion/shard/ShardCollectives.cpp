@@ -170,7 +170,7 @@ Value Group::reduce(Value input, shard::ReductionKind kind,
   llvm_unreachable("an unknown reduction");
 }
 
-/// What the root has.
+/// The root's value.
 template <typename OpTy>
 Value ofRoot(OpTy op, Group &group) {
   SmallVector<int64_t> sizes;

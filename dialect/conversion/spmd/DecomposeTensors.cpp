@@ -16,15 +16,15 @@ using namespace mlir;
 
 namespace {
 
-/// Whether elementwise fusion should look into `op`. What has a text of its own
-/// for GPUs, as matrix products do, keeps its name.
+/// Whether elementwise fusion should look into `op`. An operation with a text
+/// of its own for GPUs, such as a matrix product, keeps its name.
 bool isPlain(linalg::LinalgOp op) {
   return !isa<linalg::GenericOp, linalg::FillOp, linalg::CopyOp>(op) &&
          (isa<linalg::ReduceOp, linalg::BroadcastOp, linalg::TransposeOp>(op) ||
           linalg::isElementwise(op));
 }
 
-/// What elementwise fusion folds: a fill.
+/// Makes a fill of it, which elementwise fusion folds.
 void fillSplat(tensor::SplatOp op) {
   OpBuilder b(op);
   Value empty = tensor::EmptyOp::create(b, op.getLoc(), op.getType().getShape(),
@@ -93,7 +93,7 @@ struct DecomposeTensors : impl::DecomposeTensorsBase<DecomposeTensors> {
     RewritePatternSet patterns(&getContext());
     tensor::populateDecomposeTensorConcatPatterns(patterns);
     tensor::populateFoldTensorSubsetOpPatterns(patterns);
-    // What follows in the pipeline drops dead code; here each round would.
+    // A later pass drops dead code; here each round would.
     GreedyRewriteConfig config;
     config.setRegionSimplificationLevel(GreedySimplifyRegionLevel::Disabled);
     if (failed(

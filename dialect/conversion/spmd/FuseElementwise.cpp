@@ -38,8 +38,8 @@ bool mayFold(OpOperand *operand) {
 }
 
 /// Whether `operand` is a matrix product whose rows follow several dimensions,
-/// and which shares launches: not one of few vectors, nor of narrow floats.
-/// What reads it then follows as many dimensions as the product does.
+/// and which shares launches: not one of few vectors, nor of narrow floats. Its
+/// reader then follows as many dimensions as the product does.
 bool isProductOfRows(OpOperand *operand) {
   auto expand = operand->get().getDefiningOp<tensor::ExpandShapeOp>();
   if (!expand || !expand->hasOneUse())
@@ -106,7 +106,7 @@ struct FuseElementwise : impl::FuseElementwiseBase<FuseElementwise> {
     linalg::populateFoldReshapeOpsByExpansionPatterns(patterns, mayFold);
     linalg::populateEraseUnusedOperandsAndResultsPatterns(patterns);
     linalg::GenericOp::getCanonicalizationPatterns(patterns, &getContext());
-    // What follows in the pipeline drops dead code; here each round would.
+    // A later pass drops dead code; here each round would.
     GreedyRewriteConfig config;
     config.setRegionSimplificationLevel(GreedySimplifyRegionLevel::Disabled);
     RewritePatternSet ofProducts(&getContext());

@@ -17,7 +17,7 @@ using namespace mlir;
 
 namespace {
 
-/// What a collective of the program asks for, and what a device receives.
+/// A collective of the program, and what a device receives.
 struct Given {
   Exchange exchange;
   int64_t received = 0;

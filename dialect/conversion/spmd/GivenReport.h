@@ -8,8 +8,9 @@
 
 namespace mgpu::conversion {
 
-/// Those of a function before it is partitioned: what each collective of static
-/// shape costs, and without annotations the layouts of arguments and results.
+/// Reports on a function before it is partitioned: what each collective of
+/// static shape costs, and without annotations the layouts of arguments and
+/// results.
 void reportGiven(mlir::func::FuncOp function, const ExchangeCost &cost);
 
 } // namespace mgpu::conversion

@@ -16,7 +16,7 @@ namespace {
 /// Stores the tensors that a trip ends with where `homes` were.
 void storeIn(ValueRange homes, Operation *yield) {
   OpBuilder b(yield);
-  // What another home holds is saved before that one is overwritten.
+  // The contents of another home are saved before that one is overwritten.
   for (auto [home, next] : llvm::zip(homes, yield->getOpOperands()))
     if (isa<RankedTensorType>(home.getType()) && next.get() != home &&
         llvm::is_contained(homes, sourceOfViews(next.get())))

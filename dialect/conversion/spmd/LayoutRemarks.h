@@ -21,7 +21,7 @@ std::string placeOf(mlir::Value value);
 /// can be.
 std::string splitOf(spmd::LayoutAttr layout);
 
-/// What a device has of `value`.
+/// Reports what a device has of `value`.
 void reportLayout(mlir::Value value, spmd::LayoutAttr layout);
 
 } // namespace mgpu::conversion

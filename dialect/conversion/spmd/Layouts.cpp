@@ -60,8 +60,8 @@ Layouts::Layouts(func::FuncOp function, ArrayRef<int64_t> mesh,
   }
 }
 
-/// Each change adds an axis to a value, so this ends.
-/// What has no sum comes first: it cuts alike what sums then choose between.
+/// Each change adds an axis to a value, so this ends. Operations without a sum
+/// come first: they cut alike what sums then choose between.
 void Layouts::propagate() {
   auto hasSum = [](const FactorRule &rule) {
     return llvm::any_of(rule.factors,
@@ -120,8 +120,8 @@ SmallVector<Layouts::Given> Layouts::givenIn(func::FuncOp function) const {
   return all;
 }
 
-/// What holds from this round on. A dimension whose time has not come is not
-/// cut; an axis that others have taken by then is not taken again. Halos say
+/// Applies the constraints of one priority round: only dimensions of this
+/// priority are cut, and only along axes that are still free. Halos ask for
 /// nothing: they are made where they are read.
 void Layouts::take(const Given &asked, int64_t round) {
   Value value = key(asked.value);

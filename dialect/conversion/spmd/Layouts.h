@@ -42,7 +42,7 @@ public:
   /// first. There is one where no two tensors want an axis for themselves.
   llvm::SmallVector<Way> waysOf(const FactorRule &rule) const;
 
-  /// What a tensor of the rule has where factors are cut so.
+  /// The layout of a tensor of the rule where factors are cut so.
   spmd::LayoutAttr layoutOf(const FactorTensor &tensor, const FactorRule &rule,
                             llvm::ArrayRef<Cut> cuts) const;
 

@@ -165,7 +165,7 @@ public:
 
 private:
   Value transposed(const ProductFactor &factor, const Loops &wanted);
-  /// As a matrix, or a batch of them, of so many rows and columns.
+  /// The value as a matrix, or a batch of them, of so many rows and columns.
   Value matrix(Value value, int64_t rows, int64_t columns);
 
   Product &of;
@@ -200,7 +200,7 @@ bool Namer::name() {
   if (all == 0 || (!of.a.lies(inA) && !(isLarge && n > mostVectors)) ||
       (!isMatrix && !(isLarge && m > mostVectors)))
     return false;
-  // What lies next to each other stays so.
+  // Dimensions that lie next to each other stay so.
   const bool isTurned =
       of.b.loops != plain &&
       (of.b.loops == turned ||

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What each operation on whole tensors becomes on one device.
+// Turns each operation on whole tensors into one device's.
 #include "dialect/conversion/spmd/Partition.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -96,7 +96,7 @@ Partition::mapped(ArrayRef<OpFoldResult> values) const {
   });
 }
 
-/// What the device has of `values`, one for each part of a cut.
+/// The device's entry of `values`, which has one for each part of a cut.
 OpFoldResult Partition::rankValue(Location loc, const Cut &cut,
                                   ArrayRef<int64_t> values) {
   return valueOfRank(b, loc, rankAlong(b, loc, layouts.getMesh(), cut.axes),

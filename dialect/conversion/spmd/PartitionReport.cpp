@@ -68,8 +68,7 @@ static std::string exchangesOf(const ReshardSteps &steps) {
   return fmt::format("{}", fmt::join(made, ", "));
 }
 
-/// What the steps are predicted to take, and what those of the fewest bytes
-/// would.
+/// The predicted time of the steps, and that of the steps of the fewest bytes.
 static std::string timeOf(const Reshards &reshards,
                           const ReshardRequest &request,
                           const ReshardSteps &steps) {

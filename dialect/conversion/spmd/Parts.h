@@ -58,7 +58,7 @@ mlir::Value rankAlong(mlir::OpBuilder &b, mlir::Location loc,
 mlir::Value sliceOf(mlir::OpBuilder &b, mlir::Location loc, mlir::Value tensor,
                     unsigned dim, mlir::Value rank, int64_t parts);
 
-/// The same of parts that are elements `begin` to `end` each.
+/// The slice of parts that are elements `begin` to `end` each.
 mlir::Value sliceOf(mlir::OpBuilder &b, mlir::Location loc, mlir::Value tensor,
                     unsigned dim, mlir::Value rank,
                     llvm::ArrayRef<std::pair<int64_t, int64_t>> ranges);

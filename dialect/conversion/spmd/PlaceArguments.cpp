@@ -106,7 +106,7 @@ LogicalResult Placement::placeArgument(BlockArgument argument) {
   return success();
 }
 
-/// What `make` makes of `type`, on the devices that hold a part.
+/// The value that `make` makes of `type`, on the devices that hold a part.
 static Value onMesh(OpBuilder &b, Location loc, spmd::LayoutAttr layout,
                     Type type, function_ref<Value(OpBuilder &)> make) {
   if (!layout.getFirst())

@@ -31,21 +31,21 @@ struct ReshardStep {
 };
 using ReshardSteps = llvm::SmallVector<ReshardStep>;
 
-/// What is to be resharded: a tensor that lies in `from`, which has no halos,
-/// with partial results along `partial`.
+/// A tensor to be resharded: it lies in `from`, which has no halos, with
+/// partial results along `partial`.
 struct ReshardRequest {
   mlir::RankedTensorType full; ///< the whole tensor
   spmd::LayoutAttr from, to;
   Axes partial = {};
 };
 
-/// Finds the steps that cost least. What can be sliced is sliced, at no cost.
-/// Otherwise parts are gathered, change the dimension by an all_to_all, or are
-/// copied from device to device, in any order; and partial results are reduced
-/// everywhere, or by a reduce_scatter where they are cut afterwards. Which
-/// axes are reduced together does not depend on costs, so that bits do not
-/// either. Parts of different sizes can only be cut and copied. Where several
-/// cost the same the fewest are taken.
+/// Finds the steps that cost least. Dimensions that can be sliced are sliced,
+/// at no cost. Otherwise parts are gathered, change the dimension by an
+/// all_to_all, or are copied from device to device, in any order; and partial
+/// results are reduced everywhere, or by a reduce_scatter where they are cut
+/// afterwards. Which axes are reduced together does not depend on costs, so
+/// that bits do not either. Parts of different sizes can only be cut and
+/// copied. Where several cost the same the fewest are taken.
 class Reshards {
 public:
   explicit Reshards(ExchangeCost cost = nullptr) : cost(std::move(cost)) {}

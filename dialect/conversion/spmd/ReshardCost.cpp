@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the steps of a reshard cost.
+// Counts what the steps of a reshard cost.
 #include "dialect/conversion/spmd/Reshard.h"
 #include "dialect/conversion/spmd/Transfers.h"
 

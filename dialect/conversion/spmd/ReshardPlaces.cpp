@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What may be done in a layout on the way, and what is sliced there.
+// Lists the steps that a layout on the way allows, and what is sliced there.
 #include "dialect/conversion/spmd/ReshardSearch.h"
 
 namespace mgpu::conversion {

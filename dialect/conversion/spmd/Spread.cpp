@@ -209,8 +209,8 @@ void Spread::spreadRegion(Region &old, Region &region, ValueRange targets) {
                          spreadValues(end->getOperands(), targets));
 }
 
-/// A loop or branch for all devices. What it carries or gives, and differs, is
-/// there once for each device.
+/// A loop or branch for all devices. A value that it carries or gives, and that
+/// differs, is there once for each device.
 void Spread::spreadShared(Operation *op) {
   for (int64_t device : running)
     if (!checkBuffers(device, op))

@@ -29,8 +29,8 @@ public:
   /// A collective in a loop or branch that devices do not take alike, so that
   /// some of a group might not call it; null where there is none.
   mlir::Operation *findUnmatched() const;
-  /// What devices do not do alike, so that one does not stand for all; null
-  /// where there is nothing, or all devices are written.
+  /// An operation that devices do not do alike, so that one does not stand for
+  /// all; null where there is nothing, or all devices are written.
   mlir::Operation *findUnlike() const;
 
 private:
@@ -66,7 +66,7 @@ private:
   bool isWritten(int64_t device) const { return device < int64_t(maps.size()); }
   /// All that run this part, written or not.
   llvm::ArrayRef<int64_t> members() const { return isOne ? all : running; }
-  /// What stands for `value` on a device.
+  /// The value that stands for `value` on a device.
   mlir::Value on(int64_t device, mlir::Value value) const {
     return maps[device].lookupOrDefault(value);
   }

@@ -10,7 +10,7 @@ static TensorBox boxOf(spmd::LayoutAttr layout, ArrayRef<int64_t> full,
   return {layout.shardOffsets(full, device), layout.shardShape(full, device)};
 }
 
-/// What both have; nothing where that is empty.
+/// The box that both have; none where that is empty.
 static std::optional<TensorBox> intersect(const TensorBox &a,
                                           const TensorBox &b) {
   TensorBox both;

@@ -2,7 +2,8 @@
 #ifndef MGPU_DIALECT_CONVERSION_SPMD_TRANSFERS_H
 #define MGPU_DIALECT_CONVERSION_SPMD_TRANSFERS_H
 
-// What devices copy from each other where a tensor goes to another layout.
+// Finds what devices copy from each other where a tensor goes to another
+// layout.
 
 #include "dialect/spmd/SpmdDialect.h"
 
@@ -21,9 +22,9 @@ struct Transfer {
   TensorBox from, to, piece;
 };
 
-/// Those of a tensor of shape `full`, target by target. Each distinct part is
-/// copied from one of the devices that hold it: the device itself where it
-/// does, else one after the other, so that all give.
+/// The transfers of a tensor of shape `full`, target by target. Each distinct
+/// part is copied from one of the devices that hold it: the device itself where
+/// it does, else one after the other, so that all give.
 llvm::SmallVector<Transfer, 0> transfersOf(llvm::ArrayRef<int64_t> full,
                                            spmd::LayoutAttr from,
                                            spmd::LayoutAttr to);

@@ -2,7 +2,7 @@
 #ifndef MGPU_DIALECT_CONVERSION_STABLEHLO_COMPARATORS_H
 #define MGPU_DIALECT_CONVERSION_STABLEHLO_COMPARATORS_H
 
-// What comparators of sorts say of all elements.
+// Finds what comparators of sorts say of all elements.
 
 #include "dialect/conversion/stablehlo/Lowering.h"
 

@@ -19,8 +19,8 @@ Value make(ImplicitLocOpBuilder &b, Value first, Operands... others) {
                     ValueRange{first, others...});
 }
 
-/// What the three have in common: a tensor, and one of its dimensions whose
-/// indices are features.
+/// The three operations have in common a tensor, and one of its dimensions
+/// whose indices are features.
 class Batch {
 public:
   Batch(ImplicitLocOpBuilder &b, Value operand, int64_t feature,

@@ -2,8 +2,8 @@
 #ifndef MGPU_DIALECT_CONVERSION_STABLEHLO_EXPANSION_H
 #define MGPU_DIALECT_CONVERSION_STABLEHLO_EXPANSION_H
 
-// What the files of stablehlo-expand share: operations that others express are
-// replaced by those, one function an operation.
+// The files of stablehlo-expand replace operations that others express by
+// those, one function an operation.
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/Operation.h"

@@ -84,7 +84,7 @@ static LogicalResult lowerDynamicUpdateSlice(Lowering &low,
       Value from = arith::SubIOp::create(
           b, i, starts.at(b, k, type.getDimSize(k) - size));
       Value last = arith::ConstantIndexOp::create(b, size - 1);
-      // As unsigned, what is before the first is past the last.
+      // An index before the first is, as an unsigned number, past the last.
       Value fits =
           arith::CmpIOp::create(b, arith::CmpIPredicate::ule, from, last);
       isInside = isInside ? arith::AndIOp::create(b, isInside, fits) : fits;

@@ -50,7 +50,7 @@ private:
   Value trips; ///< null unless the loop counts
 };
 
-/// What a carried number grows by in each trip.
+/// The step by which a carried number grows in each trip.
 std::optional<APInt> LoopLowering::stepOf(unsigned k) const {
   auto sum = next[k].getDefiningOp<AddOp>();
   if (!sum || sum->getBlock() != &body)

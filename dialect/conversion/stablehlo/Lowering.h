@@ -2,8 +2,8 @@
 #ifndef MGPU_DIALECT_CONVERSION_STABLEHLO_LOWERING_H
 #define MGPU_DIALECT_CONVERSION_STABLEHLO_LOWERING_H
 
-// What the files of convert-stablehlo-to-linalg share: one walk over a function
-// in program order, which makes linalg, tensor, arith, math and scf of each
+// The files of convert-stablehlo-to-linalg share one walk over a function in
+// program order, which makes linalg, tensor, arith, math and scf of each
 // operation, and keeps what stands for each value of the source.
 
 #include "dialect/conversion/stablehlo/Scalars.h"
@@ -38,7 +38,7 @@ struct ThreadPart {
   llvm::SmallVector<mlir::OpFoldResult> offsets, sizes;
 };
 
-/// What a program says a value must be.
+/// A value that the program says must be so.
 struct Expectation {
   mlir::Value found, expected;
   mlir::DictionaryAttr attributes; ///< those of `found` as a function's result
@@ -52,7 +52,7 @@ public:
   /// Lowers the operations of `from`, except its terminator, where `b` stands.
   mlir::LogicalResult lowerBlock(mlir::Block &from);
 
-  // What stands for values of the source.
+  // Values that stand for values of the source.
 
   mlir::Value operator[](mlir::Value old);
   llvm::SmallVector<mlir::Value> all(mlir::ValueRange old) {
@@ -165,8 +165,8 @@ mlir::LogicalResult checkScalars(mlir::Region &region);
 /// null for another operation.
 mlir::TypedAttr splatOf(mlir::Operation *op);
 
-/// The same elements as integers without a sign; null where the file does not
-/// have them.
+/// The elements as integers without a sign; null where the file does not have
+/// them.
 mlir::TypedAttr signlessElements(mlir::ElementsAttr value);
 
 /// The operations of one family, by name.

@@ -92,7 +92,7 @@ static LogicalResult lowerReverse(Lowering &low, ReverseOp op) {
   return success();
 }
 
-/// What gives its operands.
+/// Lowers an operation that gives its operands.
 static LogicalResult lowerIdentity(Lowering &low, Operation *op) {
   for (auto [operand, result] :
        llvm::zip(op->getOperands(), op->getResults())) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Calls by name. Those of `check` say what results must be; they are compared
+// Calls by name. Calls of `check` say what results must be; they are compared
 // on the host once results are fetched.
 #include "dialect/conversion/stablehlo/Lowering.h"
 

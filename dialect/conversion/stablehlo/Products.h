@@ -2,7 +2,7 @@
 #ifndef MGPU_DIALECT_CONVERSION_STABLEHLO_PRODUCTS_H
 #define MGPU_DIALECT_CONVERSION_STABLEHLO_PRODUCTS_H
 
-// Sums of products. Those of narrow floats are f32, rounded once at the end.
+// Sums of products. Sums of narrow floats are f32, rounded once at the end.
 
 #include "dialect/conversion/stablehlo/Lowering.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Arithmetic, comparisons and bits. What the specification leaves to the
-// implementation (division by zero) is what XLA does.
+// Arithmetic, comparisons and bits. Where the specification leaves a result to
+// the implementation (division by zero), it is XLA's.
 #include "dialect/conversion/stablehlo/Scalars.h"
 
 #include "llvm/ADT/StringSwitch.h"

@@ -2,8 +2,8 @@
 #ifndef MGPU_DIALECT_CONVERSION_STABLEHLO_SCALARS_H
 #define MGPU_DIALECT_CONVERSION_STABLEHLO_SCALARS_H
 
-// What elementwise operations compute of one element of each operand, in
-// operations of arith and math.
+// Computes elementwise operations on one element of each operand, in operations
+// of arith and math.
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"

@@ -106,7 +106,7 @@ SmallVector<Value> ScatterLoops::place() {
       of.insert(of.begin() + vectorDim, low.index(k));
     Type number = indexType.getElementType();
     Value start = indexOf(b, tensor::ExtractOp::create(b, indices, of), number);
-    // What is past the end stays there when a place in a window is added.
+    // An index past the end stays there when a place in a window is added.
     if (isUnsigned(number))
       start = arith::MinUIOp::create(b, start,
                                      low.index(type.getDimSize(dimension)));
@@ -119,7 +119,7 @@ Value ScatterLoops::isInside(ValueRange to) {
   ImplicitLocOpBuilder &b = low.b;
   Value inside;
   for (int64_t dimension : numbers.getScatterDimsToOperandDims()) {
-    // As unsigned, a negative index is past the end.
+    // A negative index is, as an unsigned number, past the end.
     Value fits =
         arith::CmpIOp::create(b, arith::CmpIPredicate::ult, to[dimension],
                               low.index(type.getDimSize(dimension)));
