@@ -97,9 +97,8 @@ std::string programOf(const std::string &text,
   std::string out = "#include \"CudaShim.h\"\n#include <signal.h>\n"
                     "#include <sys/mman.h>\n#include <utility>\n"
                     "#undef __shared__\n#define __shared__\n" +
-                    printing() +
-                    (unitsOfExp() ? offExp(unitsOfExp()) : "") + text +
-                    "\n#line 1 \"adapters\"\n";
+                    printing() + (unitsOfExp() ? offExp(unitsOfExp()) : "") +
+                    text + "\n#line 1 \"adapters\"\n";
   std::vector<std::string> spaces{""};
   const std::regex space("namespace (mgpu_batch_\\d+) \\{");
   for (std::sregex_iterator at(text.begin(), text.end(), space), end; at != end;

@@ -57,7 +57,7 @@ CUresult captureInfo(CUstream handle, CUstreamCaptureStatus *status,
     return fake.refuse(CUDA_ERROR_INVALID_VALUE);
   if (!handle && isBlockedByCapture(fake, *stream)) // 15558: nothing is spoiled
     return fake.refuse(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
-  *status = !stream->capture            ? CU_STREAM_CAPTURE_STATUS_NONE
+  *status = !stream->capture             ? CU_STREAM_CAPTURE_STATUS_NONE
             : stream->capture->isSpoiled ? CU_STREAM_CAPTURE_STATUS_INVALIDATED
                                          : CU_STREAM_CAPTURE_STATUS_ACTIVE;
   // 15561: the rest is not written.
@@ -179,7 +179,8 @@ CUresult FakeCuda::refusalOf(CUstream handle, const char *work) {
   if (stream->capture && stream->capture->isSpoiled) // 3075
     return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
   if (stream->capture && work) {
-    violations.push_back(std::string(work) + " that this driver cannot capture");
+    violations.push_back(std::string(work) +
+                         " that this driver cannot capture");
     return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   }
   if (handle || !isBlockedByCapture(*this, *stream))

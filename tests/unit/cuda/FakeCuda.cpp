@@ -477,7 +477,8 @@ CUresult streamWriteValue(CUstream stream, CUdeviceptr address,
   if (flags || address % 4 != 0 ||
       (!fake.isHostRange(to, 4) && !fake.isDeviceRange(address, 4)))
     return fake.refuse(CUDA_ERROR_INVALID_VALUE);
-  if (CUresult refusal = fake.refusalOf(stream, "a write"); refusal != CUDA_SUCCESS)
+  if (CUresult refusal = fake.refusalOf(stream, "a write");
+      refusal != CUDA_SUCCESS)
     return fake.refuse(refusal);
   auto write = [to, value] { std::memcpy(to, &value, sizeof value); };
   if (on->runs.empty()) {

@@ -72,7 +72,7 @@ struct Stream {
   std::vector<Node *> frontier = {};
   /// What was launched and has not ended, in order.
   std::deque<std::shared_ptr<Run>> runs = {};
-  int priority = 0; ///< kernels captured in it have it, too
+  int priority = 0;        ///< kernels captured in it have it, too
   bool isBlocking = false; ///< in step with the legacy stream
 };
 struct Event {
@@ -81,7 +81,7 @@ struct Event {
   bool recorded = false;
   double ms = 0;
   int busyQueries = 0; ///< of the stream, when it was recorded
-  /// Of the last record, where that was captured.
+  /// What the last record was part of, where that was captured.
   std::shared_ptr<Capture> capture = nullptr;
   Graph *capturing = nullptr;
   std::vector<Node *> frontier = {};
@@ -265,9 +265,9 @@ public:
   bool isCapturingHere() const;
   /// Such a call: an error, which spoils the captures that forbid it.
   CUresult refuseUnsafe();
-  /// Of what is put into a stream: an error where its capture is spoiled, where
-  /// it is the legacy stream and one in step with it is captured, or where it
-  /// would have to capture the `work`, which it cannot.
+  /// Why nothing can be put into a stream: its capture is spoiled, or it is the
+  /// legacy stream and one in step with it is captured, or it would have to
+  /// capture the `work`, which it cannot.
   CUresult refusalOf(CUstream handle, const char *work = nullptr);
   /// What kernels print is kept until the driver is waited for, the last MiB.
   void print(std::string_view text);

@@ -153,7 +153,12 @@ CUresult memset8(CUdeviceptr address, unsigned char value, size_t bytes,
     auto node = std::make_unique<Node>();
     std::memset(&node->params, 0, sizeof node->params);
     node->params.type = CU_GRAPH_NODE_TYPE_MEMSET;
-    node->params.memset = {address, 0, value, 1, bytes, 1,
+    node->params.memset = {address,
+                           0,
+                           value,
+                           1,
+                           bytes,
+                           1,
                            reinterpret_cast<CUcontext>(fake.current())};
     captureNode(*on, std::move(node));
     return CUDA_SUCCESS;
@@ -167,7 +172,8 @@ CUresult memset8(CUdeviceptr address, unsigned char value, size_t bytes,
 CUresult copyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes,
                    CUstream stream) {
   MGPU_FAKE_ENTER("cuMemcpyAsync");
-  if (CUresult refusal = refusalOf(fake, stream, "a copy"); refusal != CUDA_SUCCESS)
+  if (CUresult refusal = refusalOf(fake, stream, "a copy");
+      refusal != CUDA_SUCCESS)
     return fake.refuse(refusal);
   // What is not the GPU's is the host's, pinned or not.
   if (!fake.isDeviceRange(to, bytes, fake.current()) &&

@@ -109,10 +109,10 @@ TEST_F(Queued, NotIntoAStreamThatIsCaptured) {
   CUstream stream = makeStream(0);
   CUgraph graph = nullptr, ended = nullptr;
   ASSERT_EQ(api->cuGraphCreate(&graph, 0), CUDA_SUCCESS);
-  ASSERT_EQ(api->cuStreamBeginCaptureToGraph(
-                stream, graph, nullptr, nullptr, 0,
-                CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
-            CUDA_SUCCESS);
+  ASSERT_EQ(
+      api->cuStreamBeginCaptureToGraph(stream, graph, nullptr, nullptr, 0,
+                                       CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
+      CUDA_SUCCESS);
   for (bool wasQueued : {false, true}) {
     if (wasQueued)
       ASSERT_TRUE(exec->enqueue(makeStream(0), {}));

@@ -323,9 +323,7 @@ protected:
     EXPECT_EQ(ended, code == CUDA_SUCCESS ? graph : nullptr);
     return code;
   }
-  CUresult zero(CUstream on) {
-    return api->cuMemsetD8Async(memory, 0, 16, on);
-  }
+  CUresult zero(CUstream on) { return api->cuMemsetD8Async(memory, 0, 16, on); }
   /// `call` is refused within a capture, which has then to be made again.
   template <typename Call>
   void spoils(const std::string &rule, CUresult wanted, Call call) {
@@ -435,10 +433,10 @@ TEST_F(CaptureRules, StreamsThatJoinAreJoined) {
 TEST_F(CaptureRules, TwoCapturesStayApart) {
   CUgraph second = nullptr, ended = nullptr;
   ASSERT_EQ(api->cuGraphCreate(&second, 0), CUDA_SUCCESS);
-  ASSERT_EQ(api->cuStreamBeginCaptureToGraph(
-                other, second, nullptr, nullptr, 0,
-                CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
-            CUDA_SUCCESS);
+  ASSERT_EQ(
+      api->cuStreamBeginCaptureToGraph(other, second, nullptr, nullptr, 0,
+                                       CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
+      CUDA_SUCCESS);
   ASSERT_EQ(api->cuEventRecord(event, other), CUDA_SUCCESS);
   begin();
   spoils("captures do not merge", CUDA_ERROR_STREAM_CAPTURE_MERGE,
