@@ -18,6 +18,9 @@
 
 namespace mgpu::ir {
 
+/// Whether passes of ours note the attribute for later ones: "mgpu.matmul".
+bool isFactOfPasses(llvm::StringRef name);
+
 /// The queues of devices: a separate resource, so that ordering work never
 /// looks like touching a buffer.
 struct StreamResource : mlir::SideEffects::Resource::Base<StreamResource> {

@@ -209,8 +209,8 @@ mgt_status mgt_replay(mgt_program *program);
  * reads arguments and writes results when its turn comes, so their memory
  * (mgt_bind, mgt_memory) is left alone until the stream has passed it. Every
  * other call on the program first waits for its runs, and says what became of
- * them. MGT_UNSUPPORTED on the host and on several GPUs, and of a rolled loop
- * whose number has less than 32 bits. */
+ * them. MGT_UNSUPPORTED on the host and on several GPUs, of a rolled loop whose
+ * number has less than 32 bits, and while the stream is being captured. */
 mgt_status mgt_replay_on(mgt_program *program, void *stream);
 /* Brings back what is resident and was written. */
 mgt_status mgt_fetch(mgt_program *program);

@@ -429,8 +429,8 @@ Result<ParsedProgram> parseProgram(const std::string &path,
     return fail(
         ErrorKind::Unsupported,
         "it has operations of dialects that this version does not read");
-  if (module && failed(checkAttributeNames(*module)))
-    module = nullptr;
+  if (module)
+    dropFacts(*module);
   return lower(std::move(module), parsed, options);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/import/UnknownWords.h"
 
+#include "dialect/mgpu/MgpuDialect.h"
 #include "support/Spelling.h"
 
 #include "mlir/Dialect/MLProgram/IR/MLProgram.h"
@@ -175,96 +176,12 @@ LogicalResult dropForeign(ModuleOp module) {
                      .wasInterrupted());
 }
 
-/// Says so at `location` where a name is of the mgpu dialect and none of
-/// `known`. The spmd dialect verifies its own.
-static LogicalResult checkNames(DictionaryAttr attributes, StringRef of,
-                                ArrayRef<std::string> known,
-                                Location location) {
-  if (!attributes)
-    return success();
-  for (NamedAttribute each : attributes) {
-    StringRef name = each.getName();
-    if (!name.starts_with("mgpu.") || llvm::is_contained(known, name))
-      continue;
-    return emitError(location) << "no " << of << " has an attribute '" << name
-                               << "'" << didYouMean(name.str(), known);
-  }
-  return success();
-}
-
-/// Drops what passes of ours note for later ones, where a text has it: nothing
-/// has judged it, and the passes find it again. Other names of operations are
-/// errors.
-static LogicalResult takeOperationAttributes(Operation *op) {
-  static const std::vector<std::string> ofUsers = {"mgpu.name"};
-  // What users of mgpu-opt see of these is not what they write.
-  static constexpr StringLiteral ofPasses[] = {"mgpu.awaits_others",
-                                               "mgpu.axis",
-                                               "mgpu.b_turned",
-                                               "mgpu.body",
-                                               "mgpu.cluster",
-                                               "mgpu.device_only",
-                                               "mgpu.dynamic_shared_bytes",
-                                               "mgpu.forwarded",
-                                               "mgpu.fragment",
-                                               "mgpu.head",
-                                               "mgpu.in_order",
-                                               "mgpu.instruction",
-                                               "mgpu.launch_group",
-                                               "mgpu.matmul",
-                                               "mgpu.meaning",
-                                               "mgpu.one_device",
-                                               "mgpu.product",
-                                               "mgpu.sentence",
-                                               "mgpu.sparse",
-                                               "mgpu.sparse_operands",
-                                               "mgpu.subgroup",
-                                               "mgpu.warpgroup_product",
-                                               "mgpu.whole",
-                                               "mgpu.workgroup"};
-  for (NamedAttribute each : llvm::to_vector(op->getDiscardableAttrs())) {
-    StringRef name = each.getName();
-    if (!name.starts_with("mgpu.") || llvm::is_contained(ofUsers, name))
-      continue;
-    if (!llvm::is_contained(ofPasses, name))
-      return op->emitOpError() << "has no attribute '" << name << "'"
-                               << didYouMean(name.str(), ofUsers);
-    op->removeDiscardableAttr(each.getName());
-  }
-  return success();
-}
-
-LogicalResult checkAttributeNames(ModuleOp module) {
-  const std::vector<std::string> ofArguments = {"mgpu.name", "mgpu.role"};
-  const std::vector<std::string> ofResults = {"mgpu.name", "mgpu.expect",
-                                              "mgpu.expected"};
-  if (module->hasAttr("mgpu.device_config"))
-    return emitError(module.getLoc())
-           << "the devices are not an attribute of the module: write the "
-              "operation `mgpu.device_config @config "
-              "#mgpu.device_config<numDevices = N>` in it";
-  if (failed(checkNames(module->getAttrDictionary(), "module", {},
-                        module.getLoc())))
-    return failure();
-  const auto taken = module.getBody()->walk([](Operation *op) {
-    return failed(takeOperationAttributes(op)) ? WalkResult::interrupt()
-                                               : WalkResult::advance();
+void dropFacts(ModuleOp module) {
+  module.getBody()->walk([](Operation *op) {
+    for (NamedAttribute each : llvm::to_vector(op->getDiscardableAttrs()))
+      if (ir::isFactOfPasses(each.getName()))
+        op->removeDiscardableAttr(each.getName());
   });
-  if (taken.wasInterrupted())
-    return failure();
-  for (auto function : module.getOps<FunctionOpInterface>()) {
-    for (unsigned k = 0; k < function.getNumArguments(); ++k)
-      if (failed(checkNames(function.getArgAttrDict(k), "argument", ofArguments,
-                            function.isExternal()
-                                ? function.getLoc()
-                                : function.getArgument(k).getLoc())))
-        return failure();
-    for (unsigned k = 0; k < function.getNumResults(); ++k)
-      if (failed(checkNames(function.getResultAttrDict(k), "result", ofResults,
-                            function.getLoc())))
-        return failure();
-  }
-  return success();
 }
 
 } // namespace mgpu::planner

@@ -30,11 +30,9 @@ bool saysNotRead(llvm::StringRef words);
 /// operation or a type of such a dialect is an error, as saysNotRead() tells.
 mlir::LogicalResult dropForeign(mlir::ModuleOp module);
 
-/// Reports each attribute of the module, of the arguments and results of its
-/// functions and of operations, whose name begins with "mgpu." and is not
-/// known: MLIR keeps such a word, and nothing would ever look at it. Drops
-/// those of operations that only passes may set.
-mlir::LogicalResult checkAttributeNames(mlir::ModuleOp module);
+/// Drops what passes of ours note for later ones, where a text has it: nothing
+/// has judged it, and the passes find it again.
+void dropFacts(mlir::ModuleOp module);
 
 } // namespace mgpu::planner
 

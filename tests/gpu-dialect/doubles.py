@@ -101,6 +101,8 @@ def main():
     names = LISTED if os.environ.get("MGPU_SWEEPS") else FEW
     # One program of two devices: on one GPU, and on a GPU each, whose processes meet in a file.
     runs = [(name, "cuda:0/2" if name == "devices" else "cuda:0") for name in names] + [("devices", "cuda:0,1")]
+    # A driver keeps what kernels print until it is waited for.
+    runs.append(("../run/printf", "cuda:0"))
     for name, target in runs:
         program = os.path.join(source, "tests/lit/gpu", name + ".mlir")
         with tempfile.TemporaryDirectory() as folder:

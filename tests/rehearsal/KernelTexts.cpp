@@ -61,6 +61,28 @@ static float shimOffExp(float x) {
 )cpp";
 }
 
+/// printf of kernels goes to the driver, which keeps it for a while.
+std::string printing() {
+  return R"cpp(#include <stdarg.h>
+static void (*shimPrint)(const char *, size_t);
+static int shimPrintf(const char *format, ...) {
+  char text[4096];
+  va_list values;
+  va_start(values, format);
+  const int length = vsnprintf(text, sizeof text, format, values);
+  va_end(values);
+  if (length > 0)
+    shimPrint(text, std::min<size_t>(length, sizeof text - 1));
+  return length;
+}
+extern "C" void shim_print(void (*print)(const char *, size_t)) {
+  shimPrint = print;
+}
+#undef printf
+#define printf shimPrintf
+)cpp";
+}
+
 /// What is compiled: the text, and for each entry a function that takes
 /// parameters as a launch has them.
 std::string programOf(const std::string &text,
@@ -75,8 +97,8 @@ std::string programOf(const std::string &text,
   std::string out = "#include \"CudaShim.h\"\n#include <signal.h>\n"
                     "#include <sys/mman.h>\n#include <utility>\n"
                     "#undef __shared__\n#define __shared__\n" +
-                    (unitsOfExp() ? offExp(unitsOfExp()) : "") + text +
-                    "\n#line 1 \"adapters\"\n";
+                    printing() + (unitsOfExp() ? offExp(unitsOfExp()) : "") +
+                    text + "\n#line 1 \"adapters\"\n";
   std::vector<std::string> spaces{""};
   const std::regex space("namespace (mgpu_batch_\\d+) \\{");
   for (std::sregex_iterator at(text.begin(), text.end(), space), end; at != end;
@@ -332,6 +354,10 @@ std::map<std::string, fake::FakeKernel> kernelsOf(const void *code) {
   }
   reinterpret_cast<void (*)(void (*)())>(dlsym(handle, "shim_await"))(
       awaitOthers);
+  reinterpret_cast<void (*)(void (*)(const char *, size_t))>(
+      dlsym(handle, "shim_print"))([](const char *text, size_t length) {
+    fake::FakeCuda::instance().print({text, length});
+  });
   std::map<std::string, fake::FakeKernel> out;
   for (const std::string &name : entries) {
     fake::FakeKernel &kernel = out[name];

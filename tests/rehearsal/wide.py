@@ -16,7 +16,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "gpu"))
 import large_programs as programs  # noqa: E402
 
-# What makes the program, its sizes, and what compiles it. The f32 of random arrays are from -1 to 1.
+# What makes the program, its sizes, and what compiles it. Indices count from 0, past the end of a smaller table.
 CASES = {
     "elementwise-f32": (programs.elementwise, (128, 1024, "f32"), []),
     "elementwise-bf16": (programs.elementwise, (256, 1024, "bf16"), []),
@@ -32,17 +32,24 @@ CASES = {
     "product-mma": (programs.product, (128, 128, 64, "bf16"), ["--variant=mma=on,wgmma=off,cublaslt=off"]),
     "product-wgmma": (programs.product, (128, 128, 64, "bf16"), ["--variant=mma=off,wgmma=on,cublaslt=off"]),
     "elementwise-pdl": (programs.elementwise, (128, 1024, "f32"), ["--variant=pdl=on"]),
+    "attention": (programs.attention, (2, 256, 64), []),
+    "convolution": (programs.convolution, (2, 32, 32), []),
+    "embedding": (programs.embedding, (512, 256, 256), []),
+    "scatter-add": (programs.scatter_add, (256, 128, 512), []),
+    "argmax": (programs.argmax, (64, 2048), []),
+    "sort": (programs.sort, (64, 1024), []),
+    "top-k": (programs.top, (64, 1024, 8), []),
 }
 
 
-def floats(path, element):
+def elements(path, element):
     """The elements of an array of NumPy's format, version 1.0, which Python alone reads here."""
     with open(path, "rb") as file:
         data = file.read()
     data = data[10 + int.from_bytes(data[8:10], "little"):]
     if element == "bf16":
         data = b"".join(b"\0\0" + data[k:k + 2] for k in range(0, len(data), 2))
-    return array.array("f", data)
+    return array.array("i" if element == "i32" else "f", data)
 
 
 def main():
@@ -68,12 +75,13 @@ def main():
             for target in ("host", "cuda:0"):
                 outs = [f"{folder}/{target[:4]}-{each.name}.npy" for each in results]
                 run("run", bundle, "--random", "--target", target,
+                    *[f"--arg={each.name}=iota" for each in arrays if each.below],
                     *[word for each, out in zip(results, outs) for word in ("--out", f"{each.name}={out}")])
-                got[target] = [floats(out, each.element) for each, out in zip(results, outs)]
+                got[target] = [elements(out, each.element) for each, out in zip(results, outs)]
             for each, host, gpu in zip(results, got["host"], got["cuda:0"]):
                 if not any(host) or len(host) != len(gpu):
                     sys.exit(f"{name}: {each.name} has {len(host)} and {len(gpu)} elements, or nothing but zeros")
-                size = max(map(abs, host))
+                size = 0 if each.element == "i32" else max(map(abs, host))
                 wrong = sum(not abs(a - b) <= 1e-4 * size for a, b in zip(host, gpu))
                 if wrong:
                     sys.exit(f"{name}: {wrong} of {len(host)} elements of {each.name} are not the host's")

@@ -118,11 +118,9 @@ public:
 
   /// Queues the graph behind the work of `on`, a stream of the caller's in the
   /// primary context, and behind what was queued before; `values` are written
-  /// in between (QueuedWork.cpp).
+  /// in between (QueuedWork.cpp). Unsupported while `on` is captured.
   Result<void> queue(CUstream on, CUgraphExec graph,
-                     std::span<const HostValue> values) {
-    return queueIn(on, "in the caller's stream " + where(), graph, values);
-  }
+                     std::span<const HostValue> values);
   /// Queues a launch in a stream of ours, once the one that queueNext() queued
   /// the time before last is done.
   Result<void> queueNext(CUgraphExec graph, std::span<const HostValue> values);
@@ -182,6 +180,7 @@ private:
   CudaState(std::shared_ptr<const CudaApi> api, const CudaOptions &options,
             std::shared_ptr<const NcclApi> nccl, CublasLtOpener openProducts);
   Result<void> openGpu();
+  Result<void> checkNotCaptured(CUstream on, const std::string &place);
   Result<void> queueIn(CUstream on, const std::string &place, CUgraphExec graph,
                        std::span<const HostValue> values);
   Result<void> write(CUstream on, const HostValue &value,

@@ -5,6 +5,8 @@
 // that graphs of one program follow each other whatever streams they are in.
 #include "device/cuda/graph/CudaState.h"
 
+#include <fmt/format.h>
+
 namespace mgpu::device {
 
 /// By words of 32 bits, which every GPU can be asked for.
@@ -20,11 +22,35 @@ Result<void> CudaState::write(CUstream on, const HostValue &value,
   return {};
 }
 
+/// In a capture the graph would be a node of another, and the event that later
+/// replays wait for would be of that, too.
+Result<void> CudaState::checkNotCaptured(CUstream on,
+                                         const std::string &place) {
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  MGPU_TRY(check(api->cuStreamGetCaptureInfo(on, &status, nullptr, nullptr,
+                                             nullptr, nullptr, nullptr),
+                 "cuStreamGetCaptureInfo", place));
+  if (status == CU_STREAM_CAPTURE_STATUS_NONE)
+    return {};
+  return fail(ErrorKind::Unsupported,
+              fmt::format("{}: the stream is being captured into another CUDA "
+                          "graph, of which a replay cannot be a part: queue "
+                          "it before or after the capture",
+                          place));
+}
+
+Result<void> CudaState::queue(CUstream on, CUgraphExec graph,
+                              std::span<const HostValue> values) {
+  const std::string place = "in the caller's stream " + where();
+  Current current(*this);
+  MGPU_TRY(current.entered);
+  MGPU_TRY(checkNotCaptured(on, place));
+  return queueIn(on, place, graph, values);
+}
+
 Result<void> CudaState::queueIn(CUstream on, const std::string &place,
                                 CUgraphExec graph,
                                 std::span<const HostValue> values) {
-  Current current(*this);
-  MGPU_TRY(current.entered);
   if (!queued)
     MGPU_TRY(check(api->cuEventCreate(&queued, CU_EVENT_DISABLE_TIMING),
                    "cuEventCreate", where()));

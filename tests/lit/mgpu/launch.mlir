@@ -29,8 +29,8 @@ func.func @launches(%d: !mgpu.device, %s: !mgpu.stream, %a: memref<8xf32>, %n: i
   mgpu.launch %d grid(%n) block(%n) stream %s : !mgpu.stream {
   }
 
-  // CHECK: mgpu.launch %[[D]] args(%[[A]], %[[N]] : memref<8xf32>, index) grid(%[[N]]) block(%[[N]]) attributes {mgpu.source = "k.cu"} {
-  mgpu.launch %d args(%a, %n : memref<8xf32>, index) grid(%n) block(%n) attributes {mgpu.source = "k.cu"} {
+  // CHECK: mgpu.launch %[[D]] args(%[[A]], %[[N]] : memref<8xf32>, index) grid(%[[N]]) block(%[[N]]) attributes {mgpu.name = "first"} {
+  mgpu.launch %d args(%a, %n : memref<8xf32>, index) grid(%n) block(%n) attributes {mgpu.name = "first"} {
   }
 
   // CHECK: mgpu.launch %[[D]] grid(%[[N]]) block(%[[N]]) {

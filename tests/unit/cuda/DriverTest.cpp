@@ -145,6 +145,32 @@ TEST_F(DriverTest, KernelsRunOverTheWholeGrid) {
   }
 }
 
+/// A chunk of a launch that no grid has room for is one of whole clusters: CUDA
+/// refuses another.
+TEST_F(DriverTest, ChunksAreOfWholeClusters) {
+  for (Dim3 cluster : {Dim3{1, 2, 1}, Dim3{1, 1, 4}}) {
+    std::ranges::copy(std::array{cluster.x, cluster.y, cluster.z},
+                      fake->kernels["count"].cluster);
+    kernels::KernelImage object =
+        *kernels::decodeImage("count", countingObject());
+    object.cluster = cluster;
+    auto handle = driver->loadKernel("count", kernels::encodeImage(object));
+    ASSERT_TRUE(handle) << handle.error().message;
+    const Dim3 grid{1, cluster.y > 1 ? 70000u : 1, cluster.z > 1 ? 70000u : 1};
+    auto out = driver->allocate({1}, grid.volume() * 4);
+    ASSERT_TRUE(out);
+    auto graph = driver->createGraph();
+    auto node = graph->addKernel(
+        {"count", {1}, *handle, grid, {uint64_t(uintptr_t(*out)), 5}}, {});
+    ASSERT_TRUE(node) << node.error().message;
+    auto exec = graph->instantiate();
+    ASSERT_TRUE(exec) << exec.error().message;
+    ASSERT_TRUE((*exec)->launch());
+    for (uint64_t k = 0; k < grid.volume(); ++k)
+      ASSERT_EQ(reinterpret_cast<uint32_t *>(*out)[k], 5u) << k;
+  }
+}
+
 // CUDA keeps what kernels print until it is waited for: to ask a stream whether
 // it is done does not show it.
 TEST_F(DriverTest, WhatKernelsPrintIsThereOnceAReplayHasEnded) {
@@ -162,8 +188,11 @@ TEST_F(DriverTest, WhatKernelsPrintIsThereOnceAReplayHasEnded) {
     auto exec = graph->instantiate();
     ASSERT_TRUE(exec) << exec.error().message;
     for (int replay = 0; replay < 2; ++replay) {
+      fake->print("seen\n");
+      testing::internal::CaptureStdout();
       ASSERT_TRUE((*exec)->launch());
-      EXPECT_EQ(fake->unsynchronized == 0, prints);
+      EXPECT_EQ(testing::internal::GetCapturedStdout(), prints ? "seen\n" : "");
+      fake->printed.clear();
     }
     EXPECT_TRUE(fake->violations.empty());
   }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Devices, contexts, streams and events.
-#include "FakeCuda.h"
+#include "FakeNodes.h"
 
 #include "FakeLock.h"
 
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
@@ -110,10 +111,17 @@ size_t FakeCuda::bytesTaken(const Context *of) const {
   return taken;
 }
 
-bool FakeCuda::isCapturingHere() const {
-  return streams.any([](const Stream &stream) {
-    return stream.capturing && stream.capturedBy == std::this_thread::get_id();
-  });
+void FakeCuda::print(std::string_view text) {
+  constexpr size_t most = 1 << 20; // CU_LIMIT_PRINTF_FIFO_SIZE: the oldest goes
+  printed += text;
+  if (printed.size() > most)
+    printed.erase(0, printed.size() - most);
+}
+
+void FakeCuda::showPrinted() {
+  std::fwrite(printed.data(), 1, printed.size(), stdout);
+  std::fflush(stdout);
+  printed.clear();
 }
 
 std::vector<std::string> FakeCuda::leaks() const {
@@ -276,6 +284,7 @@ CUresult release(CUdevice device) {
   if (entry.second == 0)
     return fake.refuse(CUDA_ERROR_INVALID_CONTEXT);
   if (--entry.second == 0) {
+    fake.showPrinted();
     fake.contexts.remove(entry.first);
     // Where the context could not be made current, its end frees the rest.
     auto isHere = [&](const auto &each) { return each.context == entry.first; };
@@ -330,6 +339,7 @@ CUresult streamCreate(CUstream *stream, unsigned flags, int priority) {
   if (!(flags & CU_STREAM_NON_BLOCKING))
     fake.violations.push_back("a stream in step with the legacy one");
   Stream made{fake.current()};
+  made.isBlocking = !(flags & CU_STREAM_NON_BLOCKING);
   made.priority = std::clamp(priority, -5, 0); // 14964: to what there is
   *stream = reinterpret_cast<CUstream>(fake.streams.add(std::move(made)));
   return CUDA_SUCCESS;
@@ -338,7 +348,7 @@ CUresult streamCreate(CUstream *stream, unsigned flags, int priority) {
 CUresult streamDestroy(CUstream stream) {
   FakeCuda &fake = FakeCuda::instance();
   CUresult entered = fake.enter("cuStreamDestroy");
-  if (Stream *object = fake.streams.find(stream); object && object->capturing)
+  if (Stream *object = fake.streams.find(stream); object && object->capture)
     fake.violations.push_back("a stream destroyed while it is captured");
   if (!fake.streams.remove(stream))
     return fake.refuse(CUDA_ERROR_INVALID_HANDLE);
@@ -350,8 +360,10 @@ CUresult streamQuery(CUstream stream) {
   Stream *object = fake.streams.find(stream);
   if (!object)
     return fake.refuse(CUDA_ERROR_INVALID_HANDLE);
-  if (object->capturing) // 15449: not within a capture
+  if (object->capture) { // 3071: not of a stream that is captured
+    object->capture->isSpoiled = true;
     return fake.refuse(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+  }
   bool isDone = fake.progress(*object);
   if (object->context->sticky != CUDA_SUCCESS)
     return fake.refuse(object->context->sticky);
@@ -370,14 +382,17 @@ CUresult streamSynchronize(CUstream stream) {
   Stream *object = fake.streams.find(stream);
   if (!object)
     return fake.refuse(CUDA_ERROR_INVALID_HANDLE);
-  if (object->capturing) // 15449
+  if (object->capture) { // 3071
+    object->capture->isSpoiled = true;
     return fake.refuse(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+  }
   const bool isDone = fake.progress(*object) && object->busyQueries == 0;
   if (object->context->sticky != CUDA_SUCCESS)
     return fake.refuse(object->context->sticky);
   if (!isDone) // a rule of ours: no deadline ends it
     fake.violations.push_back("cuStreamSynchronize of work that may not end");
   fake.unsynchronized = 0;
+  fake.showPrinted();
   return CUDA_SUCCESS;
 }
 
@@ -404,6 +419,15 @@ CUresult eventRecord(CUevent event, CUstream stream) {
   // 15952: event and stream must be of one context.
   if (!object || !on || object->context != on->context)
     return fake.refuse(CUDA_ERROR_INVALID_HANDLE);
+  if (CUresult refusal = fake.refusalOf(stream); refusal != CUDA_SUCCESS)
+    return fake.refuse(refusal);
+  object->capture = on->capture;
+  object->capturing = on->capturing;
+  object->frontier = on->frontier;
+  if (on->capture) {
+    object->recorded = false;
+    return CUDA_SUCCESS;
+  }
   fake.clockMs += 0.25;
   if (!on->runs.empty()) { // 15951: after what the stream has
     object->recorded = false;
@@ -431,6 +455,10 @@ CUresult streamWaitEvent(CUstream stream, CUevent event, unsigned flags) {
   // 15238: EXTERNAL, the one flag, is invalid outside of captures.
   if (flags)
     return fake.refuse(CUDA_ERROR_INVALID_VALUE);
+  if (CUresult refusal = fake.refusalOf(stream); refusal != CUDA_SUCCESS)
+    return fake.refuse(refusal);
+  if (on->capture || object->capture)
+    return waitCaptured(fake, *on, *object);
   // 15231: all work captured in the event. Work is done when it is queued here,
   // and its stream says so after some queries.
   on->busyQueries = std::max(on->busyQueries, object->busyQueries);
@@ -449,6 +477,9 @@ CUresult streamWriteValue(CUstream stream, CUdeviceptr address,
   if (flags || address % 4 != 0 ||
       (!fake.isHostRange(to, 4) && !fake.isDeviceRange(address, 4)))
     return fake.refuse(CUDA_ERROR_INVALID_VALUE);
+  if (CUresult refusal = fake.refusalOf(stream, "a write");
+      refusal != CUDA_SUCCESS)
+    return fake.refuse(refusal);
   auto write = [to, value] { std::memcpy(to, &value, sizeof value); };
   if (on->runs.empty()) {
     write();
@@ -464,6 +495,9 @@ CUresult streamWriteValue(CUstream stream, CUdeviceptr address,
 CUresult elapsed(float *ms, CUevent start, CUevent end) {
   MGPU_FAKE_ENTER("cuEventElapsedTime");
   Event *a = fake.events.find(start), *b = fake.events.find(end);
+  for (const Event *each : {a, b})
+    if (each && each->capture) // 3113: last recorded in a capture
+      return fake.refuse(CUDA_ERROR_CAPTURED_EVENT);
   // 16150-16156: never recorded, or without timing.
   if (!a || !b || !a->recorded || !b->recorded ||
       ((a->flags | b->flags) & CU_EVENT_DISABLE_TIMING))

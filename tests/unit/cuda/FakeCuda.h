@@ -21,6 +21,7 @@
 #include <random>
 #include <set>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <unistd.h>
 #include <vector>
@@ -52,6 +53,14 @@ struct Memory {
 struct Graph;
 struct Node;
 struct Run;
+struct Stream;
+/// A capture under way. All streams that take part in it have it.
+struct Capture {
+  const Stream *origin;
+  std::thread::id by;
+  CUstreamCaptureMode mode;
+  bool isSpoiled = false; ///< by a call that it forbids, until it is ended
+};
 struct Stream {
   Context *context;
   int busyQueries = 0;    ///< answers of "not ready" left
@@ -59,11 +68,12 @@ struct Stream {
   bool isOrdered = false; ///< it waited for an event since the last launch
   // While it is captured.
   Graph *capturing = nullptr;
-  std::thread::id capturedBy = {};
+  std::shared_ptr<Capture> capture = nullptr;
   std::vector<Node *> frontier = {};
   /// What was launched and has not ended, in order.
   std::deque<std::shared_ptr<Run>> runs = {};
-  int priority = 0; ///< kernels captured in it have it, too
+  int priority = 0;        ///< kernels captured in it have it, too
+  bool isBlocking = false; ///< in step with the legacy stream
 };
 struct Event {
   Context *context;
@@ -71,6 +81,10 @@ struct Event {
   bool recorded = false;
   double ms = 0;
   int busyQueries = 0; ///< of the stream, when it was recorded
+  /// What the last record was part of, where that was captured.
+  std::shared_ptr<Capture> capture = nullptr;
+  Graph *capturing = nullptr;
+  std::vector<Node *> frontier = {};
 };
 struct Kernel;
 struct Library {
@@ -153,6 +167,11 @@ public:
   bool any(Is is) const {
     return std::any_of(live.begin(), live.end(),
                        [&](const T *each) { return is(*each); });
+  }
+  template <typename Do>
+  void each(Do act) {
+    for (T *object : live)
+      act(*object);
   }
   const T *youngest() const { return bodies.back().get(); }
 
@@ -242,8 +261,17 @@ public:
   /// The running kernel's griddepcontrol.wait: what the kernel follows ends
   /// first.
   void awaitGrids();
-  /// Whether this thread captures in a mode that forbids some calls.
+  /// Whether a capture forbids this thread the calls that none can see.
   bool isCapturingHere() const;
+  /// Such a call: an error, which spoils the captures that forbid it.
+  CUresult refuseUnsafe();
+  /// Why nothing can be put into a stream: its capture is spoiled, or it is the
+  /// legacy stream and one in step with it is captured, or it would have to
+  /// capture the `work`, which it cannot.
+  CUresult refusalOf(CUstream handle, const char *work = nullptr);
+  /// What kernels print is kept until the driver is waited for, the last MiB.
+  void print(std::string_view text);
+  void showPrinted();
 
   bool initialized = false;
   pid_t initializedBy = 0;
@@ -264,6 +292,7 @@ public:
   double clockMs = 0;
   uint64_t nodesMade = 0;
   uint64_t unsynchronized = 0; ///< launches since a cuStreamSynchronize
+  std::string printed;         ///< and not shown
   uint64_t earlyBegins = 0; ///< kernels that began before the one they follow
   /// What the node of the kernel that runs asked for.
   uint32_t dynamicSharedBytes = 0;

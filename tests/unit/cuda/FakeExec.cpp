@@ -133,6 +133,9 @@ CUresult graphLaunch(CUgraphExec handle, CUstream on) {
   Stream *stream = fake.streamOf(on);
   if (!exec || !stream)
     return fake.refuse(CUDA_ERROR_INVALID_HANDLE);
+  if (CUresult refusal = fake.refusalOf(on, "a graph's launch");
+      refusal != CUDA_SUCCESS)
+    return fake.refuse(refusal);
   // A rule of ours for our own streams; the caller's are to be queued in, and
   // ours behind an event.
   if (!stream->isCallers && !std::exchange(stream->isOrdered, false) &&

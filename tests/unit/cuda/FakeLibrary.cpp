@@ -22,6 +22,8 @@ namespace {
 CUresult libraryLoad(CUlibrary *library, const void *code, CUjit_option *,
                      void **, unsigned, CUlibraryOption *, void **, unsigned) {
   MGPU_FAKE_ENTER("cuLibraryLoadData");
+  if (fake.isCapturingHere())
+    return fake.refuseUnsafe();
   auto *text = static_cast<const char *>(code);
   constexpr char head[] = "fake cubin:";
   Library made;
@@ -52,6 +54,7 @@ CUresult libraryUnload(CUlibrary library) {
   CUresult entered = fake.enter("cuLibraryUnload");
   if (!fake.libraries.remove(library))
     return fake.refuse(CUDA_ERROR_INVALID_HANDLE);
+  fake.showPrinted();
   return entered;
 }
 

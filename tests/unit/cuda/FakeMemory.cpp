@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Memory of the devices and of the host.
-#include "FakeCuda.h"
+#include "FakeNodes.h"
 
 #include <cstdlib>
 #include <cstring>
@@ -16,8 +16,8 @@ CUresult memAlloc(CUdeviceptr *address, size_t bytes) {
     return fake.refuse(CUDA_ERROR_INVALID_CONTEXT);
   if (bytes == 0) // 8582: bytesize 0 is INVALID_VALUE
     return fake.refuse(CUDA_ERROR_INVALID_VALUE);
-  if (fake.isCapturingHere()) // 15459: a potentially unsafe call
-    return fake.refuse(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+  if (fake.isCapturingHere()) // 15444: one of the calls that no capture sees
+    return fake.refuseUnsafe();
   const size_t taken = fake.bytesTaken(fake.current());
   if (bytes > fake.gpuBytes || taken > fake.gpuBytes - bytes)
     return fake.refuse(CUDA_ERROR_OUT_OF_MEMORY);
@@ -31,6 +31,8 @@ CUresult memAlloc(CUdeviceptr *address, size_t bytes) {
 CUresult memFree(CUdeviceptr address) {
   FakeCuda &fake = FakeCuda::instance();
   CUresult entered = fake.enter("cuMemFree");
+  if (fake.isCapturingHere())
+    return fake.refuseUnsafe();
   auto at = fake.deviceMemory.find(address);
   if (at == fake.deviceMemory.end()) // 8676: must have been allocated
     return fake.refuse(CUDA_ERROR_INVALID_VALUE);
@@ -48,6 +50,8 @@ CUresult memHostAlloc(void **memory, size_t bytes, unsigned flags) {
                              CU_MEMHOSTALLOC_WRITECOMBINED;
   if (bytes == 0 || (flags & ~known))
     return fake.refuse(CUDA_ERROR_INVALID_VALUE);
+  if (fake.isCapturingHere())
+    return fake.refuseUnsafe();
   *memory = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
   std::memset(*memory, 0x5a, bytes);
   fake.hostMemory[uintptr_t(*memory)] = {
@@ -58,6 +62,8 @@ CUresult memHostAlloc(void **memory, size_t bytes, unsigned flags) {
 CUresult memFreeHost(void *memory) {
   FakeCuda &fake = FakeCuda::instance();
   CUresult entered = fake.enter("cuMemFreeHost");
+  if (fake.isCapturingHere())
+    return fake.refuseUnsafe();
   // 8798: must have been returned by cuMemAllocHost or cuMemHostAlloc.
   if (!fake.hostMemory.erase(uintptr_t(memory)))
     return fake.refuse(CUDA_ERROR_INVALID_VALUE);
@@ -73,6 +79,8 @@ CUresult hostRegister(void *memory, size_t bytes, unsigned flags) {
       CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP;
   if (!memory || bytes == 0 || (flags & ~known))
     return fake.refuse(CUDA_ERROR_INVALID_VALUE);
+  if (fake.isCapturingHere())
+    return fake.refuseUnsafe();
   if (fake.isHostRange(memory, 1)) // 9531
     return fake.refuse(CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
   // 9474: for other contexts too only with this flag.
@@ -84,6 +92,8 @@ CUresult hostRegister(void *memory, size_t bytes, unsigned flags) {
 CUresult hostUnregister(void *memory) {
   FakeCuda &fake = FakeCuda::instance();
   CUresult entered = fake.enter("cuMemHostUnregister");
+  if (fake.isCapturingHere())
+    return fake.refuseUnsafe();
   const auto start = uintptr_t(memory);
   auto isIn = [&](const void *address) {
     auto at = fake.registered.find(start);
@@ -122,14 +132,13 @@ CUresult memInfo(size_t *free, size_t *total) {
 }
 
 /// Why work cannot go to the stream in the current context, if it cannot.
-static CUresult refusalOf(FakeCuda &fake, CUstream stream) {
+static CUresult refusalOf(FakeCuda &fake, CUstream stream,
+                          const char *work = nullptr) {
   if (!fake.current())
     return CUDA_ERROR_INVALID_CONTEXT;
   if (!stream)
     fake.violations.push_back("work on the legacy default stream");
-  else if (!fake.streams.find(stream))
-    return CUDA_ERROR_INVALID_HANDLE;
-  return CUDA_SUCCESS;
+  return fake.refusalOf(stream, work);
 }
 
 CUresult memset8(CUdeviceptr address, unsigned char value, size_t bytes,
@@ -139,16 +148,32 @@ CUresult memset8(CUdeviceptr address, unsigned char value, size_t bytes,
     return fake.refuse(refusal);
   if (!fake.isDeviceRange(address, bytes, fake.current()))
     return fake.refuse(CUDA_ERROR_INVALID_VALUE);
+  Stream *on = fake.streams.find(stream);
+  if (on && on->capture) {
+    auto node = std::make_unique<Node>();
+    std::memset(&node->params, 0, sizeof node->params);
+    node->params.type = CU_GRAPH_NODE_TYPE_MEMSET;
+    node->params.memset = {address,
+                           0,
+                           value,
+                           1,
+                           bytes,
+                           1,
+                           reinterpret_cast<CUcontext>(fake.current())};
+    captureNode(*on, std::move(node));
+    return CUDA_SUCCESS;
+  }
   std::memset(reinterpret_cast<void *>(address), value, bytes);
-  if (stream)
-    fake.streams.find(stream)->busyQueries = fake.busyQueries;
+  if (on)
+    on->busyQueries = fake.busyQueries;
   return CUDA_SUCCESS;
 }
 
 CUresult copyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes,
                    CUstream stream) {
   MGPU_FAKE_ENTER("cuMemcpyAsync");
-  if (CUresult refusal = refusalOf(fake, stream); refusal != CUDA_SUCCESS)
+  if (CUresult refusal = refusalOf(fake, stream, "a copy");
+      refusal != CUDA_SUCCESS)
     return fake.refuse(refusal);
   // What is not the GPU's is the host's, pinned or not.
   if (!fake.isDeviceRange(to, bytes, fake.current()) &&

@@ -25,6 +25,10 @@ CUgraphEdgeData edgeDataOf(const FakeCuda &fake, const Node &node,
                            size_t dependency);
 CUresult checkMemset(FakeCuda &fake, const CUDA_MEMSET_NODE_PARAMS_v2 &params);
 
+/// A wait for an event with a capture on either side of it.
+CUresult waitCaptured(FakeCuda &fake, Stream &on, const Event &event);
+/// The node that is captured next in the stream.
+Node &captureNode(Stream &stream, std::unique_ptr<Node> node);
 /// Captures a kernel of a library's on the stream: its node follows the
 /// frontier, and is that from then on. With `isSerialized`, launched with
 /// PROGRAMMATIC_STREAM_SERIALIZATION: such a kernel does nothing before what it

@@ -37,6 +37,12 @@ CUresult launchKernel(CUfunction function, unsigned gridX, unsigned gridY,
   params.extra = extra;
   if (CUresult code = checkKernel(fake, params, node))
     return fake.refuse(code);
+  if (CUresult refusal = fake.refusalOf(on); refusal != CUDA_SUCCESS)
+    return fake.refuse(refusal);
+  if (stream->capture) {
+    captureNode(*stream, std::make_unique<Node>(std::move(node)));
+    return CUDA_SUCCESS;
+  }
   std::vector<Exec::Step> steps;
   steps.push_back({std::move(node), {}, nullptr});
   return fake.launch(steps, *stream);
@@ -47,6 +53,8 @@ CUresult copy(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream on) {
   Stream *stream = fake.streams.find(on);
   if (!stream)
     return fake.refuse(CUDA_ERROR_INVALID_HANDLE);
+  if (CUresult refusal = fake.refusalOf(on, "a copy"); refusal != CUDA_SUCCESS)
+    return fake.refuse(refusal);
   if (!fake.isDeviceRange(to, bytes) || !fake.isDeviceRange(from, bytes))
     return fake.refuse(CUDA_ERROR_INVALID_VALUE);
   std::memmove(reinterpret_cast<void *>(to), reinterpret_cast<void *>(from),

@@ -265,7 +265,8 @@ TEST_F(NcclRules, OtherCallsOfTheThreadAreNotCaptured) {
     fromAnother = cuda->cuStreamEndCapture(stream, &ended);
   }).join();
   EXPECT_EQ(fromAnother, CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD);
-  EXPECT_EQ(cuda->cuStreamEndCapture(stream, &ended), CUDA_SUCCESS);
+  EXPECT_EQ(cuda->cuStreamEndCapture(stream, &ended),
+            CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
 }
 
 /// Two ranks that call different things find out.

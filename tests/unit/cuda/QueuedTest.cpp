@@ -103,6 +103,34 @@ TEST_F(Queued, RunsFollowEachOtherInWhateverStream) {
   EXPECT_TRUE(fake->violations.empty()) << fake->violations.front();
 }
 
+/// Another capture is neither joined nor spoiled.
+TEST_F(Queued, NotIntoAStreamThatIsCaptured) {
+  const auto api = FakeCuda::api();
+  CUstream stream = makeStream(0);
+  CUgraph graph = nullptr, ended = nullptr;
+  ASSERT_EQ(api->cuGraphCreate(&graph, 0), CUDA_SUCCESS);
+  ASSERT_EQ(
+      api->cuStreamBeginCaptureToGraph(stream, graph, nullptr, nullptr, 0,
+                                       CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
+      CUDA_SUCCESS);
+  for (bool wasQueued : {false, true}) {
+    if (wasQueued)
+      ASSERT_TRUE(exec->enqueue(makeStream(0), {}));
+    Result<void> refused = exec->enqueue(stream, {});
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().kind, ErrorKind::Unsupported);
+    EXPECT_NE(refused.error().message.find("before or after the capture"),
+              std::string::npos)
+        << refused.error().message;
+  }
+  EXPECT_EQ(api->cuStreamEndCapture(stream, &ended), CUDA_SUCCESS);
+  EXPECT_EQ(api->cuGraphDestroy(graph), CUDA_SUCCESS);
+  ASSERT_TRUE(exec->enqueue(stream, {}));
+  ASSERT_TRUE(driver->finish());
+  EXPECT_EQ(*host, 2u);
+  EXPECT_TRUE(fake->violations.empty()) << fake->violations.front();
+}
+
 /// Trips of a loop: each adds the host's number, which is written in between,
 /// to what is on the GPU, and copies the sum back.
 TEST_F(Queued, TripsFollowEachOtherAndReadTheirNumbers) {

@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstring>
 #include <gtest/gtest.h>
+#include <thread>
 
 namespace {
 
@@ -296,6 +297,172 @@ TEST_F(Rules, EventsAreRecordedBeforeTheyAreRead) {
   EXPECT_EQ(api->cuEventElapsedTime(&ms, event, event), CUDA_SUCCESS);
   api->cuEventDestroy(other);
   api->cuEventDestroy(untimed);
+}
+
+/// A capture of `stream` into `graph`, and another stream beside it.
+class CaptureRules : public Rules {
+protected:
+  void SetUp() override {
+    Rules::SetUp();
+    ASSERT_EQ(
+        api->cuStreamCreateWithPriority(&other, CU_STREAM_NON_BLOCKING, 0),
+        CUDA_SUCCESS);
+  }
+  void TearDown() override {
+    api->cuStreamDestroy(other);
+    Rules::TearDown();
+  }
+  void begin(CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_THREAD_LOCAL) {
+    ASSERT_EQ(api->cuStreamBeginCaptureToGraph(stream, graph, nullptr, nullptr,
+                                               0, mode),
+              CUDA_SUCCESS);
+  }
+  CUresult end() {
+    CUgraph ended = nullptr;
+    const CUresult code = api->cuStreamEndCapture(stream, &ended);
+    EXPECT_EQ(ended, code == CUDA_SUCCESS ? graph : nullptr);
+    return code;
+  }
+  CUresult zero(CUstream on) { return api->cuMemsetD8Async(memory, 0, 16, on); }
+  /// `call` is refused within a capture, which has then to be made again.
+  template <typename Call>
+  void spoils(const std::string &rule, CUresult wanted, Call call) {
+    keeps(call() == wanted, rule);
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    ASSERT_EQ(api->cuStreamGetCaptureInfo(stream, &status, nullptr, nullptr,
+                                          nullptr, nullptr, nullptr),
+              CUDA_SUCCESS);
+    keeps(status == CU_STREAM_CAPTURE_STATUS_INVALIDATED &&
+              zero(stream) == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED,
+          rule + ": the capture is invalid then");
+    keeps(end() == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED,
+          rule + ": so it ends");
+    EXPECT_EQ(zero(stream), CUDA_SUCCESS);
+    drain();
+  }
+
+  CUstream other = nullptr;
+};
+
+TEST_F(CaptureRules, MemoryAndCodeComeBeforeOrInRelaxedMode) {
+  CUdeviceptr more = 0;
+  auto allocate = [&] { return api->cuMemAlloc(&more, 16); };
+  begin();
+  spoils("no memory within a capture", CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
+         allocate);
+  begin();
+  spoils("no code within a capture", CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
+         [&] {
+           std::vector<std::byte> cubin = rawCubin();
+           CUlibrary more = nullptr;
+           return api->cuLibraryLoadData(&more, cubin.data(), nullptr, nullptr,
+                                         0, nullptr, nullptr, 0);
+         });
+  begin(CU_STREAM_CAPTURE_MODE_GLOBAL);
+  spoils("no memory of other threads' within a global capture",
+         CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, [&] {
+           CUresult code = CUDA_SUCCESS;
+           std::thread([&] {
+             CUcontext popped = nullptr;
+             api->cuCtxPushCurrent(context);
+             code = allocate();
+             api->cuCtxPopCurrent(&popped);
+           }).join();
+           return code;
+         });
+  begin(CU_STREAM_CAPTURE_MODE_RELAXED);
+  EXPECT_EQ(allocate(), CUDA_SUCCESS);
+  EXPECT_EQ(end(), CUDA_SUCCESS);
+  EXPECT_EQ(api->cuMemFree(more), CUDA_SUCCESS);
+}
+
+TEST_F(CaptureRules, NothingIsWaitedFor) {
+  begin();
+  spoils("a captured stream is not asked",
+         CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
+         [&] { return api->cuStreamQuery(stream); });
+  begin();
+  spoils("a captured stream is not waited for",
+         CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
+         [&] { return api->cuStreamSynchronize(stream); });
+  begin();
+  ASSERT_EQ(api->cuEventRecord(event, stream), CUDA_SUCCESS);
+  float ms = 0;
+  keeps(api->cuEventElapsedTime(&ms, event, event) == CUDA_ERROR_CAPTURED_EVENT,
+        "an event of a capture has no time");
+  end();
+}
+
+TEST_F(CaptureRules, WorkOutsideIsNotWaitedFor) {
+  ASSERT_EQ(api->cuEventRecord(event, other), CUDA_SUCCESS);
+  begin();
+  spoils("a capture depends on nothing outside",
+         CUDA_ERROR_STREAM_CAPTURE_ISOLATION,
+         [&] { return api->cuStreamWaitEvent(stream, event, 0); });
+}
+
+TEST_F(CaptureRules, StreamsThatJoinAreJoined) {
+  auto fork = [&] {
+    begin();
+    EXPECT_EQ(zero(stream), CUDA_SUCCESS);
+    EXPECT_EQ(api->cuEventRecord(event, stream), CUDA_SUCCESS);
+    EXPECT_EQ(api->cuStreamWaitEvent(other, event, 0), CUDA_SUCCESS);
+    EXPECT_EQ(zero(other), CUDA_SUCCESS);
+  };
+  fork();
+  CUgraph ended = nullptr;
+  keeps(api->cuStreamEndCapture(other, &ended) ==
+            CUDA_ERROR_STREAM_CAPTURE_UNMATCHED,
+        "a capture ends in the stream it began in");
+  EXPECT_EQ(api->cuEventRecord(event, other), CUDA_SUCCESS);
+  EXPECT_EQ(api->cuStreamWaitEvent(stream, event, 0), CUDA_SUCCESS);
+  EXPECT_EQ(end(), CUDA_SUCCESS);
+  size_t nodes = 0, edges = 0;
+  EXPECT_EQ(api->cuGraphGetNodes(graph, nullptr, &nodes), CUDA_SUCCESS);
+  EXPECT_EQ(api->cuGraphGetEdges(graph, nullptr, nullptr, nullptr, &edges),
+            CUDA_SUCCESS);
+  EXPECT_EQ(nodes, 2u);
+  EXPECT_EQ(edges, 1u);
+  fork();
+  keeps(end() == CUDA_ERROR_STREAM_CAPTURE_UNJOINED,
+        "work of a stream that joined is followed");
+  EXPECT_EQ(zero(other), CUDA_SUCCESS) << "no longer captured";
+  drain();
+}
+
+TEST_F(CaptureRules, TwoCapturesStayApart) {
+  CUgraph second = nullptr, ended = nullptr;
+  ASSERT_EQ(api->cuGraphCreate(&second, 0), CUDA_SUCCESS);
+  ASSERT_EQ(
+      api->cuStreamBeginCaptureToGraph(other, second, nullptr, nullptr, 0,
+                                       CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
+      CUDA_SUCCESS);
+  ASSERT_EQ(api->cuEventRecord(event, other), CUDA_SUCCESS);
+  begin();
+  spoils("captures do not merge", CUDA_ERROR_STREAM_CAPTURE_MERGE,
+         [&] { return api->cuStreamWaitEvent(stream, event, 0); });
+  api->cuStreamEndCapture(other, &ended);
+  EXPECT_EQ(api->cuGraphDestroy(second), CUDA_SUCCESS);
+}
+
+TEST_F(CaptureRules, TheLegacyStreamWaitsForBlockingOnes) {
+  CUstream kept = stream;
+  ASSERT_EQ(api->cuStreamCreateWithPriority(&stream, CU_STREAM_DEFAULT, 0),
+            CUDA_SUCCESS);
+  begin();
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  keeps(api->cuStreamGetCaptureInfo(nullptr, &status, nullptr, nullptr, nullptr,
+                                    nullptr, nullptr) ==
+            CUDA_ERROR_STREAM_CAPTURE_IMPLICIT,
+        "the legacy stream has no state while a blocking one is captured");
+  spoils("no legacy stream while a blocking one is captured",
+         CUDA_ERROR_STREAM_CAPTURE_IMPLICIT,
+         [&] { return api->cuEventRecord(event, nullptr); });
+  EXPECT_EQ(api->cuStreamDestroy(stream), CUDA_SUCCESS);
+  stream = kept;
+  begin();
+  EXPECT_EQ(api->cuEventRecord(event, nullptr), CUDA_SUCCESS);
+  EXPECT_EQ(end(), CUDA_SUCCESS);
 }
 
 TEST_F(Rules, EdgeDataComesWithBothEnds) {

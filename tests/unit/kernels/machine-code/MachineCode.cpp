@@ -17,12 +17,15 @@
 namespace mgpu::kernels {
 
 static const std::map<unsigned, const char *> opcodes = {
-    {0x181, "LDG"},  {0x186, "STG"},     {0x184, "LDS"},   {0x188, "STS"},
-    {0x183, "LDL"},  {0x187, "STL"},     {0x180, "LD"},    {0x185, "ST"},
-    {0x023, "FFMA"}, {0x020, "FMUL"},    {0x021, "FADD"},  {0x009, "FMNMX"},
-    {0x108, "MUFU"}, {0x03e, "F2FP"},    {0x144, "CALL"},  {0x11d, "BAR"},
-    {0x189, "SHFL"}, {0x0ca, "R2UR"},    {0x147, "BRA"},   {0x14d, "EXIT"},
-    {0x118, "NOP"},  {0x02e, "ACQBULK"}, {0x1bc, "UBLKPF"}};
+    {0x181, "LDG"},     {0x186, "STG"},    {0x184, "LDS"},
+    {0x188, "STS"},     {0x183, "LDL"},    {0x187, "STL"},
+    {0x180, "LD"},      {0x185, "ST"},     {0x023, "FFMA"},
+    {0x020, "FMUL"},    {0x021, "FADD"},   {0x009, "FMNMX"},
+    {0x108, "MUFU"},    {0x03e, "F2FP"},   {0x144, "CALL"},
+    {0x11d, "BAR"},     {0x189, "SHFL"},   {0x0ca, "R2UR"},
+    {0x147, "BRA"},     {0x14d, "EXIT"},   {0x118, "NOP"},
+    {0x02e, "ACQBULK"}, {0x1bc, "UBLKPF"}, {0x1ae, "LDGSTS"},
+    {0x1b4, "UTMALDG"}, {0x1a8, "ATOMG"},  {0x18e, "RED"}};
 static constexpr const char *widths[] = {"8",  "8",  "16",  "16",
                                          "32", "64", "128", "?"};
 
