@@ -47,7 +47,10 @@ struct AvoidWrongFolds : PassWrapper<AvoidWrongFolds, OperationPass<ModuleOp>> {
   void getDependentDialects(DialectRegistry &registry) const override {
     registry.insert<arith::ArithDialect, math::MathDialect>();
   }
-  void runOnOperation() override { ir::avoidWrongFolds(getOperation(), 32); }
+  void runOnOperation() override {
+    if (!ir::avoidWrongFolds(getOperation(), 32))
+      markAllAnalysesPreserved();
+  }
 };
 
 /// Does what upstream's pass of this name does, without a rewriter's rounds.
@@ -109,12 +112,14 @@ void addSpmdFrontEnds(OpPassManager &passes, const SpmdPipelineOptions &options,
   passes.addPass(createPartitionTensors({entry}, cost));
 }
 
-/// Without what simplifies regions of several blocks, which no program over
-/// tensors has, at the cost of a look at each of its operations; and without
-/// what takes from an scf.forall a result that nobody uses: threads that update
-/// it and read it again would then each need a copy of it.
+/// Takes one round, as a second one looks at all operations again and finds
+/// next to nothing. It leaves out what simplifies regions of several blocks,
+/// which no program over tensors has, and what takes from an scf.forall a
+/// result that nobody uses: threads that update it and read it again would then
+/// each need a copy of it.
 static std::unique_ptr<Pass> createPlainCanonicalizer() {
   GreedyRewriteConfig config;
+  config.setMaxIterations(1);
   config.setRegionSimplificationLevel(GreedySimplifyRegionLevel::Disabled);
   return createCanonicalizerPass(
       config, {"(anonymous namespace)::ForallOpIterArgsFolder"});

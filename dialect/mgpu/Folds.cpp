@@ -51,13 +51,19 @@ static void writeTruncation(Operation *cast, unsigned width) {
   cast->erase();
 }
 
-void avoidWrongFolds(Operation *root, unsigned width) {
+bool avoidWrongFolds(Operation *root, unsigned width) {
+  bool isFound = false;
   root->walk([&](Operation *op) {
-    if (auto angle = dyn_cast<math::Atan2Op>(op))
+    auto angle = dyn_cast<math::Atan2Op>(op);
+    if (!angle && !isa<arith::IndexCastOp, arith::IndexCastUIOp>(op))
+      return;
+    isFound = true;
+    if (angle)
       guardZeros(angle);
-    else if (isa<arith::IndexCastOp, arith::IndexCastUIOp>(op))
+    else
       writeTruncation(op, width);
   });
+  return isFound;
 }
 
 } // namespace mgpu::ir

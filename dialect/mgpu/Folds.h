@@ -15,7 +15,8 @@ namespace mgpu::ir {
 ///   first dropped no bits. Casts to integers of less than `width` bits become
 ///   truncations.
 /// It is for use before anything is folded; what is written so is left alone.
-void avoidWrongFolds(mlir::Operation *root, unsigned width);
+/// Whether there is anything of the kind.
+bool avoidWrongFolds(mlir::Operation *root, unsigned width);
 
 } // namespace mgpu::ir
 

@@ -17,6 +17,7 @@
 #include "mlir/Dialect/Math/Transforms/Passes.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/MemRef/Transforms/Passes.h"
+#include "mlir/IR/Verifier.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/DialectConversion.h"
 #include "mlir/Transforms/Passes.h"
@@ -123,6 +124,7 @@ LogicalResult lowerToLlvm(ModuleOp module, const std::string &cpu) {
   expandNumberOnly(module);
   expandFma(module, /*ofF32=*/false);
   PassManager pm(module.getContext());
+  pm.enableVerifier(false); // all of it is verified at the end
   // Small floats are computed in f32 and rounded after each operation: one
   // rounding to at most 11 bits of an f32 sum, product or quotient of values of
   // as many bits is the exact one. f16 is among them on every CPU, that the
@@ -178,7 +180,7 @@ LogicalResult lowerToLlvm(ModuleOp module, const std::string &cpu) {
       error << ", with a result of type " << type;
     return WalkResult::interrupt();
   });
-  return failure(left.wasInterrupted());
+  return failure(left.wasInterrupted() || failed(verify(module)));
 }
 
 } // namespace mgpu::kernels

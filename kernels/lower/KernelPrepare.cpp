@@ -431,6 +431,7 @@ FailureOr<func::FuncOp> prepareKernel(ModuleOp module, Dim3 block,
   lowerSwitches(module);
   ir::avoidWrongFolds(module, 64);
   PassManager cleanup(module.getContext());
+  cleanup.enableVerifier(false);
   cleanup.addPass(createCanonicalizerPass());
   cleanup.addPass(createCSEPass());
   if (failed(cleanup.run(module)))

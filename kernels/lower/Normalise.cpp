@@ -111,6 +111,7 @@ LogicalResult normaliseKernel(ModuleOp module, Dim3 block, NvidiaOps ops) {
   affine::populateAffineExpandIndexOpsPatterns(indices);
   walkAndApplyPatterns(module, std::move(indices));
   PassManager lowering(module.getContext());
+  lowering.enableVerifier(false);
   lowering.addPass(createLowerAffinePass());
   if (failed(lowering.run(module)))
     return failure();

@@ -58,10 +58,9 @@ std::optional<MemoryAccess> memoryAccessOf(Operation *op) {
 
 std::optional<AccessSet> accessSetOf(const MemoryAccess &access,
                                      const KernelView &view, Region &body,
-                                     AffineEvaluator &affine) {
-  const Type element =
-      cast<MemRefType>(access.memref.getType()).getElementType();
-  const auto type = elementTypeOf(element);
+                                     AffineEvaluator &affine, bool bounded) {
+  auto memref = cast<MemRefType>(access.memref.getType());
+  const auto type = elementTypeOf(memref.getElementType());
   const size_t rank = view.strides.size();
   if (!type || access.lanes.size() > rank || access.indices.size() != rank)
     return std::nullopt;
@@ -70,6 +69,8 @@ std::optional<AccessSet> accessSetOf(const MemoryAccess &access,
   set.bytes = mgpu::sizeBytes(*type);
   for (auto [k, index] : llvm::enumerate(access.indices)) {
     auto form = affine.evaluate(index);
+    if (!form && bounded && !memref.isDynamicDim(k) && memref.getDimSize(k) > 0)
+      form = AffineForm{0, {{affine.addCounter(memref.getDimSize(k)), 1}}};
     if (!form || !affine.addScaled(set.address, *form, view.strides[k]))
       return std::nullopt;
   }
@@ -85,7 +86,7 @@ std::optional<AccessSet> accessSetOf(const MemoryAccess &access,
   conditions.requireAround(*access.op->getParentRegion(), body);
   if (conditions.share() == 0)
     return std::nullopt;
-  set.isSure = conditions.isWhole();
+  set.isSure = !bounded && conditions.isWhole();
   set.conditions = conditions.lines();
   return set;
 }

@@ -36,10 +36,13 @@ struct AccessSet {
   /// Whether all are touched; else some condition is not affine.
   bool isSure = true;
 };
-/// None where an address is not affine, or no thread comes there.
+/// None where an address is not affine, or no thread comes there. With
+/// `bounded`, an index that is not affine is any of its dimension, and the set
+/// is not sure.
 std::optional<AccessSet> accessSetOf(const MemoryAccess &access,
                                      const KernelView &view, mlir::Region &body,
-                                     AffineEvaluator &affine);
+                                     AffineEvaluator &affine,
+                                     bool bounded = false);
 
 /// The same for whoever has no evaluator. The first unknowns are the counters
 /// `first`, whether or not the address has them.

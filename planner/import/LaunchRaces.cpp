@@ -71,11 +71,12 @@ bool areDistinct(const AffineForm &address, Ids ids,
 /// Whether two threads of a launch make the accesses at one element.
 class Question {
 public:
-  Question(const ThreadAccess &a, const ThreadAccess &b, Ids ids,
+  /// At least one of the two accesses writes.
+  Question(const AccessSet &a, const AccessSet &b, Ids ids,
            const AffineEvaluator &affine, KnownMeetings &known)
       : known(known), ids(ids), firstIds(countersOf(ids)),
-        first(touchedSet(a.set, a.writes(), affine, firstIds)),
-        second(touchedSet(b.set, b.writes(), affine, firstIds)),
+        first(touchedSet(a, true, affine, firstIds)),
+        second(touchedSet(b, true, affine, firstIds)),
         base(std::exchange(first.constant, 0)) {
     second.constant -= base;
   }
@@ -95,12 +96,20 @@ public:
     return threads;
   }
 
-private:
-  /// The address is without `base`.
-  std::optional<MeetingThreads> solve(uint32_t id, bool isFirstSmaller) const {
+  /// Whether two threads that differ in one of the ids `differing` may come to
+  /// one element, or that takes too long to say.
+  bool mayMeet(Ids differing) const {
     const Meeting meeting(first, second);
-    if (!meeting.isSmall())
-      return std::nullopt;
+    return !meeting.isSmall() ||
+           llvm::any_of(countersOf(ids & differing), [&](uint32_t id) {
+             return !apart(meeting, id, true).isIntegerEmpty() ||
+                    !apart(meeting, id, false).isIntegerEmpty();
+           });
+  }
+
+private:
+  presburger::IntegerRelation apart(const Meeting &meeting, uint32_t id,
+                                    bool isFirstSmaller) const {
     presburger::IntegerRelation with = meeting.relation();
     const size_t at = size_t(llvm::find(firstIds, id) - firstIds.begin());
     llvm::SmallVector<int64_t, 16> apart(with.getNumCols(), 0);
@@ -108,6 +117,15 @@ private:
     apart[first.sizes.size() + at] = -apart[at];
     apart.back() = -1;
     with.addInequality(apart);
+    return with;
+  }
+
+  /// The address is without `base`.
+  std::optional<MeetingThreads> solve(uint32_t id, bool isFirstSmaller) const {
+    const Meeting meeting(first, second);
+    if (!meeting.isSmall())
+      return std::nullopt;
+    const presburger::IntegerRelation with = apart(meeting, id, isFirstSmaller);
     if (!with.findIntegerSample())
       return std::nullopt;
     // The smallest, which is slower to find, reads best.
@@ -168,6 +186,11 @@ public:
     return std::move(races);
   }
 
+  bool mayMeet(const AccessSet &a, const AccessSet &b, Ids differing) {
+    return a.bytes != b.bytes ||
+           Question(a, b, ids, affine, known).mayMeet(differing);
+  }
+
 private:
   /// Threads that differ in one of these ids are not ordered between the two.
   Ids apartOf(const ThreadAccess &a, const ThreadAccess &b) const {
@@ -197,7 +220,7 @@ private:
       differing &= idsOf(aStored);
     else if (aStored && bStored && areEqualConstants(aStored, bStored))
       return;
-    const Question question(a, b, ids, affine, known);
+    const Question question(a.set, b.set, ids, affine, known);
     for (uint32_t id = 0; id < ids.size(); ++id)
       if (differing.test(id))
         for (bool isFirstSmaller : {true, false}) {
@@ -248,9 +271,14 @@ std::vector<LaunchRace> findLaunchRaces(Region &body, KernelViews &views,
                                         KnownMeetings &known) {
   if (mayOrderBlocks(body))
     return {};
-  std::vector<LaunchRace> races =
-      LaunchRaces(body, views, affine, known).find();
-  llvm::append_range(races, findPossibleRaces(body, views, affine));
+  LaunchRaces sure(body, views, affine, known);
+  std::vector<LaunchRace> races = sure.find();
+  llvm::append_range(races,
+                     findPossibleRaces(body, views, affine,
+                                       [&](const AccessSet &a,
+                                           const AccessSet &b, Ids differing) {
+                                         return sure.mayMeet(a, b, differing);
+                                       }));
   return races;
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/import/PossibleRaces.h"
 
-#include "planner/import/AccessSet.h"
 #include "planner/import/KernelParts.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -87,13 +86,14 @@ private:
 struct PossibleAccess {
   MemoryAccess from;
   KernelView view;
-  bool isAffine;
+  std::optional<AccessSet> set; ///< a superset of its elements, where known
   std::optional<unsigned> part; ///< see Parts
   /// The element that each thread comes to, -1 where it comes to none. Empty
   /// where that is not known.
   std::vector<int64_t> elements;
 
   bool writes() const { return from.stored || from.isAtomic; }
+  bool isAffine() const { return set && set->isSure; }
 };
 
 /// The element that a thread comes to, or -1; none where that is not known.
@@ -133,8 +133,12 @@ bool isSameValue(Value a, Value b) {
 
 class PossibleRaces {
 public:
-  PossibleRaces(Region &body, KernelViews &views, AffineEvaluator &affine)
-      : values(affine) {
+  using MayMeet =
+      llvm::function_ref<bool(const AccessSet &, const AccessSet &, Ids)>;
+
+  PossibleRaces(Region &body, KernelViews &views, AffineEvaluator &affine,
+                MayMeet meet)
+      : values(affine), meet(meet) {
     const Parts parts(body);
     body.walk([&](Operation *op) {
       auto access = memoryAccessOf(op);
@@ -148,10 +152,12 @@ public:
             return affine.evaluate(index).has_value();
           }))
         return; // no thread comes there
-      accesses.push_back(
-          {*access, known, set && set->isSure, parts.of(op), {}});
+      if (!set)
+        set = accessSetOf(*access, known, body, affine, /*bounded=*/true);
+      accesses.push_back({*access, known, std::move(set), parts.of(op), {}});
     });
-    if (llvm::all_of(accesses, [](const auto &each) { return each.isAffine; }))
+    if (llvm::all_of(accesses,
+                     [](const auto &each) { return each.isAffine(); }))
       accesses.clear();
     if (accesses.size() > mostAccesses)
       accesses.resize(mostAccesses);
@@ -179,7 +185,7 @@ private:
   }
 
   static bool mayMeet(const PossibleAccess &a, const PossibleAccess &b) {
-    if ((a.isAffine && b.isAffine) || (!a.writes() && !b.writes()) ||
+    if ((a.isAffine() && b.isAffine()) || (!a.writes() && !b.writes()) ||
         (a.from.isAtomic && b.from.isAtomic) || a.view.buffer != b.view.buffer)
       return false;
     return !a.from.stored || !b.from.stored ||
@@ -204,8 +210,11 @@ private:
       const bool isOne =
           a.from.memref == b.from.memref &&
           llvm::equal(a.from.indices, b.from.indices, isSameValue);
-      if (!isOne && areUnordered(a, b, values.idsOf(0),
-                                 values.idsOf(values.numThreads() - 1)))
+      const Ids apart = a.part && a.part == b.part ? Ids().set() : blockIds();
+      if (!isOne &&
+          areUnordered(a, b, values.idsOf(0),
+                       values.idsOf(values.numThreads() - 1)) &&
+          (!a.set || !b.set || meet(*a.set, *b.set, apart)))
         add(a, b,
             "two threads may come to one element, which one of them "
             "writes");
@@ -242,15 +251,18 @@ private:
   }
 
   ThreadValues values;
+  MayMeet meet;
   std::vector<PossibleAccess> accesses;
   std::vector<LaunchRace> races;
 };
 
 } // namespace
 
-std::vector<LaunchRace> findPossibleRaces(Region &body, KernelViews &views,
-                                          AffineEvaluator &affine) {
-  return PossibleRaces(body, views, affine).find();
+std::vector<LaunchRace> findPossibleRaces(
+    Region &body, KernelViews &views, AffineEvaluator &affine,
+    llvm::function_ref<bool(const AccessSet &, const AccessSet &, Ids)>
+        mayMeet) {
+  return PossibleRaces(body, views, affine, mayMeet).find();
 }
 
 } // namespace mgpu::planner

@@ -6,17 +6,21 @@
 // follows from the ids alone (an exclusive or of them) is worked out thread by
 // thread; what memory says is not known.
 
+#include "planner/import/AccessSet.h"
 #include "planner/import/LaunchRaces.h"
 
 namespace mgpu::planner {
 
 /// Two accesses of one buffer, at least one of which is not affine: two threads
 /// make them at one element, where the indices follow from the ids; else the
-/// indices are two different expressions. Conditions that are not known count
+/// indices are two different expressions, and no threads are kept apart by what
+/// of them is affine: `mayMeet` says that of larger accesses, and of threads
+/// that differ in one of some ids. Conditions that are not known count
 /// as met. Looked at are the first few thousand threads.
-std::vector<LaunchRace> findPossibleRaces(mlir::Region &body,
-                                          KernelViews &views,
-                                          AffineEvaluator &affine);
+std::vector<LaunchRace> findPossibleRaces(
+    mlir::Region &body, KernelViews &views, AffineEvaluator &affine,
+    llvm::function_ref<bool(const AccessSet &, const AccessSet &, Ids)>
+        mayMeet);
 
 } // namespace mgpu::planner
 

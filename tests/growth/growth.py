@@ -5,9 +5,9 @@
 Usage: growth.py MGPU_TUNE STRIP KIND
 
 From 300 to 1,000 operations they may be 3.6 times as many, which is looked at of the chain of products
-alone; with MGPU_SWEEPS=all, from 1,000 to 10,000, 11 times, of each kind. They are counted by callgrind, as times say little on a busy machine, in a copy of the command
-without symbols: callgrind cannot read all that clang writes. Without valgrind the test is skipped, and
-fails with MGPU_REQUIRE_VALGRIND.
+alone; with MGPU_SWEEPS=all, from 1,000 to 10,000, 11 times, of each kind. They are counted by callgrind, as times
+say little on a busy machine, in a copy of the command without symbols: callgrind cannot read all that clang
+writes. Without valgrind the test is skipped, and fails with MGPU_REQUIRE_VALGRIND.
 """
 
 import os

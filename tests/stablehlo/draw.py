@@ -5,15 +5,13 @@ import itertools
 
 import numpy as np
 
-import exact
-from exact import KINDS
+import evaluate
+from evaluate import KINDS, STORED
 
 INTEGERS = [name for name, kind in KINDS.items() if kind.is_integer]
 WIDE_INTEGERS = [name for name in INTEGERS if KINDS[name].bits >= 8]
 FLOATS = [name for name, kind in KINDS.items() if kind.is_float]
 ALL = list(KINDS)
-# Types that NumPy's files do not have pass as these, by a bitcast or, where they are narrow, a conversion.
-STORED = {"bf16": "ui16", "f8E4M3FN": "ui8", "f8E5M2": "ui8", "i4": "i8", "ui4": "ui8"}
 
 
 def type_of(shape, kind):
@@ -55,14 +53,15 @@ class Value:
 
 
 class Program:
-    def __init__(self, rng, numbers, count, donates=True):
-        self.rng, self.numbers = rng, numbers
+    def __init__(self, rng, numbers, draws, donates=True, shards=False):
+        """With `shards`, arguments are split over devices, which changes no number."""
+        self.rng, self.numbers, self.shards = rng, numbers, shards
         self.lines, self.arguments, self.given = [], {}, {}
         self.values, self.results, self.judged, self.names = [], [], [], []
         self.types, self.next, self.donated = {}, 0, None
-        from operations import DRAWN
-        for _ in range(count):
-            rng.choice(DRAWN)(self)
+        self.functions, self.devices = [], 0
+        for draw in draws:
+            draw(self)
         if donates and rng.random() < 0.2:
             self.donate()
         for value in self.values:
@@ -87,10 +86,10 @@ class Program:
         if kind.is_bool:
             flat = numbers.integers(0, 2, count).astype(bool)
         elif kind.is_integer:
-            low, high = (max(kind.low(), -3), 3) if small else (kind.low(), kind.high())
-            ends = [kind.low(), kind.high(), 0, 1, kind.high() - 1, 2, kind.low() + 1]
+            low, high = (max(kind.low(), -3), min(kind.high(), 3)) if small else (kind.low(), kind.high())
+            ends = {kind.low(), kind.high(), 0, 1, kind.high() - 1, kind.low() + 1}
             pick = [int(numbers.integers(max(low, -9), min(high, 9) + 1)) for _ in range(count)]
-            flat = np.array([int(self.rng.choice(ends)) if not small and self.rng.random() < 0.3 else
+            flat = np.array([int(self.rng.choice(sorted(ends))) if not small and self.rng.random() < 0.3 else
                              self.rng.randint(low, high) if self.rng.random() < 0.2 else number for number in pick],
                             dtype=object).astype(kind.dtype)
         elif small:
@@ -98,9 +97,9 @@ class Program:
         else:
             ends = [0.0, -0.0, np.nan, np.inf, -np.inf, kind.largest, -kind.largest, 2.0 ** kind.least,
                     2.0 ** (kind.least - 1), 1.0, -1.0, 0.5, 1.5, 2.5, -2.5]
-            flat = exact.rounded(numbers.standard_normal(count) * self.rng.choice([1, 3, 30]), kind)
+            flat = evaluate.rounded(numbers.standard_normal(count) * self.rng.choice([1, 3, 30]), kind)
             flat = np.array([self.rng.choice(ends) if self.rng.random() < 0.2 else x for x in flat], dtype=np.float64)
-            flat = exact.rounded(flat, kind)
+            flat = evaluate.rounded(flat, kind)
         return flat.reshape(shape)
 
     def argument(self, kind, shape, array=None, small=False):
@@ -109,7 +108,7 @@ class Program:
         array = np.array(array, order="C")
         name = f"a{len(self.arguments)}"
         stored = STORED.get(kind, kind)
-        self.arguments[name], self.types[name] = self.encoded(array, kind), type_of(shape, stored)
+        self.arguments[name], self.types[name] = evaluate.encoded(array, kind), type_of(shape, stored)
         value = Value(f"%{name}", kind, shape)
         if stored != kind:
             value = Value(self.fresh(), kind, shape)
@@ -132,7 +131,8 @@ class Program:
         types = f"({', '.join(v.type() for v in operands)}) -> "
         types += made[0].type() if len(made) == 1 else f"({', '.join(v.type() for v in made)})"
         attributes = f" <{{{attributes}}}>" if attributes else ""
-        self.lines.append(f'{left} = "stablehlo.{name}"({", ".join(v.name for v in operands)}){attributes}{region} : {types}')
+        full = name if "." in name else f"stablehlo.{name}"
+        self.lines.append(f'{left} = "{full}"({", ".join(v.name for v in operands)}){attributes}{region} : {types}')
         for k, value in enumerate(made):
             if k in unused:
                 continue
@@ -146,52 +146,34 @@ class Program:
         return self.op(name, operands, [(kind, shape)],
                        lambda have, args, k: same(have, compute(*args), zeros), attributes, region)[0]
 
+    def constant(self, numbers):
+        """A vector of i64 in the text."""
+        name = self.fresh()
+        type_ = type_of((len(numbers),), "i64")
+        self.lines.append(f'{name} = "stablehlo.constant"() <{{value = dense<{list(numbers) if len(numbers) else ""}> : '
+                          f'{type_}}}> : () -> {type_}')
+        return Value(name, "i64", (len(numbers),))
+
+    def mesh(self):
+        """How many devices the program has, from now on more than one."""
+        self.devices = self.devices or self.rng.choice([2, 2, 3, 4])
+        return self.devices
+
     # The program.
+
+    def sharding(self, shape):
+        """A split of the dimensions along the mesh, or none."""
+        fits = [k for k, size in enumerate(shape) if size and size % self.devices == 0]
+        at = self.rng.choice([*fits, -1])
+        dims = ", ".join('{"x"}' if k == at else "{}" for k in range(len(shape)))
+        return f"sdy.sharding = #sdy.sharding<@mesh, [{dims}]>"
 
     def donate(self):
         """An argument whose place a result takes."""
         shape = self.shape(0, 2)
         value = self.argument("i32", shape)
-        made = self.exactly("add", [value, value], "i32", shape, lambda a, b: exact.plain("add", KINDS["i32"], a, b))
+        made = self.exactly("add", [value, value], "i32", shape, lambda a, b: evaluate.plain("add", KINDS["i32"], a, b))
         self.donated = (value.name[1:], made.name)
-
-    def encoded(self, array, kind):
-        if kind == "bf16":
-            return (array.view(np.uint32) >> np.uint32(16)).astype(np.uint16)
-        if kind.startswith("f8"):
-            return self.bytes_of(array, KINDS[kind])
-        return array
-
-    @staticmethod
-    def table(kind):
-        """The number of each byte."""
-        bits = np.arange(256)
-        width = 7 - kind.mantissa
-        exponent, fraction = (bits & 127) >> kind.mantissa, bits & ((1 << kind.mantissa) - 1)
-        size = np.where(exponent == 0, np.ldexp(fraction * 1.0, kind.least - kind.mantissa),
-                        np.ldexp(1 + fraction / (1 << kind.mantissa), exponent - 1 + kind.least))
-        if kind.infinite:
-            top = exponent == (1 << width) - 1
-            size = np.where(top, np.where(fraction == 0, np.inf, np.nan), size)
-        else:
-            size = np.where((bits & 127) == 127, np.nan, size)
-        return np.where(bits >= 128, -size, size).astype(np.float32)
-
-    def bytes_of(self, array, kind):
-        table = self.table(kind)
-        codes = {(float(x), bool(np.signbit(x))): k for k, x in reversed(list(enumerate(table))) if x == x}
-        nan = int(np.argmax(np.isnan(table)))
-        flat = [codes[(float(x), bool(np.signbit(x)))] if x == x else nan for x in array.reshape(-1)]
-        return np.array(flat, dtype=np.uint8).reshape(array.shape)
-
-    def decoded(self, array, kind, stored):
-        if kind == "bf16":
-            return (array.view(np.uint16).astype(np.uint32) << np.uint32(16)).view(np.float32).reshape(array.shape)
-        if kind.startswith("f8"):
-            return self.table(KINDS[kind])[array.view(np.uint8)]
-        if kind == "i1":
-            return array.view(np.uint8) != 0
-        return array.view(KINDS[stored].dtype).astype(KINDS[kind].dtype)
 
     def give(self, value):
         """Makes `value` a result."""
@@ -209,16 +191,20 @@ class Program:
 
     def text(self):
         at = {given.name: k for k, (given, _) in enumerate(self.results)}
+        if self.shards:
+            self.mesh()
         arguments = []
         for name, type_ in self.types.items():
-            word = f"%{name}: {type_}"
+            notes = [self.sharding(self.arguments[name].shape)] if self.shards else []
             if self.donated and self.donated[0] == name:
-                word += f" {{tf.aliasing_output = {at[self.donated[1]]} : i32}}"
-            arguments.append(word)
+                notes.append(f"tf.aliasing_output = {at[self.donated[1]]} : i32")
+            arguments.append(f"%{name}: {type_}" + (f" {{{', '.join(notes)}}}" if notes else ""))
         types = ", ".join(type_of(given.shape, stored) for given, stored in self.results)
         names = ", ".join(given.stored for given, _ in self.results)
         body = "\n".join("  " + line for line in self.lines)
-        return f"func.func @main({', '.join(arguments)}) -> ({types}) {{\n{body}\n  return {names} : {types}\n}}\n"
+        mesh = f'sdy.mesh @mesh = <["x"={self.devices}]>\n' if self.devices else ""
+        return f"{mesh}{''.join(self.functions)}func.func @main({', '.join(arguments)}) -> ({types}) {{\n{body}\n  " \
+               f"return {names} : {types}\n}}\n"
 
 
 def region(kind, body, count=2):

@@ -125,7 +125,8 @@ def main():
         with tarfile.open(archive) as file:
             file.extractall(folder)
         if len(sys.argv) > 3:
-            wrong, count = mutate(tune, folder, int(sys.argv[3])), 40
+            times = 100 if os.environ.get("MGPU_SWEEPS") else 1
+            wrong, count = mutate(tune, folder, times * int(sys.argv[3])), 40
         else:
             count, wrong = compare(tune, folder)
             wrong += refuse(tune, folder)

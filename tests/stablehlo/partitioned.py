@@ -21,7 +21,6 @@ import tempfile
 import evaluate
 import numpy as np
 
-evaluate.TYPES["bf16"] = np.float32  # rounded after each operation
 GROUPS = re.compile(r"replica_groups = dense<(\[\[.*?\]\])>")
 
 
@@ -129,7 +128,7 @@ class Ranks(evaluate.Program):
             else:
                 whole = members[0]
                 for member in members[1:]:
-                    whole = evaluate.BINARY[computation](whole, member)
+                    whole = evaluate.plain(computation, evaluate.kind_of(whole), whole, member)
                 made = [whole] * len(group) if name == "all_reduce" else np.split(whole, len(group), axis=int(dim.group(1)))
             for rank, value in zip(group, made):
                 result[rank] = value
@@ -203,7 +202,7 @@ def argument_of(rng, text):
     """Floats of a normal distribution; integers from 0 on, as positions and tokens are."""
     shape, element = evaluate.parse_type(text)
     if element in ("i32", "i64"):
-        return np.arange(int(np.prod(shape)), dtype=evaluate.TYPES[element]).reshape(shape)
+        return np.arange(int(np.prod(shape)), dtype=evaluate.KINDS[element].dtype).reshape(shape)
     value = evaluate.random_argument(rng, text, 0.05 if element == "bf16" else 0.5)
     return from_bf16(to_bf16(value)) if element == "bf16" else value
 

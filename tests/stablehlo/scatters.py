@@ -51,7 +51,7 @@ def spec_of(window, inserted, index_map, axis, batching=(), of_indices=()):
 
 def program():
     rng, numbers = random.Random(1), np.random.default_rng(1)
-    made = Program(rng, numbers, 0)
+    made = Program(rng, numbers, [])
     for operand, indices, updates, *rest in FORMS:
         for name, kind in (("add", "f32"), ("replace", "f32"), ("add", "i64")):
             where = made.argument("i32", indices, numbers.integers(-1, max(operand) + 1, indices))

@@ -5,6 +5,7 @@
 #include "dialect/mgpu/HostCode.h"
 #include "dialect/mgpu/MgpuDialect.h"
 
+#include "mlir/Dialect/Linalg/Utils/Utils.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
@@ -46,14 +47,30 @@ bool isPlainMatmul(linalg::LinalgOp op) {
   return false;
 }
 
+SmallVector<int64_t> loopRangesOf(linalg::LinalgOp op) {
+  if (op.hasDynamicShape())
+    return op.getStaticLoopRanges();
+  SmallVector<int64_t> ranges(op.getNumLoops(), ShapedType::kDynamic);
+  for (auto [map, operand] :
+       llvm::zip(op.getIndexingMapsArray(), op->getOperands()))
+    for (auto [k, each] : llvm::enumerate(map.getResults()))
+      if (auto loop = dyn_cast<AffineDimExpr>(each))
+        ranges[loop.getPosition()] =
+            cast<ShapedType>(operand.getType()).getDimSize(k);
+  return ShapedType::isDynamicShape(ranges) ? op.getStaticLoopRanges() : ranges;
+}
+
 bool hasPointForm(linalg::LinalgOp op) {
   if (!op.hasPureBufferSemantics() || op->getNumResults() != 0 ||
-      ShapedType::isDynamicShape(op.getStaticLoopRanges()))
+      ShapedType::isDynamicShape(loopRangesOf(op)))
     return false;
+  const SmallVector<utils::IteratorType> kinds = op.getIteratorTypesArray();
+  if (llvm::all_of(kinds, linalg::isParallelIterator))
+    return true;
   // An output that a reduction dimension picks has no one owner.
   for (OpOperand &init : op.getDpsInitsMutable())
     for (AffineExpr each : op.getMatchingIndexingMap(&init).getResults())
-      for (auto [k, kind] : llvm::enumerate(op.getIteratorTypesArray()))
+      for (auto [k, kind] : llvm::enumerate(kinds))
         if (kind != utils::IteratorType::parallel && each.isFunctionOfDim(k))
           return false;
   return true;
@@ -63,7 +80,7 @@ bool hasPointForm(linalg::LinalgOp op) {
 static SmallVector<int64_t> parallelExtents(linalg::LinalgOp op) {
   SmallVector<int64_t> parallel;
   for (auto [extent, kind] :
-       llvm::zip(op.getStaticLoopRanges(), op.getIteratorTypesArray()))
+       llvm::zip(loopRangesOf(op), op.getIteratorTypesArray()))
     if (kind == utils::IteratorType::parallel)
       parallel.push_back(extent);
   return parallel;
@@ -84,9 +101,9 @@ SmallVector<PointRange> rangesOf(Operation *op) {
     return ranges;
   }
   Builder b(op->getContext());
+  const IntegerAttr zero = b.getIndexAttr(0), one = b.getIndexAttr(1);
   for (int64_t extent : parallelExtents(cast<linalg::LinalgOp>(op)))
-    ranges.push_back(
-        {b.getIndexAttr(0), b.getIndexAttr(extent), b.getIndexAttr(1)});
+    ranges.push_back({zero, b.getIndexAttr(extent), one});
   return ranges;
 }
 

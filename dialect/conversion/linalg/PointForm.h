@@ -16,6 +16,10 @@ namespace mgpu::conversion {
 /// write the same element.
 bool hasPointForm(mlir::linalg::LinalgOp op);
 
+/// What getStaticLoopRanges gives, at a tenth of its cost where each loop alone
+/// indexes a dimension.
+llvm::SmallVector<int64_t> loopRangesOf(mlir::linalg::LinalgOp op);
+
 /// Whether `op` is a matmul that targets may have a text or a library for: one
 /// of linalg's own, a batch or not, that is not transposed, or hasTurnedMatrix.
 bool isPlainMatmul(mlir::linalg::LinalgOp op);

@@ -131,11 +131,11 @@ static std::optional<bool> isInnerIn(linalg::LinalgOp op, unsigned along) {
 
 static std::optional<RowForm> structuredForm(linalg::LinalgOp op, RowKind kind,
                                              std::optional<unsigned> wanted) {
-  if (!hasPointForm(op) || (isPlainMatmul(op) && !skinnyProductOf(op)))
+  if ((isPlainMatmul(op) && !skinnyProductOf(op)) || !hasPointForm(op))
     return std::nullopt;
   RowForm form;
   form.kind = kind;
-  SmallVector<int64_t> extents = op.getStaticLoopRanges();
+  SmallVector<int64_t> extents = loopRangesOf(op);
   SmallVector<unsigned> reductions;
   op.getReductionDims(reductions);
   int along = -1; // the dimension within a row

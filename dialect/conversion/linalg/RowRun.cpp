@@ -166,7 +166,7 @@ RowRun RowRuns::from(Operation *first) {
 std::optional<RowRun> rowRunOf(const LaunchGroup &group) {
   Operation *first = group.front(), *last = group.back();
   RowRun run = runLike(first, last, reductionForm(first));
-  if (run.ops.empty() && deviceBeforeReduction(first))
+  if (run.ops.empty() && group.size() > 1 && deviceBeforeReduction(first))
     for (Operation *op : ArrayRef(group).drop_front())
       if (auto form = reductionForm(op)) {
         run = runLike(first, last, form);

@@ -23,15 +23,15 @@ static std::optional<unsigned> loopsOf(linalg::LinalgOp op,
 
 std::optional<SkinnyProduct> skinnyProductOf(linalg::LinalgOp op) {
   SmallVector<unsigned> parallel, reductions;
-  if (!hasPointForm(op) || op.getNumDpsInputs() != 2 ||
-      op.getNumDpsInits() != 1 || op.getNumLoops() != 3 ||
-      op.hasIndexSemantics() || !memrefsReadInBody(op).empty())
+  if (op.getNumLoops() != 3 || !hasPointForm(op) || op.getNumDpsInputs() != 2 ||
+      op.getNumDpsInits() != 1 || op.hasIndexSemantics() ||
+      !memrefsReadInBody(op).empty())
     return std::nullopt;
   op.getParallelDims(parallel);
   op.getReductionDims(reductions);
   if (parallel.size() != 2 || reductions.size() != 1)
     return std::nullopt;
-  const SmallVector<int64_t> extents = op.getStaticLoopRanges();
+  const SmallVector<int64_t> extents = loopRangesOf(op);
   SkinnyProduct product{parallel[0], parallel[1], reductions[0], nullptr,
                         nullptr};
   if (extents[product.m] > extents[product.n])

@@ -16,8 +16,8 @@ namespace {
 class StructuredBody {
 public:
   StructuredBody(linalg::LinalgOp op, PointLaunch &launch)
-      : op(op), launch(launch), extents(op.getStaticLoopRanges()),
-        loc(op->getLoc()), point(extents.size()) {}
+      : op(op), launch(launch), extents(loopRangesOf(op)), loc(op->getLoc()),
+        point(extents.size()) {}
   void build(bool marksLoop);
 
 private:

@@ -359,6 +359,19 @@ LogicalResult lowerCollective(Operation *op, DeviceCode &code,
   }
   code.b.setInsertionPoint(op);
   code.b.setLoc(op->getLoc());
+  // There is nothing to exchange, nor are there views of no elements.
+  auto isEmpty = [](Type type) {
+    return cast<RankedTensorType>(type).getNumElements() == 0;
+  };
+  if (op->getNumResults() > 0 && llvm::all_of(op->getResultTypes(), isEmpty)) {
+    for (Value result : op->getResults())
+      result.replaceAllUsesWith(stablehlo::ConstantOp::create(
+          code.b,
+          DenseElementsAttr::get(cast<RankedTensorType>(result.getType()),
+                                 ArrayRef<Attribute>())));
+    op->erase();
+    return success();
+  }
   Collective collective(op, code, grid);
   return llvm::TypeSwitch<Operation *, LogicalResult>(op)
       .Case<stablehlo::AllGatherOp, stablehlo::AllReduceOp,

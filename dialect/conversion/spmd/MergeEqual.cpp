@@ -48,7 +48,10 @@ struct MergeEqual : impl::MergeEqualBase<MergeEqual> {
     IRRewriter rewriter(&getContext());
     eliminateCommonSubExpressions(rewriter, getAnalysis<DominanceInfo>(),
                                   getOperation());
-    getOperation().walk([](Operation *op) { op->removeAttr(bodyAttr); });
+    getOperation().walk([](Operation *op) {
+      if (op->getNumRegions() > 0)
+        op->removeAttr(bodyAttr);
+    });
   }
 };
 

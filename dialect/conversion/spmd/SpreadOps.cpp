@@ -150,12 +150,15 @@ void Spread::emitGlobal(int64_t device, memref::GetGlobalOp op) {
   maps[device].map(op.getResult(), copy);
 }
 
+/// Null where it has no elements: MLIR has no view of none.
 Value Spread::partOf(Value full, spmd::LayoutAttr layout, int64_t device,
                      Location loc) {
   auto type = cast<MemRefType>(full.getType());
   SmallVector<int64_t> sizes = layout.shardShape(type.getShape(), device);
   if (ArrayRef(sizes) == type.getShape())
     return full;
+  if (llvm::is_contained(sizes, 0))
+    return {};
   return memref::SubViewOp::create(
       b, loc, full, layout.shardOffsets(type.getShape(), device), sizes,
       SmallVector<int64_t>(sizes.size(), 1));
@@ -164,10 +167,10 @@ Value Spread::partOf(Value full, spmd::LayoutAttr layout, int64_t device,
 void Spread::emitDistribute(int64_t device, spmd::DistributeOp op) {
   if (!op.getLayout().holds(device))
     return;
-  Value part =
-      partOf(on(device, op.getInput()), op.getLayout(), device, op.getLoc());
-  ir::MemcpyOp::create(b, op.getLoc(), on(device, op.getInit()), part,
-                       devices[device], host, Value());
+  if (Value part = partOf(on(device, op.getInput()), op.getLayout(), device,
+                          op.getLoc()))
+    ir::MemcpyOp::create(b, op.getLoc(), on(device, op.getInit()), part,
+                         devices[device], host, Value());
 }
 
 /// The first one of the devices that hold the same part gives it.
@@ -181,10 +184,10 @@ void Spread::emitCollect(int64_t device, spmd::CollectOp op) {
   for (int64_t before = op.getLayout().firstDevice(); before < device; ++before)
     if (offsets(before) == offsets(device))
       return;
-  Value part =
-      partOf(on(device, op.getInit()), op.getLayout(), device, op.getLoc());
-  ir::MemcpyOp::create(b, op.getLoc(), part, on(device, op.getInput()), host,
-                       devices[device], Value());
+  if (Value part =
+          partOf(on(device, op.getInit()), op.getLayout(), device, op.getLoc()))
+    ir::MemcpyOp::create(b, op.getLoc(), part, on(device, op.getInput()), host,
+                         devices[device], Value());
 }
 
 /// A store of host code is a kernel that fills one element.

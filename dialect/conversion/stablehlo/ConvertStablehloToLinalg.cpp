@@ -133,7 +133,7 @@ struct ConvertStablehloToLinalg
     : impl::ConvertStablehloToLinalgBase<ConvertStablehloToLinalg> {
   using ConvertStablehloToLinalgBase::ConvertStablehloToLinalgBase;
 
-  LogicalResult convertOne(func::FuncOp function) {
+  LogicalResult convertOne(func::FuncOp function, bool &isChanged) {
     if (!function.getBody().hasOneBlock())
       return success();
     bool isStablehlo = false;
@@ -149,13 +149,19 @@ struct ConvertStablehloToLinalg
     bool hasUnsigned = llvm::any_of(function.getArgumentTypes(), [](Type type) {
       return signless(type) != type;
     });
-    return isStablehlo || hasUnsigned ? convert(function) : success();
+    if (!isStablehlo && !hasUnsigned)
+      return success();
+    isChanged = true;
+    return convert(function);
   }
 
   void runOnOperation() override {
+    bool isChanged = false;
     for (func::FuncOp function : programsOf(getOperation(), entry))
-      if (failed(convertOne(function)))
+      if (failed(convertOne(function, isChanged)))
         return signalPassFailure();
+    if (!isChanged)
+      markAllAnalysesPreserved();
   }
 };
 

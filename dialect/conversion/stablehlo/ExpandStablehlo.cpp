@@ -42,7 +42,7 @@ LogicalResult expandOne(Operation *op, Expansion expansion) {
 }
 
 /// An element of a tuple that is made here is what it was made of.
-void unpackTuples(ModuleOp module) {
+bool unpackTuples(ModuleOp module) {
   SmallVector<stablehlo::TupleOp> tuples;
   module.walk([&](stablehlo::TupleOp tuple) { tuples.push_back(tuple); });
   for (stablehlo::TupleOp tuple : tuples)
@@ -56,18 +56,21 @@ void unpackTuples(ModuleOp module) {
   for (stablehlo::TupleOp tuple : llvm::reverse(tuples))
     if (tuple->use_empty())
       tuple.erase();
+  return !tuples.empty();
 }
 
 struct ExpandStablehlo : impl::ExpandStablehloBase<ExpandStablehlo> {
   using ExpandStablehloBase::ExpandStablehloBase;
 
   void runOnOperation() override {
-    unpackTuples(getOperation());
+    const bool hasTuples = unpackTuples(getOperation());
     SmallVector<std::pair<Operation *, Expansion>> found;
     getOperation().walk([&](Operation *op) {
       if (Expansion expansion = findExpansion(op->getName()))
         found.push_back({op, expansion});
     });
+    if (found.empty() && !hasTuples)
+      return markAllAnalysesPreserved();
     for (auto [op, expansion] : found)
       if (failed(expandOne(op, expansion)))
         return signalPassFailure();

@@ -36,9 +36,11 @@ bool isElided(stablehlo::ConstantOp op) {
 class ElidedWeights {
 public:
   explicit ElidedWeights(ModuleOp module) : module(module) {}
-  void run(func::FuncOp entry) {
-    (void)weightsOf(entry);
+  /// Whether there are any.
+  bool run(func::FuncOp entry) {
+    const bool isAny = !weightsOf(entry).empty();
     nameArguments(entry);
+    return isAny;
   }
 
 private:
@@ -153,10 +155,16 @@ struct PrepareStablehlo : impl::PrepareStablehloBase<PrepareStablehlo> {
     auto function = getOperation().lookupSymbol<func::FuncOp>(entry);
     if (!function || function.isExternal())
       return;
-    getOperation().walk(callDecomposition);
-    ElidedWeights(getOperation()).run(function);
+    bool isChanged = false;
+    getOperation().walk([&](stablehlo::CompositeOp op) {
+      isChanged = true;
+      callDecomposition(op);
+    });
+    isChanged |= ElidedWeights(getOperation()).run(function);
     if (failed(takeAttributes(function)))
-      signalPassFailure();
+      return signalPassFailure();
+    if (!isChanged)
+      markAllAnalysesPreserved();
   }
 };
 

@@ -133,7 +133,7 @@ Real digamma(Real x) {
   Value isLeft = x < 0.5;
   Lanczos at = lanczos(select(isLeft, -x, x - 1.0));
   Real right = at.logT + at.derivative / at.sum - x.of(7.0) / at.t;
-  Real reduced = x + floor(abs(x + 0.5));
+  Real reduced = x + abs(floor(x + 0.5)); // in -0.5 to 0.5
   Real left = right - (cos(reduced * M_PI) * M_PI) / sin(reduced * M_PI);
   Value isPole = arith::AndIOp::create(
       *x.b, x.compare(arith::CmpFPredicate::OLE, x.of(0.0)),

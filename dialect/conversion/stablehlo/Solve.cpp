@@ -41,9 +41,16 @@ ThreadPart partOfThread(Lowering &low, RankedTensorType type,
   ThreadPart part;
   part.offsets.assign(type.getRank(), b.getIndexAttr(0));
   part.sizes.assign(type.getRank(), b.getIndexAttr(1));
+  int64_t outermost = 0; // of those of which there is one index
+  while (llvm::is_contained(whole, outermost))
+    ++outermost;
   for (int64_t k = type.getRank() - 1; k >= 0; --k) {
     if (llvm::is_contained(whole, k)) {
       part.sizes[k] = b.getIndexAttr(type.getDimSize(k));
+      continue;
+    }
+    if (k == outermost) {
+      part.offsets[k] = thread;
       continue;
     }
     Value size = low.index(type.getDimSize(k));
