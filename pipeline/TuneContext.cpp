@@ -8,6 +8,7 @@
 #include "pipeline/Distributed.h"
 #include "pipeline/GpuIdentity.h"
 #include "pipeline/Kernels.h"
+#include "pipeline/OpenMachine.h"
 #include "pipeline/PredictKernels.h"
 #include "pipeline/Target.h"
 #include "pipeline/TheRanks.h"
@@ -125,6 +126,7 @@ static Result<void> addGpu(TuneContext &context, const LoadedProgram &program,
                               program.dag.numDevices));
   }
   MGPU_TRY_ASSIGN(context.target, identifyGpu(target, usesCuda || theRanks()));
+  MGPU_TRY_ASSIGN(context.machine, openMachine(target, context.devices));
   auto cache = openCubinCache(program.from.database);
   MGPU_TRY_ASSIGN(context.texts, cudaTexts(program, cache.get()));
   for (const kernels::CudaText &text : context.texts)
@@ -315,15 +317,14 @@ tuner::TuningSubject tuningSubject(const LoadedProgram &program,
   subject.settings = context.settings;
   subject.ranks = context.ranks;
   subject.target = context.target;
+  subject.machine = context.machine;
   if (context.target) {
     subject.gpu = device::profileOfArchitecture(context.target->architecture);
-    if (auto topology = topologyOf(context.target->architecture))
-      subject.predict =
-          [&, machine = planner::TopologyEstimator(std::move(*topology))](
-              uint32_t kernel, std::span<const kernels::KernelConfig> configs) {
-            return predictConfigs(program, machine, kernel,
-                                  context.texts[kernel], configs);
-          };
+    subject.predict = [&](uint32_t kernel,
+                          std::span<const kernels::KernelConfig> configs) {
+      return predictConfigs(program, context.machine, kernel,
+                            context.texts[kernel], configs);
+    };
   }
   subject.accuracy = tuner::Accuracy{
       [&](uint32_t kernel) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // What becomes of a built program: it is checked, planned, opened, saved.
-#include "pipeline/MachinePlan.h"
 #include "pipeline/MakeBundle.h"
+#include "pipeline/OpenMachine.h"
 #include "pipeline/Probe.h"
 #include "pipeline/SourceCompiler.h"
 #include "pipeline/c/BuilderHandle.h"
@@ -19,7 +19,7 @@ namespace {
 struct PlanChoice : pipeline::PrepareOptions {
   uint32_t threads = 0;
   std::chrono::milliseconds deadline{};     ///< 0: the target's own
-  std::string machine, budget = "100";      ///< "": the host
+  std::string machine;                      ///< "": the host
   std::optional<pipeline::Meeting> meeting; ///< of several processes
 };
 
@@ -48,8 +48,8 @@ Result<PlanChoice> planChoice(const char *call, const mgt_plan_options *given) {
   else if (options.machine)
     out.transforms = "auto";
   out.machine = textOf(options.machine);
-  if (options.budget)
-    out.budget = options.budget;
+  if (!out.machine.empty())
+    out.budget = options.budget ? options.budget : "100";
   out.seed = options.seed;
   if (options.streams > 0)
     out.streams = options.streams;
@@ -76,17 +76,8 @@ Result<void> requireHere(const char *call, const PlanChoice &choice) {
 /// Plans `program`, and leaves it as the plan's transforms change it.
 Result<Plan> planOf(pipeline::LoadedProgram &program,
                     const PlanChoice &choice) {
-  if (choice.machine.empty())
-    return pipeline::makePlan(program, choice);
-  pipeline::MachineOptions options;
-  options.budget = choice.budget;
-  MGPU_TRY_ASSIGN(const TopologyEstimator machine,
-                  pipeline::openMachine(choice.machine, options));
-  MGPU_TRY_ASSIGN(TargetPlan made,
-                  pipeline::makePlan(program.dag, {machine, choice, options}));
-  if (made.dag)
-    program.dag = std::move(*made.dag);
-  return std::move(made.plan);
+  program.from.target = choice.machine;
+  return pipeline::makePlan(program, choice);
 }
 
 /// Gives `write(plan, dag)` of what was built so far.

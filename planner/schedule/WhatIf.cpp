@@ -75,8 +75,8 @@ static Result<void> applyOne(const std::string &change, const Dag &planned,
 }
 
 /// Frozen durations, by the ratio of the estimates after and before.
-static void carryOver(const TopologyEstimator &before, WhatIf &out) {
-  TopologyEstimator after = before.on(out.topology);
+static void carryOver(const Machine &before, WhatIf &out) {
+  Machine after = before.on(out.topology);
   Dag bare = out.dag;
   for (DagNode &node : bare.nodes)
     node.durationUs.reset();
@@ -94,9 +94,9 @@ static void carryOver(const TopologyEstimator &before, WhatIf &out) {
 }
 
 Result<WhatIf> applyWhatIf(std::span<const std::string> changes,
-                           const TopologyEstimator &machine, const Dag &program,
+                           const Machine &machine, const Dag &program,
                            const Dag &planned) {
-  WhatIf out{machine.machine(), program, {}};
+  WhatIf out{machine.topology(), program, {}};
   bool changesMachine = false;
   for (const std::string &change : changes) {
     MGPU_TRY(applyOne(change, planned, out));

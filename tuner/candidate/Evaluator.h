@@ -34,7 +34,8 @@ struct TuningSubject {
   std::vector<KernelObject> compiled = {};
   uint32_t mostStreams = 8; ///< of each device
   std::vector<TargetSetting> settings = {};
-  std::optional<TargetIdentity> target = {}; ///< none: the host
+  std::optional<TargetIdentity> target = {};         ///< none: the host
+  planner::Machine machine = planner::hostMachine(); ///< plans are made for it
   /// Whose limits launches must meet; null where there are none, or not known.
   const device::DeviceProfile *gpu = nullptr;
   /// Without it candidates must give the bits of the reference.

@@ -9,6 +9,7 @@
 #include "db/TuningProblem.h"
 #include "device/api/DeviceProfile.h"
 #include "kernels/space/KernelSpace.h"
+#include "planner/cost/TargetMachine.h"
 #include "planner/schedule/list/Schedulers.h"
 #include "tuner/space/TargetSetting.h"
 #include "tuner/space/TransformSpace.h"
@@ -46,10 +47,10 @@ Result<ProgramConfig> fromPairs(const db::Pairs &pairs, const planner::Dag &dag,
                                 std::span<const TargetSetting> settings);
 
 /// planner::makePlan() of a configuration; `dag` is as transformed() leaves the
-/// program. Without `latency` the configuration alone decides.
-Result<planner::Plan>
-makePlan(const planner::Dag &dag, const ProgramConfig &config,
-         const planner::LatencyEstimator *latency = nullptr);
+/// program.
+Result<planner::Plan> planOf(const planner::Dag &dag,
+                             const ProgramConfig &config,
+                             const planner::Machine &machine);
 
 /// Every legal configuration of a kernel: its parameters, those with one value
 /// included, then its tunables. With `GPU`, those that fit it.
