@@ -5,6 +5,8 @@
 #include "db/FileSystem.h"
 #include "pipeline/Kernels.h"
 #include "pipeline/Target.h"
+#include "pipeline/TheRanks.h"
+#include "pipeline/Workers.h"
 #include "planner/schedule/Origins.h"
 #include "planner/schedule/ProgramSearch.h"
 #include "planner/schedule/list/PlanBuilder.h"
@@ -173,7 +175,7 @@ Result<std::optional<TunedChoice>> findTuned(const LoadedProgram &program,
       return None();
     }
     choice.config.threads = std::min(threads->value_or(choice.config.threads),
-                                     choice.config.threads);
+                                     choice.context.limits.mostThreads);
   }
   return None(std::move(choice));
 }
@@ -242,6 +244,10 @@ Result<Prepared> prepareBare(LoadedProgram &program,
     prepared.cpu = arch;
   MGPU_TRY(choice ? buildChosen(program, *choice, prepared)
                   : buildDefault(program, options, arch, prepared));
+  if (options.threads > 0)
+    prepared.threads = options.threads;
+  else if (prepared.threads == 0 && !onGpu && !theRanks())
+    prepared.threads = threadsFor(prepared.plan, program.dag);
   prepared.compileUs += microsecondsSince(start);
   return prepared;
 }

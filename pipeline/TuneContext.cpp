@@ -12,6 +12,7 @@
 #include "pipeline/PredictKernels.h"
 #include "pipeline/Target.h"
 #include "pipeline/TheRanks.h"
+#include "planner/schedule/HostReplay.h"
 #include "support/Parallel.h"
 
 #include <algorithm>
@@ -180,6 +181,12 @@ Result<TuneContext> makeTuneContext(const LoadedProgram &program,
     context.limits.mostThreads =
         std::max(1u, std::min(mostDevicesOfRank(context.devices),
                               context.environment.cores / numRanksHere()));
+    if (context.limits.mostThreads > 1 && !theRanks()) {
+      MGPU_TRY_ASSIGN(const planner::Plan plan,
+                      planner::scheduleList(program.dag, context.machine));
+      context.limits.defaultThreads =
+          planner::usefulThreads(plan, program.dag, context.limits.mostThreads);
+    }
     if (program.bundle) {
       MGPU_TRY(addBuilt(context, program));
       return context;
@@ -312,6 +319,7 @@ tuner::TuningSubject tuningSubject(const LoadedProgram &program,
                     .compile = ownCompiler(program.from.database)});
   };
   subject.mostThreads = context.limits.mostThreads;
+  subject.defaultThreads = context.limits.defaultThreads;
   subject.compiled = context.compiled;
   subject.mostStreams = context.limits.mostStreams;
   subject.settings = context.settings;

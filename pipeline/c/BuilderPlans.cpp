@@ -45,17 +45,20 @@ Result<PlanChoice> planChoice(const char *call, const mgt_plan_options *given) {
                              call, out.scheduler));
   if (options.transforms)
     out.transforms = options.transforms;
-  else if (options.machine)
+  else if (isElsewhere(textOf(options.machine)))
     out.transforms = "auto";
   out.machine = textOf(options.machine);
-  if (!out.machine.empty())
-    out.budget = options.budget ? options.budget : "100";
+  out.memory = textOf(options.memory);
+  if (options.budget)
+    out.budget = options.budget;
+  else if (isElsewhere(out.machine))
+    out.budget = "100";
   out.seed = options.seed;
   if (options.streams > 0)
     out.streams = options.streams;
   out.threads = options.threads;
   out.isChosen = options.scheduler || options.streams > 0 ||
-                 options.transforms || options.threads > 0;
+                 options.transforms || options.threads > 0 || options.memory;
   out.useTuned = options.no_tuned == 0;
   out.deadline = std::chrono::milliseconds(options.deadline_ms);
   if (options.ranks) {
@@ -80,20 +83,31 @@ Result<Plan> planOf(pipeline::LoadedProgram &program,
   return pipeline::makePlan(program, choice);
 }
 
-/// Gives `write(plan, dag)` of what was built so far.
-template <typename Write>
+/// Gives `take(program, plan)` what was built so far.
+template <typename Take>
 mgt_status givePlan(mgt_builder *builder, const mgt_plan_options *options,
-                    const char **text, const char *call, Write write) {
+                    const char *call, Take take) {
   return onBuilder(builder, call, [&]() -> Result<void> {
-    MGPU_TRY(requireNotNull(call, {text}));
     MGPU_TRY_ASSIGN(const PlanChoice choice, planChoice(call, options));
     MGPU_TRY_ASSIGN(const Program *program, builder->program.program());
     auto loaded = pipeline::loadBuilt(*program, "");
     MGPU_TRY_ASSIGN(const Plan plan, planOf(loaded, choice));
-    builder->text = write(plan, loaded.dag);
-    *text = builder->text.c_str();
-    return {};
+    return take(loaded, plan);
   });
+}
+
+/// Gives `write(plan, dag)` as text.
+template <typename Write>
+mgt_status giveText(mgt_builder *builder, const mgt_plan_options *options,
+                    const char **text, const char *call, Write write) {
+  return givePlan(
+      builder, options, call,
+      [&](const Program &program, const Plan &plan) -> Result<void> {
+        MGPU_TRY(requireNotNull(call, {text}));
+        builder->text = write(plan, program.dag);
+        *text = builder->text.c_str();
+        return {};
+      });
 }
 
 Result<std::vector<std::string>> wordsOf(const char *call, const char *list,
@@ -163,7 +177,7 @@ mgt_status mgt_builder_probe(mgt_builder *builder) {
 mgt_status mgt_builder_plan_text(mgt_builder *builder,
                                  const mgt_plan_options *options,
                                  const char **text) {
-  return givePlan(
+  return giveText(
       builder, options, text, "mgt_builder_plan_text",
       [](const Plan &plan, const Dag &dag) { return toText(plan, dag); });
 }
@@ -171,9 +185,19 @@ mgt_status mgt_builder_plan_text(mgt_builder *builder,
 mgt_status mgt_builder_explain(mgt_builder *builder,
                                const mgt_plan_options *options,
                                const char **text) {
-  return givePlan(
+  return giveText(
       builder, options, text, "mgt_builder_explain",
       [](const Plan &plan, const Dag &dag) { return explain(plan, dag); });
+}
+
+mgt_status mgt_builder_figures(mgt_builder *builder,
+                               const mgt_plan_options *options,
+                               mgt_figures *figures) {
+  const char *call = "mgt_builder_figures";
+  return givePlan(builder, options, call,
+                  [&](const Program &program, const Plan &plan) {
+                    return giveFigures(program, plan, call, figures);
+                  });
 }
 
 mgt_status mgt_builder_open(mgt_builder *builder, const char *target,

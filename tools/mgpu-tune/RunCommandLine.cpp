@@ -38,6 +38,10 @@ static void addRun(CLI::App *command, RunOptions &options) {
   takeWord(addValue(command, "--cpu", options.prepare.cpu, "LEVEL",
                     "Level of the kernels; else the best here"),
            cpuLevels);
+  takeWhole(addValue(command, "--threads", options.prepare.threads, "N",
+                     "Threads that replay on the host; else as many as are "
+                     "worth it"),
+            1, 1024);
   takeWhole(command
                 ->add_option("--repeat", options.repeat,
                              "Replays; each starts with what the one before "

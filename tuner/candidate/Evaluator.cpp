@@ -24,7 +24,8 @@ ProgramConfig defaultConfig(const Dag &dag,
                             std::span<const kernels::KernelSpace> kernels,
                             const SpaceLimits &limits) {
   ProgramConfig config;
-  config.threads = std::max(limits.mostThreads, 1u);
+  config.threads =
+      std::max(std::min(limits.mostThreads, limits.defaultThreads), 1u);
   while (config.streams > std::max(limits.mostStreams, 1u))
     config.streams /= 2;
   for (size_t k = 0; k < dag.kernels.size(); ++k)

@@ -71,8 +71,9 @@ std::vector<SpaceParameter> describeSpace(const kernels::KernelSpace &kernel);
 
 /// The most that a target lets plans have.
 struct SpaceLimits {
-  uint32_t mostThreads = 1; ///< threads that replay
-  uint32_t mostStreams = 8; ///< of each device
+  uint32_t mostThreads = 1;             ///< threads that replay
+  uint32_t mostStreams = 8;             ///< of each device
+  uint32_t defaultThreads = UINT32_MAX; ///< at most mostThreads are taken
 };
 
 /// Transforms, plan choices, target settings and, for each kernel, which of its
