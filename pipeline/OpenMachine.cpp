@@ -3,6 +3,7 @@
 
 #include "pipeline/GpuIdentity.h"
 #include "pipeline/Target.h"
+#include "pipeline/TheRanks.h"
 #include "planner/cost/GpuTopology.h"
 
 #include <algorithm>
@@ -19,7 +20,8 @@ bool isElsewhere(const std::string &target) {
 static Result<device::Topology> topologyOfGpus(const std::string &target,
                                                uint32_t devices) {
   MGPU_TRY_ASSIGN(const auto gpus, factsOfGpus(target));
-  const uint32_t each = uint32_t(std::max<size_t>(devices / gpus.size(), 1));
+  const uint32_t each =
+      theRanks() ? 1 : uint32_t(std::max<size_t>(devices / gpus.size(), 1));
   std::optional<device::Topology> slowest;
   for (const planner::GpuFacts &gpu : gpus) {
     MGPU_TRY_ASSIGN(auto topology, planner::topologyOfGpu(gpu, devices, each));

@@ -357,8 +357,8 @@ mgt_status mgt_configuration(mgt_program *program, const char **text) {
 
 mgt_status mgt_get_figures(mgt_program *program, mgt_figures *figures) {
   return onProgram(program, "mgt_get_figures", [&] {
-    return giveFigures(program->program(), program->opened->plan(),
-                       "mgt_get_figures", figures);
+    return pipeline::giveFigures(program->program(), program->opened->plan(),
+                                 "mgt_get_figures", figures);
   });
 }
 

@@ -58,15 +58,25 @@ static bool isOf(const GpuFacts &gpu, const Topology::Device &known) {
          (ratio == 0 || std::abs(ratio - 1) < 0.12);
 }
 
-/// The GPU of a built-in machine that is this one, or else nearest to it: of
-/// its architecture, else of the newest older one, else of the oldest.
+/// Whether an architecture is of the GPUs of servers, whose tensor cores do
+/// more for each operation outside of them.
+static bool isOfServers(uint32_t architecture) {
+  return architecture == 103 ||
+         (architecture % 10 == 0 && architecture >= 70 && architecture <= 100);
+}
+
+/// The GPU of a built-in machine that is this one, or else nearest to it: for
+/// servers or not as it is, of its architecture, else of the newest older one,
+/// else of the oldest.
 static Topology nearest(const GpuFacts &gpu, bool &isThis) {
   std::optional<Topology> best;
   auto distance = [&](const Topology &of) {
     const uint32_t architecture = of.device.architecture;
-    return architecture <= gpu.architecture
-               ? gpu.architecture - architecture
-               : 1000 + architecture - gpu.architecture;
+    const uint32_t other =
+        isOfServers(architecture) != isOfServers(gpu.architecture) ? 10'000 : 0;
+    return other + (architecture <= gpu.architecture
+                        ? gpu.architecture - architecture
+                        : 1000 + architecture - gpu.architecture);
   };
   isThis = false;
   for (std::string_view name : device::builtinTopologies()) {

@@ -65,12 +65,12 @@ public:
         schedulePolicy(options.schedulePolicy) {}
 
   Result<TargetPlan> run() {
+    if (options.makesAll)
+      return makeAll();
     // Without time there is nothing to share out.
     if (!budget.exhausted())
       for (const Transform &transform : options.transforms)
         parts += takesPart(transform);
-    if (options.makesAll)
-      return makeAll();
     const bool isDraft = !options.transforms.empty();
     Result<TargetPlan> first =
         plan(current(), plain, schedulePolicy,
@@ -106,21 +106,25 @@ private:
       gain.transform = transform;
       if (isFree(transform))
         MGPU_TRY(chooseChunks(gain));
-      if (!policyFlagOf(transform.kind)) {
+      const bool isPolicy = bool(policyFlagOf(transform.kind));
+      if (transform.kind == TransformKind::Algorithm) {
+        gain.changes = changedAlgorithms();
+        chooses = gain.changes > 0;
+      } else if (!isPolicy) {
         MGPU_TRY_ASSIGN(Transformed made, transformed(current(), gain.transform,
                                                       contextOf(&gain.left)));
         gain.changes = made.changes;
         if (made.dag)
           changed = std::move(made.dag);
       }
-      gain.isKept = gain.changes > 0 || policyFlagOf(transform.kind);
+      gain.isKept = gain.changes > 0 || isPolicy;
       if (gain.isKept)
         kept.emplace_back(toString(gain.transform));
-      isChanged |= gain.changes > 0;
+      isChanged |= changed.has_value();
       gains.push_back(std::move(gain));
     }
-    MGPU_TRY_ASSIGN(
-        best, plan(current(), plain, schedulePolicy, search::Proof::Verified));
+    MGPU_TRY_ASSIGN(best, plan(current(), machine(), schedulePolicy,
+                               search::Proof::Verified));
     return finish();
   }
 
@@ -438,6 +442,8 @@ Result<TargetPlan> makePlan(const Dag &dag, const Machine &machine,
     return fail(ErrorKind::Absent,
                 fmt::format("the program is of {} devices, {} has {}",
                             dag.numDevices, topology.name, topology.devices));
+  if (!request.transforms.empty() && machine.numMeasured() > 0)
+    return makePlan(dag, machine.withTimes({}), request, budget);
   // What the program without resident arguments is planned with.
   exact::Budget again = budget.part(1);
   MGPU_TRY_ASSIGN(TargetPlan made,

@@ -79,7 +79,8 @@ Result<uint64_t> memoryLimit(const device::Topology &topology,
 /// program, and for a large one no longer than its bound; by the DAG alone.
 exact::Budget movesFor(const Dag &dag);
 
-/// Absent if the DAG has more devices than the machine. A DAG that is spmd goes
+/// Absent if the DAG has more devices than the machine, whose times of nodes
+/// count only where there are no transforms. A DAG that is spmd goes
 /// to the overlap search, others to ListSearch; both as far as the schedule
 /// policies reach: without `order` there is nothing to search. The plan of the
 /// least makespan with contention that fits the memory is kept. Each transform

@@ -50,13 +50,17 @@ static Result<void> applyOne(const std::string &change, const Dag &planned,
     return wrong(change, "the factor must be a number above 0 and below 1e9");
   if (name.starts_with("op:"))
     return scaleOps(change, {name.substr(3), factor}, planned, out);
-  bool nvlink = topology.link.kind == device::LinkKind::NvLink;
-  if (name == "link" || name == (nvlink ? "link.nvlink" : "link.pcie"))
+  using device::LinkKind;
+  const LinkKind kind = topology.link.kind;
+  if (name == "link" || (kind == LinkKind::NvLink && name == "link.nvlink") ||
+      (kind == LinkKind::Pcie && name == "link.pcie"))
     topology.link.bytesPerSecond *= factor;
   else if (name == "link.nvlink" || name == "link.pcie")
-    return wrong(change,
-                 fmt::format("the devices of {} are joined by {}",
-                             topology.name, nvlink ? "NVLink" : "PCIe"));
+    return wrong(change, fmt::format("the devices of {} are joined by {}",
+                                     topology.name,
+                                     kind == LinkKind::NvLink ? "NVLink"
+                                     : kind == LinkKind::Pcie ? "PCIe"
+                                                              : "one memory"));
   else if (name == "nic" && topology.nic)
     topology.nic->bytesPerSecond *= factor;
   else if (name == "nic")

@@ -76,7 +76,7 @@ OURS = {
     "pipeline": RUNTIME + ["pipeline/torch", "planner/dagfile", "planner/record", "planner/schedule", "planner/schedule/*", "planner/cost", "device/*", "capture/*", "bench/measure",
                            "tuner/*", "bench/profile"],
     "pipeline/compiler": PLAN + ["dialect/*", "kernels/*", "planner/cost", "planner/import", "pipeline", "device/api"],
-    "pipeline/c": RUNTIME + ["planner/record", "planner/schedule", "capture/*", "device/*", "pipeline"],
+    "pipeline/c": RUNTIME + ["planner/record", "bench/measure", "planner/schedule", "capture/*", "device/*", "pipeline"],
     "bench/suites": ["*"],
     "bench/suites/cuda": ["*"],
     "bench/suites/mpi": ["*"],

@@ -336,7 +336,7 @@ class Plans(unittest.TestCase):
         self.assertAlmostEqual(now.load_us, was.upload_us - now.upload_us, 6)
         self.assertLessEqual(now.bound_us, now.replay_us)
         self.assertEqual(after.open("host:1").figures(), now)
-        # Of another target, and within a limit, which the default one may not meet.
+        # Another target has other times, and a limit of memory is kept.
         there = planned("resident", machine="sim:dgx-h200", budget="5")[1].figures()
         self.assertNotEqual(there.replay_us, now.replay_us)
         self.assertEqual(there.resident_bytes, now.resident_bytes)

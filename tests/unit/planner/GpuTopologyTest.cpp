@@ -89,11 +89,14 @@ TEST(GpuTopology, HalfAGpuTakesTwiceTheTime) {
   Dag dag;
   dag.nodes.emplace_back().work = OpaqueCall{};
   EXPECT_EQ(scaled.origin(dag, NodeId{0}), Origin::Scaled);
-  // An unknown architecture takes after the newest older one.
-  half.architecture = 121;
-  EXPECT_NE(topologyOfGpu(half, 1)->name.find("dgx-b200"), std::string::npos);
-  half.architecture = 75;
-  EXPECT_NE(topologyOfGpu(half, 1)->name.find("dgx-a100"), std::string::npos);
+  // An unknown architecture takes after the newest older one of its kind.
+  for (auto [architecture, machine] :
+       {std::pair(103, "dgx-b200"), std::pair(70, "dgx-a100"),
+        std::pair(86, "pcie-l40s-4"), std::pair(121, "pcie-l40s-4")}) {
+    half.architecture = uint32_t(architecture);
+    EXPECT_NE(topologyOfGpu(half, 1)->name.find(machine), std::string::npos)
+        << architecture;
+  }
 }
 
 TEST(GpuTopology, WhatNoGpuHasIsASentence) {
