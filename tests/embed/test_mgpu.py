@@ -321,7 +321,7 @@ class Plans(unittest.TestCase):
             parts = [g.empty(b.shape, device=0) for b in (x, w)]
             g.copy(parts[0], x)
             g.copy(parts[1], w)
-            g.kernel("use", params=("rw", "r"), block=1, host="extern \"C\" void use(float *x, const float *w) { x[0] += w[0]; }")(*parts)
+            g.kernel("use", params=("rw", "r"), block=1, host="extern \"C\" void use(mgpu_block, float *x, const float *w) { x[0] += w[0]; }")(*parts)
             g.copy(y, parts[0])
             return g, g.plan(**options)
         _, before = planned(None)
