@@ -6,7 +6,6 @@
 // that of each named schedule it can take, and the shortest plan wins. A named
 // schedule that does not fit the memory is tried with --remat.
 
-#include "pipeline/MachinePlan.h"
 #include "pipeline/ProgramPlan.h"
 
 #include <functional>

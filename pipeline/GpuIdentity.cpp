@@ -5,6 +5,7 @@
 #include "kernels/compile/NvrtcCompiler.h"
 #include "support/ChildProcess.h"
 
+#include <cstdlib>
 #include <fmt/format.h>
 #include <functional>
 #include <nlohmann/json.hpp>
@@ -105,6 +106,37 @@ Result<std::vector<GpuIdentity>> gpusOfTarget(const std::string &target) {
       gpus.push_back({gpu[0], gpu[1], gpu[2]});
   if (gpus.empty())
     return fail(ErrorKind::Internal, "the GPUs are not read back");
+  return gpus;
+}
+
+static Result<std::string> describeFacts(const std::string &target) {
+  MGPU_TRY_ASSIGN(CudaTarget cuda, device::parseCudaTarget(target));
+  MGPU_TRY_ASSIGN(device::CudaMachine machine, device::inspectCuda());
+  json gpus = json::array();
+  for (int number : cuda.gpus) {
+    MGPU_TRY_ASSIGN(const auto gpu, gpuOf(machine, number));
+    gpus.push_back({gpu.name, gpu.arch, gpu.memoryBytes, gpu.multiprocessors,
+                    gpu.clockKhz, gpu.memoryClockKhz, gpu.busBits});
+  }
+  return textOf(gpus);
+}
+
+Result<std::vector<planner::GpuFacts>> factsOfGpus(const std::string &target) {
+  auto describe = [&] { return describeFacts(target); };
+  auto text = device::hasOpenedCuda() ? describe() : askInProcess(describe);
+  if (!text && text.error().kind == ErrorKind::Absent)
+    return fail(ErrorKind::Absent,
+                fmt::format("{}; --target sim:NAME plans for a GPU that is not "
+                            "here",
+                            text.error().message));
+  if (!text)
+    return fail(text.error());
+  std::vector<planner::GpuFacts> gpus;
+  for (const json &gpu : json::parse(*text, nullptr, false)) {
+    const std::string arch = gpu.at(1); // "sm_90"
+    gpus.push_back({gpu.at(0), uint32_t(std::atoi(arch.c_str() + 3)), gpu.at(2),
+                    gpu.at(3), gpu.at(4), gpu.at(5), gpu.at(6)});
+  }
   return gpus;
 }
 

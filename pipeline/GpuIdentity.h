@@ -5,6 +5,7 @@
 // Which GPUs a target names. The driver is asked in a process of its own,
 // because this process may be forked, which CUDA does not survive.
 
+#include "planner/cost/GpuTopology.h"
 #include "tuner/record/Keys.h"
 
 #include <string>
@@ -25,6 +26,10 @@ struct GpuIdentity {
 };
 /// Every GPU that a target of `cuda` names.
 Result<std::vector<GpuIdentity>> gpusOfTarget(const std::string &target);
+
+/// What the driver says of each GPU of a target: what its times are predicted
+/// by. In this process where it has opened a GPU.
+Result<std::vector<planner::GpuFacts>> factsOfGpus(const std::string &target);
 
 /// What several GPUs take: "sm_90". Errors: those of the driver; Absent where
 /// NCCL is missing or the GPUs are of several architectures.

@@ -96,7 +96,7 @@ void KernelListing::checkLaunches() {
   });
 }
 
-Result<void> KernelListing::predict(const planner::TopologyEstimator &machine) {
+Result<void> KernelListing::predict(const planner::Machine &machine) {
   for (Listed &listed : all)
     if (!listed.error && !listed.text->image.blob.empty() &&
         kernels::archRefusal(*listed.text, arch).empty()) {

@@ -5,6 +5,7 @@
 #include "device/host/CpuLevel.h"
 #include "kernels/compile/KernelRecipe.h"
 #include "pipeline/Compiler.h"
+#include "pipeline/Workers.h"
 #include "planner/plan/Workspace.h"
 
 #include <algorithm>
@@ -28,9 +29,7 @@ Result<HostKernels> hostKernels(const LoadedProgram &program,
                                 const std::string &cpu) {
   std::vector<std::string_view> levels = device::cpuLevels();
   if (!cpu.empty()) {
-    if (std::find(levels.begin(), levels.end(), cpu) == levels.end())
-      return fail(ErrorKind::Absent,
-                  fmt::format("--cpu {}: this processor does not run it", cpu));
+    MGPU_TRY(checkWorkers(0, cpu, "--"));
     levels = {cpu};
   }
   if (program.bundle) {

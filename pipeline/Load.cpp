@@ -3,7 +3,7 @@
 
 #include "pipeline/Compiler.h"
 #include "pipeline/JaxExport.h"
-#include "pipeline/MachinePlan.h"
+#include "pipeline/OpenMachine.h"
 #include "pipeline/Roles.h"
 #include "pipeline/VariantRecord.h"
 #include "pipeline/torch/Lower.h"
@@ -197,16 +197,14 @@ Result<LoadedProgram> importSource(const LoadOptions &options,
   return program;
 }
 
-/// What durations on a target are predicted by: a topology's, or as on the
-/// host.
+/// What exchanges on a target take. GPUs that are here are not asked for yet:
+/// one that is known stands for them.
 Result<std::shared_ptr<const planner::LatencyEstimator>>
 timesOn(const std::string &target) {
-  if (!target.starts_with("sim:"))
-    return std::make_shared<const planner::RooflineEstimator>(
-        planner::hostRates(), "host roofline");
-  MGPU_TRY_ASSIGN(planner::TopologyEstimator machine,
-                  openMachine(target, MachineOptions()));
-  return std::make_shared<const planner::TopologyEstimator>(std::move(machine));
+  MGPU_TRY_ASSIGN(
+      planner::Machine machine,
+      openMachine(isCudaTarget(target) ? "sim:dgx-h100" : target, 1));
+  return std::make_shared<const planner::Machine>(std::move(machine));
 }
 
 /// An option that a format has no use for, and the sentence that refuses it,

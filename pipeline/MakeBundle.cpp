@@ -226,8 +226,8 @@ Result<MadeBundle> makeBundle(LoadedProgram program,
   made.isTuned = choice.has_value();
   if (choice && prepare.planFile.empty()) {
     MGPU_TRY(transformChosen(program, *choice));
-    MGPU_TRY_ASSIGN(contents.plan,
-                    tuner::makePlan(program.dag, choice->config));
+    MGPU_TRY_ASSIGN(contents.plan, tuner::planOf(program.dag, choice->config,
+                                                 choice->context.machine));
     contents.threads = choice->config.threads;
   } else {
     MGPU_TRY_ASSIGN(contents.plan, makePlan(program, prepare));

@@ -7,6 +7,7 @@
 #include "pipeline/Distributed.h"
 #include "pipeline/GpuIdentity.h"
 #include "pipeline/OpenRanks.h"
+#include "pipeline/Workers.h"
 
 #include <fmt/format.h>
 
@@ -93,6 +94,10 @@ openRemote(LoadedProgram &program, const RunnerOptions &options,
 Result<void> checkRunner(const RunnerOptions &options,
                          const LoadOptions &load) {
   MGPU_TRY(checkAlone(options, !options.distributed.empty()));
+  MGPU_TRY(checkWorkers(options.prepare.threads, options.prepare.cpu, "--"));
+  if (isCudaTarget(load.target) && options.prepare.threads > 0)
+    return fail(ErrorKind::Usage, "--threads is of the host: leave it out, or "
+                                  "--target");
   if (isCudaTarget(load.target) && !options.prepare.cpu.empty())
     return fail(ErrorKind::Usage,
                 "--cpu is for the host's kernels: leave it out, or --target");

@@ -2,55 +2,70 @@
 #include "pipeline/PlanProgram.h"
 
 #include "pipeline/CheckAlike.h"
+#include "pipeline/OpenMachine.h"
 #include "pipeline/Target.h"
 #include "planner/schedule/Simulate.h"
 
 namespace mgpu::pipeline {
 
-namespace {
+MachineRequest requestOf(const LoadedProgram &program,
+                         const PlanRequest &options, const PlanReport &report) {
+  return {*report.machine, options.prepare, !isElsewhere(program.from.target),
+          report.workspace};
+}
 
-/// Plans for the host or GPUs.
-Result<void> planHere(LoadedProgram &program, const PlanRequest &options,
-                      PlanReport &report) {
-  MGPU_TRY(checkSeed(options.prepare, program.from.given));
-  const std::string &target = program.from.target;
-  if (!target.empty()) // its rates are the model's
-    MGPU_TRY(targetDevices(target, program.dag.numDevices));
+/// What `tune` found of the program here; false: nothing.
+static Result<bool> takeTuned(LoadedProgram &program,
+                              const PlanRequest &options, PlanReport &report) {
   MGPU_TRY_ASSIGN(auto choice, findTuned(program, options.prepare));
-  if (!choice) {
-    MGPU_TRY_ASSIGN(report.plan, makePlan(program, options.prepare));
-    return {};
-  }
+  if (!choice)
+    return false;
   MGPU_TRY(transformChosen(program, *choice));
   MGPU_TRY_ASSIGN(report.plan, makePlan(program, *choice));
   report.threads = choice->config.threads;
-  return {};
+  return true;
 }
 
-/// Plans for a machine that is not here. `program` is left as the plan's
-/// transforms change it.
-Result<void> planElsewhere(LoadedProgram &program, const PlanRequest &options,
-                           const MachineRequest &request, PlanReport &report) {
+/// Plans for the target. `program` is left as the plan's transforms change it.
+static Result<void> planTarget(LoadedProgram &program,
+                               const PlanRequest &options, PlanReport &report) {
+  const std::string &target = program.from.target;
+  if (!isElsewhere(target)) {
+    MGPU_TRY(checkSeed(options.prepare, program.from.given));
+    if (!target.empty())
+      MGPU_TRY(targetDevices(target, program.dag.numDevices));
+    MGPU_TRY_ASSIGN(const bool isTuned, takeTuned(program, options, report));
+    if (isTuned)
+      return {};
+    MGPU_TRY_ASSIGN(auto stored, storedPlan(program, options.prepare));
+    if (stored) {
+      report.plan = std::move(*stored);
+      return {};
+    }
+  }
+  if (!report.machine) {
+    MGPU_TRY_ASSIGN(report.machine,
+                    openMachine(target, program.dag.numDevices,
+                                options.prepare.collectivesFile));
+  }
+  const device::Topology &topology = report.machine->topology();
   if (program.from.oneDevice)
-    MGPU_TRY(
-        checkAlike(program.dag, request.machine.machine().devicesPerNode()));
+    MGPU_TRY(checkAlike(program.dag, topology.devicesPerNode()));
   if (!options.whatIf.empty())
     report.source = program.dag;
-  MGPU_TRY_ASSIGN(report.target, makePlan(program.dag, request));
+  MGPU_TRY_ASSIGN(report.target,
+                  makePlan(program.dag, requestOf(program, options, report)));
   report.plan = report.target->plan;
   if (report.target->dag)
     program.dag = std::move(*report.target->dag);
   if (options.noisePercent > 0) {
     std::vector<double> plays = planner::simulateNoise(
-        report.plan, program.dag,
-        planner::contentionOf(request.machine.machine()),
+        report.plan, program.dag, planner::contentionOf(topology),
         options.noisePercent / 100, noisePlays, options.prepare.seed);
     report.noise = {plays[plays.size() / 2], plays[plays.size() * 95 / 100]};
   }
   return {};
 }
-
-} // namespace
 
 /// Kernels of a device run one at a time in a plan, and may have run at the
 /// same time in a recording: no bound is above what was recorded.
@@ -69,13 +84,7 @@ Result<void> planProgram(LoadedProgram &program, const PlanRequest &options,
   PlanReport made;
   auto planOf = [&](LoadedProgram &ordered) -> Result<double> {
     made = before;
-    if (made.machine)
-      MGPU_TRY(planElsewhere(
-          ordered, options,
-          {*made.machine, options.prepare, options.machine, made.workspace},
-          made));
-    else
-      MGPU_TRY(planHere(ordered, options, made));
+    MGPU_TRY(planTarget(ordered, options, made));
     boundByRecording(made, ordered.recordedUs);
     return made.plan.makespanUs;
   };

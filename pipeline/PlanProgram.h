@@ -19,8 +19,6 @@ inline constexpr uint32_t noisePlays = 400; ///< simulated for --noise
 
 struct PlanRequest {
   PrepareOptions prepare;
-  // For machines that are not here (--target sim:...):
-  MachineOptions machine;
   std::vector<std::string> whatIf;
   uint64_t shardings = 0; ///< most annotations of the arguments to plan
   double noisePercent = 0;
@@ -30,8 +28,9 @@ struct PlanRequest {
 struct PlanReport {
   planner::Plan plan;
   uint32_t threads = 0; ///< that replay it on the host, where that is known
-  // Only for a machine that is not here:
-  std::optional<planner::TopologyEstimator> machine;
+  /// What it was planned for, and how it was found; none of a stored plan and
+  /// of one that `tune` found.
+  std::optional<planner::Machine> machine;
   std::optional<planner::TargetPlan> target;
   uint64_t workspace = 0; ///< each device's, for cuBLASLt
   planner::Dag source;    ///< for --what-if: before the transforms
@@ -44,8 +43,13 @@ struct PlanReport {
   ShardingChoice shardings; ///< for --shardings
 };
 
-/// Plans the program: for the machine that `report` knows, where it knows one,
-/// else for this one. `program` is left as the plan's transforms change it.
+/// What the plans of a report have in common; it refers to `report` and
+/// `options`.
+MachineRequest requestOf(const LoadedProgram &program,
+                         const PlanRequest &options, const PlanReport &report);
+
+/// Plans the program for the machine of its target, which openTarget() makes
+/// known to `report`. `program` is left as the plan's transforms change it.
 Result<void> planProgram(LoadedProgram &program, const PlanRequest &options,
                          PlanReport &report);
 

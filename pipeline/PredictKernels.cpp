@@ -14,15 +14,6 @@ using planner::DagNode, planner::KernelCall;
 /// No more are looked at, the first ones of a larger space.
 static constexpr uint64_t mostConfigs = 1'000'000;
 
-std::optional<device::Topology> topologyOf(std::string_view arch) {
-  for (std::string_view name : device::builtinTopologies()) {
-    auto topology = device::openTopology(fmt::format("sim:{}", name));
-    if (topology && fmt::format("sm_{}", topology->device.architecture) == arch)
-      return std::move(*topology);
-  }
-  return std::nullopt;
-}
-
 /// Null: there is none.
 static const DagNode *largestLaunch(const planner::Dag &dag, uint32_t kernel) {
   const DagNode *largest = nullptr;
@@ -37,9 +28,8 @@ static const DagNode *largestLaunch(const planner::Dag &dag, uint32_t kernel) {
 }
 
 Result<std::vector<double>>
-predictConfigs(const LoadedProgram &program,
-               const planner::TopologyEstimator &machine, uint32_t kernel,
-               const kernels::CudaText &text,
+predictConfigs(const LoadedProgram &program, const planner::Machine &machine,
+               uint32_t kernel, const kernels::CudaText &text,
                std::span<const kernels::KernelConfig> configs) {
   const planner::KernelSpec &spec = program.dag.kernels[kernel];
   const DagNode *launch = largestLaunch(program.dag, kernel);
@@ -66,9 +56,9 @@ predictConfigs(const LoadedProgram &program,
 }
 
 Result<std::optional<PredictedKernel>>
-predictKernel(const LoadedProgram &program,
-              const planner::TopologyEstimator &machine, uint32_t kernel,
-              const kernels::CudaText &text, const device::DeviceProfile *gpu) {
+predictKernel(const LoadedProgram &program, const planner::Machine &machine,
+              uint32_t kernel, const kernels::CudaText &text,
+              const device::DeviceProfile *gpu) {
   if (!text.space)
     return std::optional<PredictedKernel>();
   const kernels::KernelSpace &space = *text.space;

@@ -7,21 +7,16 @@
 
 #include "device/api/DeviceProfile.h"
 #include "pipeline/Compiler.h"
-#include "planner/cost/TopologyEstimator.h"
+#include "planner/cost/TargetMachine.h"
 
 namespace mgpu::pipeline {
-
-/// The machine built in whose GPUs are of this architecture ("sm_90"); none:
-/// none is.
-std::optional<device::Topology> topologyOf(std::string_view arch);
 
 /// Microseconds of the largest launch of a kernel, one for each configuration
 /// of `text`'s space; empty where the kernel is not launched, was written by
 /// hand, or cannot be read without a compiler.
 Result<std::vector<double>>
-predictConfigs(const LoadedProgram &program,
-               const planner::TopologyEstimator &machine, uint32_t kernel,
-               const kernels::CudaText &text,
+predictConfigs(const LoadedProgram &program, const planner::Machine &machine,
+               uint32_t kernel, const kernels::CudaText &text,
                std::span<const kernels::KernelConfig> configs);
 
 /// The default of a kernel and the configuration predicted to be the fastest.
@@ -32,9 +27,9 @@ struct PredictedKernel {
 /// Among those legal on `gpu`, or on any where it is null; none where
 /// predictConfigs() is empty.
 Result<std::optional<PredictedKernel>>
-predictKernel(const LoadedProgram &program,
-              const planner::TopologyEstimator &machine, uint32_t kernel,
-              const kernels::CudaText &text, const device::DeviceProfile *gpu);
+predictKernel(const LoadedProgram &program, const planner::Machine &machine,
+              uint32_t kernel, const kernels::CudaText &text,
+              const device::DeviceProfile *gpu);
 
 } // namespace mgpu::pipeline
 

@@ -5,6 +5,8 @@
 #include "db/FileSystem.h"
 #include "pipeline/Kernels.h"
 #include "pipeline/Target.h"
+#include "pipeline/TheRanks.h"
+#include "pipeline/Workers.h"
 #include "planner/schedule/Origins.h"
 #include "planner/schedule/ProgramSearch.h"
 #include "planner/schedule/list/PlanBuilder.h"
@@ -47,33 +49,30 @@ Result<planner::Plan> makePlan(const LoadedProgram &program,
   const planner::Dag &dag = program.dag;
   MGPU_TRY_ASSIGN(const std::string path,
                   db::databasePath(program.from.database));
-  planner::RooflineEstimator roofline(planner::hostRates(), "host roofline");
-  tuner::NodeTimes times(dag.nodes.size());
+  planner::Machine machine = choice.context.machine;
   if (access(path.c_str(), R_OK) == 0)
     // A damaged file costs the times, and findTuned() has said so.
     if (auto store = openToRead(path)) {
-      auto found = tuner::readNodeTimes(choice.context.keys(dag, false),
+      auto times = tuner::readNodeTimes(choice.context.keys(dag, false),
                                         choice.config, *store);
-      if (!found && choice.needsDatabase)
-        return fail(found.error());
-      if (found)
-        times = std::move(*found);
+      if (!times && choice.needsDatabase)
+        return fail(times.error());
+      if (times)
+        machine = machine.withTimes(std::move(*times));
       else
-        warnOfDatabase(program, found.error());
+        warnOfDatabase(program, times.error());
     }
-  tuner::MeasuredEstimator measured(std::move(times), roofline);
-  if (measured.numMeasured() == 0)
-    return tuner::makePlan(dag, choice.config);
-  if (!choice.isTuned)
-    return tuner::makePlan(dag, choice.config, &measured);
-  MGPU_TRY_ASSIGN(planner::Plan plan, tuner::makePlan(dag, choice.config));
+  if (machine.numMeasured() == 0 || !choice.isTuned)
+    return tuner::planOf(dag, choice.config, machine);
+  MGPU_TRY_ASSIGN(planner::Plan plan,
+                  tuner::planOf(dag, choice.config, choice.context.machine));
   for (planner::PlanStep &step : plan.steps)
-    step.durationUs = measured.durationUs(dag, step.node);
-  planner::recordOrigins(plan, dag, measured);
-  plan.model = measured.name();
+    step.durationUs = machine.durationUs(dag, step.node);
+  planner::recordOrigins(plan, dag, machine);
+  plan.model = machine.name();
   planner::predictTimes(plan, dag);
   MGPU_TRY_ASSIGN(const planner::ProgramModel model,
-                  planner::modelOf(dag, measured));
+                  planner::modelOf(dag, machine));
   planner::setBound(plan, model.bound.us, model.bound.by);
   return plan;
 }
@@ -176,7 +175,7 @@ Result<std::optional<TunedChoice>> findTuned(const LoadedProgram &program,
       return None();
     }
     choice.config.threads = std::min(threads->value_or(choice.config.threads),
-                                     choice.config.threads);
+                                     choice.context.limits.mostThreads);
   }
   return None(std::move(choice));
 }
@@ -245,6 +244,10 @@ Result<Prepared> prepareBare(LoadedProgram &program,
     prepared.cpu = arch;
   MGPU_TRY(choice ? buildChosen(program, *choice, prepared)
                   : buildDefault(program, options, arch, prepared));
+  if (options.threads > 0)
+    prepared.threads = options.threads;
+  else if (prepared.threads == 0 && !onGpu && !theRanks())
+    prepared.threads = threadsFor(prepared.plan, program.dag);
   prepared.compileUs += microsecondsSince(start);
   return prepared;
 }

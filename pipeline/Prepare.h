@@ -13,6 +13,7 @@ namespace mgpu::pipeline {
 struct PrepareOptions : PlanOptions {
   bool useTuned = true; ///< look into the database
   std::string cpu; ///< level of the host's kernels; empty: the best there is
+  uint32_t threads = 0; ///< that replay on the host; 0: as many as useful
   /// A database that is damaged is an error, for what writes into it or hands
   /// on what it says; else a warning, and the default is taken.
   bool needsDatabase = false;

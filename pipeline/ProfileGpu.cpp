@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "pipeline/GpuIdentity.h"
 #include "pipeline/Kernels.h"
-#include "pipeline/PredictKernels.h"
+#include "pipeline/OpenMachine.h"
 #include "pipeline/Prepare.h"
 #include "pipeline/ProfileProgram.h"
 #include "pipeline/Target.h"
+#include "planner/cost/TargetMachine.h"
 #include "planner/schedule/list/PlanBuilder.h"
 #include "planner/schedule/list/Schedulers.h"
 #include "tuner/record/MeasuredTimes.h"
@@ -15,18 +16,16 @@ namespace mgpu::pipeline {
 
 using tuner::ProfileFacts;
 
-/// Gives the plan the times that the model of such a GPU predicts, if there is
-/// one.
-static void predictFor(std::string_view arch, planner::Plan &plan,
-                       const planner::Dag &dag) {
-  auto topology = topologyOf(arch);
-  if (!topology)
-    return;
-  const planner::TopologyEstimator model(std::move(*topology));
+/// Gives a plan, which may have been stored, the times that are predicted here.
+static Result<void> predictFor(const std::string &target, planner::Plan &plan,
+                               const planner::Dag &dag) {
+  MGPU_TRY_ASSIGN(const planner::Machine model,
+                  openMachine(target, dag.numDevices));
   for (planner::PlanStep &step : plan.steps)
     step.durationUs = model.durationUs(dag, step.node);
   plan.model = model.name();
   planner::predictTimes(plan, dag);
+  return {};
 }
 
 namespace {
@@ -66,8 +65,7 @@ Result<ProfileResult> store(const LoadedProgram &program,
 }
 
 Result<planner::Plan> serialPlan(const planner::Dag &dag) {
-  return planner::scheduleSerial(
-      dag, planner::RooflineEstimator(planner::hostRates(), "host roofline"));
+  return planner::scheduleSerial(dag, planner::hostMachine());
 }
 
 PrepareOptions preparing(const ProfileRequest &request) {
@@ -97,7 +95,7 @@ Result<ProfileResult> profileOnGpu(LoadedProgram &program,
   const planner::Dag original = program.dag;
   MGPU_TRY_ASSIGN(Prepared prepared,
                   prepare(program, preparing(request), arch));
-  predictFor(arch, prepared.plan, program.dag);
+  MGPU_TRY(predictFor(request.target, prepared.plan, program.dag));
   MGPU_TRY_ASSIGN(const planner::Plan serial, serialPlan(program.dag));
   tuner::ProgramData data(program.dag, std::move(inputs));
   how.profiles = true;
@@ -129,7 +127,8 @@ Result<ProfileResult> profileOnRanks(LoadedProgram &program,
   if (isFirstRank()) {
     MGPU_TRY_ASSIGN(prepared,
                     prepareBare(program, preparing(request), gpus.arch));
-    predictFor(gpus.arch, prepared.plan, program.dag);
+    MGPU_TRY(predictFor(fmt::format("cuda:{}", gpus.here.gpus.front()),
+                        prepared.plan, program.dag));
   }
   MGPU_TRY(sharePrepared(program.dag, prepared, others, KernelsFor::Gpu));
   MGPU_TRY_ASSIGN(const planner::Plan serial, serialPlan(program.dag));

@@ -7,6 +7,7 @@
 #include "pipeline/Target.h"
 #include "pipeline/TheRanks.h"
 #include "pipeline/Trace.h"
+#include "planner/cost/TargetMachine.h"
 #include "planner/dagfile/DagJson.h"
 #include "planner/schedule/list/Schedulers.h"
 #include "support/FileIO.h"
@@ -115,8 +116,8 @@ Result<bench::Profile> measure(planner::Dag &dag, tuner::ProgramData &data,
   device::MessageRendezvous *others = theRanks();
   if (others)
     MGPU_TRY(shareSubjects(dag, subjects, kernels, *others));
-  planner::RooflineEstimator roofline(planner::hostRates(), "host roofline");
-  MGPU_TRY_ASSIGN(planner::Plan serial, planner::scheduleSerial(dag, roofline));
+  MGPU_TRY_ASSIGN(planner::Plan serial,
+                  planner::scheduleSerial(dag, planner::hostMachine()));
   auto open = [&](uint32_t devices, uint32_t threads,
                   std::span<const int> workerCpus) {
     if (others)

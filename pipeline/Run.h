@@ -24,7 +24,7 @@ using capture::Runner;
 /// import is done. With `guard`, each buffer has a place of its own between
 /// guard zones, devices' memory begins as poison, and `guard` points to what
 /// checkGuard() asks; the runner owns it. With open.pins the calling thread
-/// stays pinned afterwards; Absent where the threads are more than the CPUs.
+/// stays pinned afterwards; Usage where the threads are more than the CPUs.
 Result<std::unique_ptr<Runner>>
 openTargetRunner(LoadedProgram &program, const PrepareOptions &prepare,
                  OpenOptions open, Prepared &prepared,

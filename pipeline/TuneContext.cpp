@@ -7,9 +7,11 @@
 #include "pipeline/Compiler.h"
 #include "pipeline/GpuIdentity.h"
 #include "pipeline/Kernels.h"
+#include "pipeline/OpenMachine.h"
 #include "pipeline/PredictKernels.h"
 #include "pipeline/Target.h"
 #include "pipeline/TheRanks.h"
+#include "planner/schedule/HostReplay.h"
 #include "support/Parallel.h"
 
 #include <algorithm>
@@ -124,6 +126,7 @@ static Result<void> addGpu(TuneContext &context, const LoadedProgram &program,
                               program.dag.numDevices));
   }
   MGPU_TRY_ASSIGN(context.target, identifyGpu(target, usesCuda || theRanks()));
+  MGPU_TRY_ASSIGN(context.machine, openMachine(target, context.devices));
   auto cache = openCubinCache(program.from.database);
   MGPU_TRY_ASSIGN(context.texts, cudaTexts(program, cache.get()));
   for (const kernels::CudaText &text : context.texts)
@@ -177,6 +180,12 @@ Result<TuneContext> makeTuneContext(const LoadedProgram &program,
     context.limits.mostThreads =
         std::max(1u, std::min(mostDevicesOfRank(context.devices),
                               context.environment.cores / numRanksHere()));
+    if (context.limits.mostThreads > 1 && !theRanks()) {
+      MGPU_TRY_ASSIGN(const planner::Plan plan,
+                      planner::scheduleList(program.dag, context.machine));
+      context.limits.defaultThreads =
+          planner::usefulThreads(plan, program.dag, context.limits.mostThreads);
+    }
     if (program.bundle) {
       MGPU_TRY(addBuilt(context, program));
       return context;
@@ -309,20 +318,20 @@ tuner::TuningSubject tuningSubject(const LoadedProgram &program,
                     .compile = ownCompiler(program.from.database)});
   };
   subject.mostThreads = context.limits.mostThreads;
+  subject.defaultThreads = context.limits.defaultThreads;
   subject.compiled = context.compiled;
   subject.mostStreams = context.limits.mostStreams;
   subject.settings = context.settings;
   subject.ranks = context.ranks;
   subject.target = context.target;
+  subject.machine = context.machine;
   if (context.target) {
     subject.gpu = device::profileOfArchitecture(context.target->architecture);
-    if (auto topology = topologyOf(context.target->architecture))
-      subject.predict =
-          [&, machine = planner::TopologyEstimator(std::move(*topology))](
-              uint32_t kernel, std::span<const kernels::KernelConfig> configs) {
-            return predictConfigs(program, machine, kernel,
-                                  context.texts[kernel], configs);
-          };
+    subject.predict = [&](uint32_t kernel,
+                          std::span<const kernels::KernelConfig> configs) {
+      return predictConfigs(program, context.machine, kernel,
+                            context.texts[kernel], configs);
+    };
   }
   subject.accuracy = tuner::Accuracy{
       [&](uint32_t kernel) {

@@ -17,9 +17,10 @@ struct TuneContext {
   uint32_t devices = 1;
   tuner::SpaceLimits limits;
   std::vector<tuner::TargetSetting> settings;
-  std::optional<tuner::TargetIdentity> target; ///< a GPU; none: the host
-  std::vector<kernels::CudaText> texts;        ///< a GPU's kernels
-  std::string ranks;                           ///< as tuner::KeyInput
+  std::optional<tuner::TargetIdentity> target;       ///< a GPU; none: the host
+  planner::Machine machine = planner::hostMachine(); ///< the target's
+  std::vector<kernels::CudaText> texts;              ///< a GPU's kernels
+  std::string ranks;                                 ///< as tuner::KeyInput
   std::string level; ///< CPU level of a bundle's kernels for the host
 
   tuner::KeyInput keys(const planner::Dag &dag, bool coldCaches) const;

@@ -79,10 +79,12 @@ Result<TunedProgram> chooseTuned(std::vector<TunedProgram> programs,
 Result<tuner::ProgramFacts> predictedFacts(const LoadedProgram &program) {
   MGPU_TRY_ASSIGN(TuneContext context, makeTuneContext(program));
   tuner::ProgramFacts facts = factsOf(program, context, /*coldCaches=*/false);
-  MGPU_TRY_ASSIGN(planner::Plan plan,
-                  tuner::makePlan(program.dag, tuner::defaultConfig(
-                                                   program.dag, context.spaces,
-                                                   context.limits)));
+  MGPU_TRY_ASSIGN(
+      planner::Plan plan,
+      tuner::planOf(
+          program.dag,
+          tuner::defaultConfig(program.dag, context.spaces, context.limits),
+          context.machine));
   facts.before = tuner::describeReplay(program.dag, plan, {});
   return facts;
 }

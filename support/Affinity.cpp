@@ -2,15 +2,27 @@
 #include "support/Affinity.h"
 
 #include <algorithm>
+#include <fstream>
 #include <thread>
 
 namespace mgpu {
 
+/// CPUs' worth of time that the control group gives, rounded up; many where it
+/// sets no limit.
+static uint32_t groupCores() {
+  uint64_t quota = 0, period = 0;
+  std::ifstream file("/sys/fs/cgroup/cpu.max"); // "max 100000" without a limit
+  if (!(file >> quota >> period) || quota == 0 || period == 0)
+    return UINT32_MAX;
+  return uint32_t(std::min<uint64_t>((quota + period - 1) / period, 1 << 16));
+}
+
 uint32_t usableCores() {
+  static const uint32_t most = groupCores();
   cpu_set_t set;
   if (sched_getaffinity(0, sizeof(set), &set) == 0)
-    return uint32_t(std::max(1, CPU_COUNT(&set)));
-  return std::max(1u, std::thread::hardware_concurrency());
+    return std::clamp(uint32_t(CPU_COUNT(&set)), 1u, most);
+  return std::clamp(std::thread::hardware_concurrency(), 1u, most);
 }
 
 std::optional<cpu_set_t> pinThread(int cpu) {

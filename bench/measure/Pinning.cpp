@@ -52,10 +52,10 @@ Result<std::vector<int>> cpusToPin(uint32_t threads) {
   const std::vector<int> all = cpusInOrder();
   std::vector<int> cpus = cpusFor(all, threads);
   if (cpus.empty())
-    return fail(ErrorKind::Absent,
-                fmt::format("--pin: the program replays with {} and this "
-                            "process may use {}: allow it more (taskset), or "
-                            "leave --pin out",
+    return fail(ErrorKind::Usage,
+                fmt::format("pin: the program replays with {} and this process "
+                            "may use {}: allow it more (taskset), take fewer "
+                            "threads, or leave it out",
                             counted(threads, "thread"),
                             counted(all.size(), "CPU")));
   return cpus;
@@ -64,9 +64,9 @@ Result<std::vector<int>> cpusToPin(uint32_t threads) {
 Result<void> pinForGood(int cpu) {
   if (pinThread(cpu))
     return {};
-  return fail(ErrorKind::Absent,
-              fmt::format("--pin: the system does not let this process stay "
-                          "on CPU {} (sched_setaffinity): leave --pin out",
+  return fail(ErrorKind::Usage,
+              fmt::format("pin: the system does not let this process stay on "
+                          "CPU {} (sched_setaffinity): leave it out",
                           cpu));
 }
 

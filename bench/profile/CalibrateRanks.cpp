@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "bench/profile/CalibrateRanks.h"
 
+#include "planner/cost/TargetMachine.h"
 #include "planner/schedule/list/Schedulers.h"
 
 #include <fmt/format.h>
@@ -58,9 +59,7 @@ calibrateRanks(uint32_t devices, capture::RankJob::Open open,
     options.policy = capture::RankPolicy::Threads;
 
   const Dag dag = connectingProgram(devices);
-  MGPU_TRY_ASSIGN(
-      const Plan plan,
-      scheduleSerial(dag, RooflineEstimator(hostRates(), "host roofline")));
+  MGPU_TRY_ASSIGN(const Plan plan, scheduleSerial(dag, hostMachine()));
   // All find the same, so one of them tells.
   options.work = [make](uint32_t number,
                         capture::Rank &rank) -> Result<std::string> {

@@ -2,7 +2,7 @@
 #include "bench/suites/ScheduleSuite.h"
 #include "planner/dagfile/DagJson.h"
 #include "planner/plan/ArenaLayout.h"
-#include "planner/schedule/TargetPlan.h"
+#include "planner/schedule/MakePlan.h"
 #include "planner/schedule/bound/MakespanBound.h"
 #include "support/FileIO.h"
 
@@ -150,8 +150,8 @@ Result<int> runDag(const DagOptions &options, const CommonOptions &common) {
                               "frozen needs of every node",
                               options.file, node.name));
   exact::Budget budget(common.seconds, UINT64_MAX, common.clock);
-  TopologyEstimator machine(std::move(topology));
-  TargetOptions target;
+  Machine machine(std::move(topology));
+  PlanRequest target;
   target.memoryBytes = limit;
   target.seed = common.seed;
   target.scaleComm = options.scaleComm;
@@ -163,8 +163,7 @@ Result<int> runDag(const DagOptions &options, const CommonOptions &common) {
                 fmt::format("{} is not spmd; model frozen plans one device "
                             "that stands for all",
                             options.file));
-  MGPU_TRY_ASSIGN(TargetPlan planned,
-                  planForTarget(dag, machine, target, budget));
+  MGPU_TRY_ASSIGN(TargetPlan planned, makePlan(dag, machine, target, budget));
   size_t sourceNodes = dag.nodes.size();
   if (planned.dag)
     dag = std::move(*planned.dag);
@@ -175,7 +174,7 @@ Result<int> runDag(const DagOptions &options, const CommonOptions &common) {
     MGPU_TRY(writeFileAtomic(options.dagOut, text));
   }
   const Outcome outcome{
-      dag,         planned, machine.machine().name, sourceNodes,
+      dag,         planned, machine.topology().name, sourceNodes,
       loadSeconds, limit,   budget.spentNodes()};
   if (common.json)
     fmt::print("{}\n", resultJson(outcome, options, common.seed).dump(1));

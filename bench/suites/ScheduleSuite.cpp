@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// bench-schedule: how good the schedulers' plans are, beside what is known.
-// Two forms, one file each: plain scheduling instances of PSPLIB
-// (PsplibSuite.cpp) and one DAG (DagSuite.cpp).
+// bench-schedule: how good the plan of a DAG is, beside what is known
+// (DagSuite.cpp).
 
 #include "bench/suites/ScheduleSuite.h"
 
@@ -11,19 +10,6 @@
 #include <map>
 
 using namespace mgpu;
-
-static void addPsplib(CLI::App &app, bench::PsplibOptions &psplib) {
-  app.add_option("--psplib", psplib.directory,
-                 "Directory of instances in Patterson's format, SET_P_I.rcp");
-  app.add_option("--best", psplib.bestFile,
-                 "PSPLIB solution list: optimal or best known makespans");
-  app.add_option("--every", psplib.every,
-                 "Only every N-th instance of the list, counted from the first")
-      ->check(CLI::Range(1u, 1000000u));
-  app.add_option("--threads", psplib.threads,
-                 "Instances solved at a time; each search has one thread")
-      ->check(CLI::Range(1u, 256u));
-}
 
 static void addDag(CLI::App &app, bench::DagOptions &dag) {
   app.add_option("--dag", dag.file, "An mgpu-dag/2 file to plan");
@@ -47,17 +33,14 @@ static void addDag(CLI::App &app, bench::DagOptions &dag) {
 }
 
 int main(int argc, char **argv) {
-  CLI::App app("Plans instances with known bounds and prints how far from them "
-               "the plans are.\n"
+  CLI::App app("Plans a DAG and prints how far from its bound the plan is.\n"
                "Results on stdout, words on stderr. Exit codes as mgpu-tune's.",
                "bench-schedule");
-  bench::PsplibOptions psplib;
   bench::DagOptions dag;
   bench::CommonOptions common;
-  addPsplib(app, psplib);
   addDag(app, dag);
   app.add_option("--seconds", common.seconds,
-                 "Search time per instance or DAG; 0 is the list pass and one "
+                 "Search time; 0 is the list pass and one "
                  "improvement pass alone")
       ->check(CLI::Range(0.0, 1e6))
       ->required();
@@ -77,17 +60,10 @@ int main(int argc, char **argv) {
     return app.exit(error) == 0 ? 0 : int(ErrorKind::Usage);
   }
 
-  bool plain =
-      !psplib.directory.empty() && !psplib.bestFile.empty() && dag.file.empty();
-  bool graph =
-      !dag.file.empty() && !dag.target.empty() && psplib.directory.empty();
   Result<int> code =
-      fail(ErrorKind::Usage, "give --psplib DIR and --best FILE, or --dag FILE "
-                             "and --target sim:NAME");
-  if (plain)
-    code = bench::runPsplib(psplib, common);
-  else if (graph)
-    code = bench::runDag(dag, common);
+      dag.file.empty() || dag.target.empty()
+          ? fail(ErrorKind::Usage, "give --dag FILE and --target sim:NAME")
+          : bench::runDag(dag, common);
   if (code)
     return *code;
   std::fprintf(stderr, "bench-schedule: %s\n", code.error().message.c_str());

@@ -2,8 +2,7 @@
 #ifndef MGPU_BENCH_SUITES_SCHEDULESUITE_H
 #define MGPU_BENCH_SUITES_SCHEDULESUITE_H
 
-// The two forms of bench-schedule. Both print to stdout and return the exit
-// code.
+// What bench-schedule runs. It prints to stdout and returns the exit code.
 
 #include "planner/schedule/exact/Budget.h"
 #include "support/Result.h"
@@ -18,19 +17,6 @@ struct CommonOptions {
   bool json = false;
   planner::exact::ClockKind clock = planner::exact::ClockKind::Wall;
 };
-
-struct PsplibOptions {
-  std::string directory, bestFile;
-  uint32_t every = 1, threads = 1;
-};
-
-/// Solves each instance the list names and the directory has; one that is
-/// missing, or a schedule that does not check, is an error. JSON: `instances`
-/// (name, makespan, best, deviation in percent, lower_bound, proven, seconds,
-/// nodes), `average_deviation` (percent), `share_at_best` (0 to 1), `count`,
-/// `at_best`, `proven`, `seconds`, `seed`, `clock`.
-Result<int> runPsplib(const PsplibOptions &options,
-                      const CommonOptions &common);
 
 struct DagOptions {
   std::string file, target, memory, planOut, dagOut, model = "frozen";

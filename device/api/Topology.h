@@ -45,7 +45,12 @@
 
 namespace mgpu::device {
 
-enum class LinkKind : uint8_t { NvLink, Pcie };
+/// Devices that share one Memory are the host's; no text has these.
+enum class LinkKind : uint8_t { NvLink, Pcie, Memory };
+
+/// What the rates of a device are where nothing was measured. Those of a text
+/// are a data sheet's.
+enum class RateSource : uint8_t { DataSheet, Scaled, Assumed };
 
 struct Topology {
   struct Device {
@@ -57,6 +62,7 @@ struct Topology {
     double flopsPerSecond = 0;     ///< FP32, outside tensor cores
     double bf16FlopsPerSecond = 0; ///< tensor cores, dense
     double tf32FlopsPerSecond = 0; ///< tensor cores, dense
+    RateSource rates = RateSource::DataSheet;
   };
   struct Link {
     LinkKind kind = LinkKind::NvLink;
@@ -118,6 +124,12 @@ struct Topology {
   const Calibration::Pair *pair(uint32_t from, uint32_t to) const;
   uint32_t devicesPerNode() const { return devices / nodes; }
 };
+
+/// Additions or products of f32 that a multiprocessor of an architecture (90:
+/// compute capability 9.0) does in a clock, by NVIDIA's programming guide.
+inline double lanesOf(uint32_t architecture) {
+  return architecture <= 80 ? 64 : 128;
+}
 
 /// `source` names the text in errors.
 Result<Topology> parseTopology(std::string_view text, std::string_view source);

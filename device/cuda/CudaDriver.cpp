@@ -4,6 +4,7 @@
 #include "device/cuda/OpenDriver.h"
 #include "device/cuda/graph/CudaGraph.h"
 
+#include <atomic>
 #include <fmt/format.h>
 
 namespace mgpu::device {
@@ -121,8 +122,13 @@ Result<std::unique_ptr<Driver>> createCudaDriver(
   return std::make_unique<CudaDriver>(std::move(state));
 }
 
+static std::atomic<bool> isOpen = false;
+
+bool hasOpenedCuda() { return isOpen; }
+
 Result<std::unique_ptr<Driver>> createCudaDriver(const CudaOptions &options) {
   MGPU_TRY_ASSIGN(auto api, openCuda());
+  isOpen = true;
   std::shared_ptr<const NcclApi> nccl;
   if (options.only) {
     MGPU_TRY_ASSIGN(nccl, openNccl());
@@ -164,20 +170,22 @@ Result<CudaMachine> inspectCuda(const CudaApi &api) {
         check(api.cuDeviceTotalMem(&bytes, device), "cuDeviceTotalMem", k));
     gpu.memoryBytes = bytes;
     int major = 0, minor = 0, multiprocessors = 0, mode = 0, clock = 0,
-        memoryClock = 0;
+        memoryClock = 0, busBits = 0;
     for (auto [attribute, into] :
          {std::pair{CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, &major},
           std::pair{CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, &minor},
           std::pair{CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, &multiprocessors},
           std::pair{CU_DEVICE_ATTRIBUTE_CLOCK_RATE, &clock},
           std::pair{CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE, &memoryClock},
+          std::pair{CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH, &busBits},
           std::pair{CU_DEVICE_ATTRIBUTE_COMPUTE_MODE, &mode}})
       MGPU_TRY(check(api.cuDeviceGetAttribute(into, attribute, device),
                      "cuDeviceGetAttribute", k));
     gpu.arch = fmt::format("sm_{}{}", major, minor);
-    gpu.multiprocessors = uint32_t(multiprocessors);
-    gpu.clockKhz = uint32_t(clock);
-    gpu.memoryClockKhz = uint32_t(memoryClock);
+    gpu.multiprocessors = uint32_t(std::max(multiprocessors, 0));
+    gpu.clockKhz = uint32_t(std::max(clock, 0));
+    gpu.memoryClockKhz = uint32_t(std::max(memoryClock, 0));
+    gpu.busBits = uint32_t(std::max(busBits, 0));
     gpu.computeMode = computeModeText(mode);
     machine.gpus.push_back(std::move(gpu));
   }

@@ -23,6 +23,7 @@ struct CudaMachine {
     uint32_t multiprocessors = 0;
     /// The highest clocks, which the driver states; not those of now.
     uint32_t clockKhz = 0, memoryClockKhz = 0;
+    uint32_t busBits = 0;      ///< width of the memory's bus
     std::string computeMode;   ///< "default", "prohibited", "exclusive"
     std::vector<bool> reaches; ///< by GPU: peer access is possible
   };
@@ -31,6 +32,9 @@ struct CudaMachine {
   std::vector<Gpu> gpus;
 };
 Result<CudaMachine> inspectCuda();
+
+/// Whether this process has opened a GPU. One that forks it may not use it.
+bool hasOpenedCuda();
 
 /// The version of the headers built with, "13.0"; empty: none.
 std::string cudaHeaderVersion();

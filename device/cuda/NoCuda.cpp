@@ -18,6 +18,8 @@ Result<std::unique_ptr<Driver>> createCudaDriver(const CudaOptions &) {
 
 Result<CudaMachine> inspectCuda() { return notBuilt(); }
 
+bool hasOpenedCuda() { return false; }
+
 std::string cudaHeaderVersion() { return ""; }
 
 } // namespace mgpu::device

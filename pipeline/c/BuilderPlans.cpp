@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // What becomes of a built program: it is checked, planned, opened, saved.
-#include "pipeline/MachinePlan.h"
 #include "pipeline/MakeBundle.h"
+#include "pipeline/OpenMachine.h"
 #include "pipeline/Probe.h"
 #include "pipeline/SourceCompiler.h"
 #include "pipeline/c/BuilderHandle.h"
@@ -19,7 +19,7 @@ namespace {
 struct PlanChoice : pipeline::PrepareOptions {
   uint32_t threads = 0;
   std::chrono::milliseconds deadline{};     ///< 0: the target's own
-  std::string machine, budget = "100";      ///< "": the host
+  std::string machine;                      ///< "": the host
   std::optional<pipeline::Meeting> meeting; ///< of several processes
 };
 
@@ -45,17 +45,20 @@ Result<PlanChoice> planChoice(const char *call, const mgt_plan_options *given) {
                              call, out.scheduler));
   if (options.transforms)
     out.transforms = options.transforms;
-  else if (options.machine)
+  else if (isElsewhere(textOf(options.machine)))
     out.transforms = "auto";
   out.machine = textOf(options.machine);
+  out.memory = textOf(options.memory);
   if (options.budget)
     out.budget = options.budget;
+  else if (isElsewhere(out.machine))
+    out.budget = "100";
   out.seed = options.seed;
   if (options.streams > 0)
     out.streams = options.streams;
   out.threads = options.threads;
   out.isChosen = options.scheduler || options.streams > 0 ||
-                 options.transforms || options.threads > 0;
+                 options.transforms || options.threads > 0 || options.memory;
   out.useTuned = options.no_tuned == 0;
   out.deadline = std::chrono::milliseconds(options.deadline_ms);
   if (options.ranks) {
@@ -76,33 +79,35 @@ Result<void> requireHere(const char *call, const PlanChoice &choice) {
 /// Plans `program`, and leaves it as the plan's transforms change it.
 Result<Plan> planOf(pipeline::LoadedProgram &program,
                     const PlanChoice &choice) {
-  if (choice.machine.empty())
-    return pipeline::makePlan(program, choice);
-  pipeline::MachineOptions options;
-  options.budget = choice.budget;
-  MGPU_TRY_ASSIGN(const TopologyEstimator machine,
-                  pipeline::openMachine(choice.machine, options));
-  MGPU_TRY_ASSIGN(TargetPlan made,
-                  pipeline::makePlan(program.dag, {machine, choice, options}));
-  if (made.dag)
-    program.dag = std::move(*made.dag);
-  return std::move(made.plan);
+  program.from.target = choice.machine;
+  return pipeline::makePlan(program, choice);
 }
 
-/// Gives `write(plan, dag)` of what was built so far.
-template <typename Write>
+/// Gives `take(program, plan)` what was built so far.
+template <typename Take>
 mgt_status givePlan(mgt_builder *builder, const mgt_plan_options *options,
-                    const char **text, const char *call, Write write) {
+                    const char *call, Take take) {
   return onBuilder(builder, call, [&]() -> Result<void> {
-    MGPU_TRY(requireNotNull(call, {text}));
     MGPU_TRY_ASSIGN(const PlanChoice choice, planChoice(call, options));
     MGPU_TRY_ASSIGN(const Program *program, builder->program.program());
     auto loaded = pipeline::loadBuilt(*program, "");
     MGPU_TRY_ASSIGN(const Plan plan, planOf(loaded, choice));
-    builder->text = write(plan, loaded.dag);
-    *text = builder->text.c_str();
-    return {};
+    return take(loaded, plan);
   });
+}
+
+/// Gives `write(plan, dag)` as text.
+template <typename Write>
+mgt_status giveText(mgt_builder *builder, const mgt_plan_options *options,
+                    const char **text, const char *call, Write write) {
+  return givePlan(
+      builder, options, call,
+      [&](const Program &program, const Plan &plan) -> Result<void> {
+        MGPU_TRY(requireNotNull(call, {text}));
+        builder->text = write(plan, program.dag);
+        *text = builder->text.c_str();
+        return {};
+      });
 }
 
 Result<std::vector<std::string>> wordsOf(const char *call, const char *list,
@@ -172,7 +177,7 @@ mgt_status mgt_builder_probe(mgt_builder *builder) {
 mgt_status mgt_builder_plan_text(mgt_builder *builder,
                                  const mgt_plan_options *options,
                                  const char **text) {
-  return givePlan(
+  return giveText(
       builder, options, text, "mgt_builder_plan_text",
       [](const Plan &plan, const Dag &dag) { return toText(plan, dag); });
 }
@@ -180,9 +185,19 @@ mgt_status mgt_builder_plan_text(mgt_builder *builder,
 mgt_status mgt_builder_explain(mgt_builder *builder,
                                const mgt_plan_options *options,
                                const char **text) {
-  return givePlan(
+  return giveText(
       builder, options, text, "mgt_builder_explain",
       [](const Plan &plan, const Dag &dag) { return explain(plan, dag); });
+}
+
+mgt_status mgt_builder_figures(mgt_builder *builder,
+                               const mgt_plan_options *options,
+                               mgt_figures *figures) {
+  const char *call = "mgt_builder_figures";
+  return givePlan(builder, options, call,
+                  [&](const Program &program, const Plan &plan) {
+                    return giveFigures(program, plan, call, figures);
+                  });
 }
 
 mgt_status mgt_builder_open(mgt_builder *builder, const char *target,

@@ -41,18 +41,19 @@ Result<void> open(const char *path, const char *target,
                                     MGPU_SIZE_UP_TO(mgt_options, nccl)));
   }
   const std::string where = target ? target : "";
-  const std::string nccl = options.nccl ? options.nccl : "";
-  const std::chrono::milliseconds deadline(options.deadline_ms);
+  const pipeline::OpenedBundle::How how{
+      options.nccl ? options.nccl : "",
+      std::chrono::milliseconds(options.deadline_ms), options.threads,
+      options.cpu ? options.cpu : "", options.pin != 0};
   if (options.ranks) {
     MGPU_TRY_ASSIGN(const pipeline::Meeting meeting,
                     pipeline::meetingOf("mgt_open_with", options.ranks));
     MGPU_TRY_ASSIGN(auto opened, pipeline::OpenedBundle::openShared(
-                                     path, where, nccl, deadline, meeting));
+                                     path, where, how, meeting));
     *out = new mgt_program(std::move(opened));
     return {};
   }
-  MGPU_TRY_ASSIGN(auto opened,
-                  pipeline::OpenedBundle::open(path, where, nccl, deadline));
+  MGPU_TRY_ASSIGN(auto opened, pipeline::OpenedBundle::open(path, where, how));
   *out = new mgt_program(std::move(opened));
   return {};
 }

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "pipeline/c/OpenedBundle.h"
 
+#include "bench/measure/Pinning.h"
 #include "capture/graph/Communication.h"
 #include "capture/replay/Workspaces.h"
 #include "device/cuda/api/Libraries.h"
 #include "device/host/CpuLevel.h"
-#include "device/host/HostTarget.h"
 #include "kernels/compile/KernelRecipe.h"
+#include "pipeline/Target.h"
+#include "pipeline/Workers.h"
 #include "pipeline/c/ThreadedGpus.h"
 
 #include <fmt/format.h>
@@ -41,15 +43,26 @@ Result<void> checkDeadline(const std::string &target,
               "stopped: leave deadline_ms at 0");
 }
 
+/// Usage for what is not of the target, or not to be had.
+static Result<void> checkHow(const std::string &target,
+                             const OpenedBundle::How &how) {
+  if (device::isCudaTarget(target) &&
+      (how.threads > 0 || !how.cpu.empty() || how.pins))
+    return fail(ErrorKind::Usage,
+                "threads, cpu and pin are of the host: leave them out on GPUs");
+  return checkWorkers(how.threads, how.cpu, "");
+}
+
 Result<std::unique_ptr<OpenedBundle>>
 OpenedBundle::open(const std::string &path, const std::string &target,
-                   const std::string &nccl,
-                   std::chrono::milliseconds deadline) {
-  MGPU_TRY_ASSIGN(const device::NcclOptions settings, device::parseNccl(nccl));
-  MGPU_TRY(checkDeadline(target, deadline));
+                   const How &how) {
+  MGPU_TRY_ASSIGN(const device::NcclOptions settings,
+                  device::parseNccl(how.nccl));
+  MGPU_TRY(checkDeadline(target, how.deadline));
+  MGPU_TRY(checkHow(target, how));
   MGPU_TRY_ASSIGN(capture::Bundle bundle, capture::Bundle::open(path));
   std::unique_ptr<OpenedBundle> out(new OpenedBundle);
-  out->deadline = deadline;
+  out->deadline = how.deadline;
   MGPU_TRY(out->readBundle(bundle));
   const std::string kind = target.substr(0, target.find(':'));
   if (!kind.empty() && kind != "host" && kind != "cuda")
@@ -59,14 +72,14 @@ OpenedBundle::open(const std::string &path, const std::string &target,
                             target));
   MGPU_TRY_ASSIGN(auto several,
                   device::severalGpus(target, out->theProgram.dag.numDevices));
-  if (!several && !nccl.empty())
+  if (!several && !how.nccl.empty())
     return fail(ErrorKind::Usage,
                 fmt::format("NCCL's settings ({}) are for several GPUs: open "
                             "the program on cuda:0,1, or without",
-                            nccl));
+                            how.nccl));
   MGPU_TRY(several ? out->openRanks(bundle, *several, settings)
            : device::isCudaTarget(target) ? out->openGpu(bundle, target)
-                                          : out->openHost(bundle, target));
+                                          : out->openHost(bundle, target, how));
   return out;
 }
 
@@ -87,20 +100,25 @@ Result<void> checkShared(const std::string &target) {
                           target));
 }
 
-Result<std::unique_ptr<OpenedBundle>> OpenedBundle::openShared(
-    const std::string &path, const std::string &target, const std::string &nccl,
-    std::chrono::milliseconds deadline, const Meeting &meeting) {
-  MGPU_TRY_ASSIGN(const device::NcclOptions settings, device::parseNccl(nccl));
+Result<std::unique_ptr<OpenedBundle>>
+OpenedBundle::openShared(const std::string &path, const std::string &target,
+                         const How &how, const Meeting &meeting) {
+  MGPU_TRY_ASSIGN(const device::NcclOptions settings,
+                  device::parseNccl(how.nccl));
   MGPU_TRY(checkShared(target));
-  MGPU_TRY(checkDeadline(target, deadline));
+  MGPU_TRY(checkDeadline(target, how.deadline));
+  if (how.threads > 0 || !how.cpu.empty() || how.pins)
+    return fail(ErrorKind::Usage,
+                "threads, cpu and pin are of a program that is alone: leave "
+                "them out with ranks");
   const bool areGpus = device::isCudaTarget(target);
-  if (!areGpus && !nccl.empty())
+  if (!areGpus && !how.nccl.empty())
     return fail(ErrorKind::Usage,
                 fmt::format("NCCL's settings ({}) are for GPUs, and ranks "
                             "share the host",
-                            nccl));
+                            how.nccl));
   std::unique_ptr<OpenedBundle> out(new OpenedBundle);
-  out->deadline = deadline;
+  out->deadline = how.deadline;
   MGPU_TRY_ASSIGN(out->ranks, pipeline::meetRanks(meeting));
   // The others wait for this rank, so they are told why it does not come.
   if (Result<void> done = areGpus ? out->openGpuPart(path, target, settings)
@@ -169,12 +187,24 @@ OpenedBundle::run(std::unique_ptr<device::Driver> driver,
 }
 
 Result<void> OpenedBundle::openHost(capture::Bundle &bundle,
-                                    const std::string &target) {
-  MGPU_TRY_ASSIGN(auto driver,
-                  device::openHostTarget(target, theProgram.dag.numDevices,
-                                         bundle.threads()));
+                                    const std::string &target, const How &how) {
   std::vector<std::string_view> levels = device::cpuLevels();
+  if (!how.cpu.empty())
+    levels = {how.cpu};
   MGPU_TRY_ASSIGN(auto kernels, bundle.hostKernels(levels));
+  OpenOptions open;
+  open.threads = how.threads > 0        ? how.threads
+                 : bundle.threads() > 0 ? bundle.threads()
+                                        : threadsFor(thePlan, theProgram.dag);
+  std::vector<int> cpus;
+  if (how.pins) {
+    MGPU_TRY_ASSIGN(cpus, bench::cpusToPin(open.threads));
+    open.workerCpus = std::span<const int>(cpus).subspan(1);
+  }
+  MGPU_TRY_ASSIGN(auto driver,
+                  openTarget(target, theProgram.dag.numDevices, open));
+  if (how.pins) // last, as threads are born with what their parent may use
+    MGPU_TRY(bench::pinForGood(cpus[0]));
   return run(std::move(driver), kernels.objects);
 }
 

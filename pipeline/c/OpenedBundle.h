@@ -15,16 +15,21 @@ namespace mgpu::pipeline {
 
 class OpenedBundle final : public OpenedProgram {
 public:
+  /// As mgt_options has them; of the host alone but for the first two.
+  struct How {
+    std::string nccl; ///< as device::parseNccl(), "" but on several GPUs
+    std::chrono::milliseconds deadline{}; ///< of GPUs; 0: their own
+    uint32_t threads = 0;
+    std::string cpu;
+    bool pins = false;
+  };
   /// `target` is "host", "host:N", "" or one of GPUs
-  /// (device/cuda/CudaTarget.h); `nccl` as device::parseNccl(), "" but on
-  /// several GPUs; `deadline` is GPUs', 0 their own.
+  /// (device/cuda/CudaTarget.h).
   static Result<std::unique_ptr<OpenedBundle>>
-  open(const std::string &path, const std::string &target,
-       const std::string &nccl, std::chrono::milliseconds deadline);
+  open(const std::string &path, const std::string &target, const How &how);
   /// Opens it on a host target or GPUs that several processes share.
   static Result<std::unique_ptr<OpenedBundle>>
-  openShared(const std::string &path, const std::string &target,
-             const std::string &nccl, std::chrono::milliseconds deadline,
+  openShared(const std::string &path, const std::string &target, const How &how,
              const Meeting &meeting);
 
   const planner::Program &program() const override { return theProgram; }
@@ -40,7 +45,8 @@ private:
   Result<void> openPart(const std::string &path, const std::string &target);
   Result<void> openGpuPart(const std::string &path, const std::string &target,
                            const device::NcclOptions &nccl);
-  Result<void> openHost(capture::Bundle &bundle, const std::string &target);
+  Result<void> openHost(capture::Bundle &bundle, const std::string &target,
+                        const How &how);
   Result<void> openGpu(capture::Bundle &bundle, const std::string &target);
   Result<void> openRanks(capture::Bundle &bundle,
                          const std::vector<int> &ordinals,

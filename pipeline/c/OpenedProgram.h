@@ -32,6 +32,11 @@ public:
   virtual const device::Rendezvous *others() const { return nullptr; }
 };
 
+/// Sets what mgt_get_figures() says, as far as the caller's struct goes.
+Result<void> giveFigures(const planner::Program &program,
+                         const planner::Plan &plan, const char *call,
+                         mgt_figures *figures);
+
 /// Usage for a target whose devices several processes cannot share.
 Result<void> checkShared(const std::string &target);
 /// Unsupported for a deadline on the host.

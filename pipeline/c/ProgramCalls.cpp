@@ -2,6 +2,7 @@
 //
 // The calls on an open program. The first that loses its target says why; all
 // that follow say that it was lost.
+#include "pipeline/Roles.h"
 #include "pipeline/c/Calls.h"
 #include "pipeline/c/OpenedProgram.h"
 #include "planner/schedule/Timeline.h"
@@ -177,6 +178,35 @@ Result<void> share(mgt_program *program, const char *name, mgt_program *of,
 
 } // namespace
 
+Result<void> pipeline::giveFigures(const planner::Program &program,
+                                   const planner::Plan &plan, const char *call,
+                                   mgt_figures *figures) {
+  constexpr size_t least = MGPU_SIZE_UP_TO(mgt_figures, upload_us);
+  if (!figures || figures->size < least)
+    return fail(ErrorKind::Usage,
+                fmt::format("{}: figures must not be null, and their size is "
+                            "sizeof(mgt_figures)",
+                            call));
+  const Uploads uploads = uploadsOf(program, durationsOf(plan, program.dag));
+  mgt_figures out{figures->size,
+                  plan.loadUs,
+                  plan.makespanUs,
+                  plan.fetchUs,
+                  plan.lowerBoundUs,
+                  0,
+                  0,
+                  uploads.arguments,
+                  uploads.bytes,
+                  uploads.us};
+  for (const planner::ProgramArgument &argument : program.arguments)
+    if (argument.role == planner::ArgumentRole::Resident && argument.buffer) {
+      ++out.resident_arguments;
+      out.resident_bytes += program.dag.buffer(*argument.buffer).sizeBytes;
+    }
+  std::memcpy(figures, &out, std::min(figures->size, sizeof out));
+  return {};
+}
+
 mgt_status mgt_argument_device(const mgt_program *program, size_t index,
                                int32_t *device) {
   return guarded(nullptr, [&]() -> Result<void> {
@@ -323,6 +353,13 @@ mgt_status mgt_explain(mgt_program *program, const char **text) {
 mgt_status mgt_configuration(mgt_program *program, const char **text) {
   return giveText(program, text, "mgt_configuration",
                   [&] { return program->opened->configuration(); });
+}
+
+mgt_status mgt_get_figures(mgt_program *program, mgt_figures *figures) {
+  return onProgram(program, "mgt_get_figures", [&] {
+    return pipeline::giveFigures(program->program(), program->opened->plan(),
+                                 "mgt_get_figures", figures);
+  });
 }
 
 mgt_status mgt_times(mgt_program *program, const mgt_node_time **times,

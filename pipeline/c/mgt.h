@@ -122,6 +122,14 @@ typedef struct mgt_options {
    * MGT_UNSUPPORTED on the host, where no thread can be stopped; what ranks
    * wait for each other is mgt_ranks' own. */
   uint32_t deadline_ms;
+  /* Of the host: threads that replay, the calling one among them (0: as many as
+   * are worth it); the level that its kernels are for, "x86-64-v3" (NULL: the
+   * best of the bundle); not 0: each thread, the one that calls here too, stays
+   * on a CPU of its own. MGT_USAGE, with what there is, for more threads than
+   * this process has CPUs, and for a level that the processor does not run. */
+  uint32_t threads;
+  const char *cpu;
+  int pin;
 } mgt_options;
 /* NULL `options` is mgt_open(). */
 mgt_status mgt_open_with(const char *path, const char *target,
@@ -227,6 +235,21 @@ mgt_status mgt_explain(mgt_program *program, const char **text);
  * for each kernel whose tunables are not at their first values. "" where
  * nothing was tuned, and for a bundle. Valid until the program's next call. */
 mgt_status mgt_configuration(mgt_program *program, const char **text);
+
+/* What is predicted of a plan, in microseconds, and where its arguments lie. */
+typedef struct mgt_figures {
+  size_t size; /* sizeof(mgt_figures) */
+  double load_us, replay_us, fetch_us;
+  double bound_us; /* no replay is shorter under the plan's model */
+  uint64_t resident_arguments, resident_bytes; /* they stay on the devices */
+  /* Copies in each replay of arguments that nothing writes; of resident ones
+   * they would be made once. Microseconds are of the device where they take
+   * longest. */
+  uint64_t upload_arguments, upload_bytes;
+  double upload_us;
+} mgt_figures;
+/* Of the plan that is replayed. `figures` has its size. */
+mgt_status mgt_get_figures(mgt_program *program, mgt_figures *figures);
 
 typedef struct mgt_node_time {
   const char *name;        /* of the node, as in the plan */
@@ -447,9 +470,10 @@ typedef struct mgt_plan_options {
   uint32_t streams;       /* of each device; 0 is 4 */
   const char *transforms; /* as mgpu-tune's --transforms; NULL is none */
   uint32_t threads;       /* that replay on the host; 0: as many as useful */
-  /* A machine that is not here, "sim:dgx-h200", to plan for without opening;
-   * NULL is the host. Its search takes `budget`, "2s" or a number of plans
-   * (NULL: 100), and tries all transforms where none are named. */
+  /* The target to plan for without opening: a machine that is not here,
+   * "sim:dgx-h200", or one that is, "cuda:0"; NULL is the host. The search
+   * takes `budget`, "2s" or a number of plans (NULL: 100 for one that is not
+   * here, where all transforms are tried if none are named). */
   const char *machine;
   const char *budget;
   int no_tuned; /* mgt_builder_open takes the defaults, whatever was tuned */
@@ -457,6 +481,7 @@ typedef struct mgt_plan_options {
   /* Of mgt_builder_open: as that of mgt_options; NULL: this process is alone.
    * All processes build the same. Nothing that was tuned is used. */
   const mgt_ranks *ranks;
+  const char *memory; /* most bytes of each device, "4GB"; NULL: its own */
 } mgt_plan_options;
 /* As mgt_plan_text() and mgt_explain(), without a target to run on; NULL
  * `options` are the defaults. Valid until the builder's next call. */
@@ -466,6 +491,10 @@ mgt_status mgt_builder_plan_text(mgt_builder *builder,
 mgt_status mgt_builder_explain(mgt_builder *builder,
                                const mgt_plan_options *options,
                                const char **text);
+/* As mgt_get_figures(), of the plan that `options` ask for. */
+mgt_status mgt_builder_figures(mgt_builder *builder,
+                               const mgt_plan_options *options,
+                               mgt_figures *figures);
 /* Plans it, compiles its kernels and opens it: "host", "host:N", "cuda:K",
  * "cuda:K/N". For several GPUs save it and open the bundle. What was tuned for
  * it on this machine is used, unless `options` choose a schedule or say

@@ -41,6 +41,8 @@ static void calibrate(Contention &contention,
 Contention contentionOf(const device::Topology &topology,
                         std::vector<Coefficient> *list) {
   Contention contention;
+  if (topology.link.kind == device::LinkKind::Memory)
+    return contention;
   auto set = [&](WorkClass mine, WorkClass other, double factor,
                  const char *name, Origin origin, const char *source) {
     contention.factor[size_t(mine)][size_t(other)] = factor;

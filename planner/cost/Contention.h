@@ -4,7 +4,7 @@
 
 // How much longer work takes while other work of the same device runs.
 
-#include "planner/cost/TopologyEstimator.h"
+#include "planner/cost/TargetMachine.h"
 
 namespace mgpu::planner {
 
@@ -17,11 +17,13 @@ struct Contention {
   double of(WorkClass mine, WorkClass other) const {
     return factor[size_t(mine)][size_t(other)];
   }
+  bool operator==(const Contention &) const = default;
 };
 
 /// What shares what on a machine: kernels and collectives the SMs, all three
 /// the memory, copies and collectives a PCIe link where devices are joined by
-/// one. `list`, where not null, gets each figure with its origin.
+/// one. Nothing on the host, whose planning model has none. `list`, where not
+/// null, gets each figure with its origin.
 Contention contentionOf(const device::Topology &topology,
                         std::vector<Coefficient> *list = nullptr);
 

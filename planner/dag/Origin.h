@@ -12,13 +12,15 @@ namespace mgpu::planner {
 enum class Origin : uint8_t {
   Assumed,   ///< a model whose figures nobody measured
   Published, ///< a model with figures that its makers published
+  Scaled,    ///< those of another machine, scaled by what a driver says
   Measured,
   Given, ///< the program or file says it
 };
 inline constexpr std::array allOrigins = {Origin::Assumed, Origin::Published,
-                                          Origin::Measured, Origin::Given};
-inline constexpr std::array<std::string_view, 4> originWords = {
-    "assumed", "published", "measured", "given"};
+                                          Origin::Scaled, Origin::Measured,
+                                          Origin::Given};
+inline constexpr std::array<std::string_view, 5> originWords = {
+    "assumed", "published", "scaled", "measured", "given"};
 constexpr std::string_view toString(Origin origin) {
   return originWords[size_t(origin)];
 }

@@ -18,11 +18,12 @@ static std::string timesOf(const TransformGain &gain) {
 }
 
 std::string explainModel(const TargetPlan &plan, const Dag &dag,
-                         const TopologyEstimator &given) {
-  std::string out = fmt::format(
-      "with contention: makespan {:.3f} us, one node after the other {:.3f} "
-      "us\n",
-      plan.contendedUs, plan.serialUs);
+                         const Machine &given) {
+  std::string out;
+  if (!given.isHost())
+    out = fmt::format("with contention: makespan {:.3f} us, one node after the "
+                      "other {:.3f} us\n",
+                      plan.contendedUs, plan.serialUs);
   for (const TransformGain &gain : plan.gains) {
     out += fmt::format("transform {}: ", toString(gain.transform));
     if (gain.changes == 0)
@@ -35,9 +36,8 @@ std::string explainModel(const TargetPlan &plan, const Dag &dag,
     for (const std::string &line : gain.left)
       out += "  " + line + "\n";
   }
-  TopologyEstimator machine = plan.algorithms.empty()
-                                  ? given.withoutAlgorithms()
-                                  : given.on(given.machine());
+  Machine machine = plan.algorithms.empty() ? given.withoutAlgorithms()
+                                            : given.on(given.topology());
   out += explainAlgorithms(plan.algorithms, dag, machine);
   double sums[allOrigins.size()] = {}, total = 0;
   for (uint32_t i = 0; i < dag.nodes.size(); ++i) {
@@ -61,7 +61,7 @@ std::string explainModel(const TargetPlan &plan, const Dag &dag,
                      share(Origin::Measured) + share(Origin::Given),
                      share(Origin::Published), share(Origin::Assumed));
   std::vector<Coefficient> list = machine.coefficients();
-  contentionOf(machine.machine(), &list);
+  contentionOf(machine.topology(), &list);
   for (const Coefficient &c : list)
     out += fmt::format("  {} = {:.6g} {}({}: {})\n", c.name, c.value,
                        c.unit.empty() ? "" : c.unit + " ", toString(c.origin),

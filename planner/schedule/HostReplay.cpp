@@ -8,12 +8,15 @@ namespace mgpu::planner {
 // Measured by bench-replay (docs/benchmarks.md): an edge of `pingpong` from one
 // thread to another. It is what a cache line takes from core to core.
 static constexpr double handOverUs = 0.13;
+// Assumed: to wake a thread takes some 5 us, and the assumed rates of the host
+// are a quarter of a core's.
+static constexpr double wakeUs = 20;
 
 /// The time of one phase. The first thread tells the others to begin it, and
 /// waits for them at its end (device/host/WorkerPool.cpp).
 static double phaseUs(const Plan &plan, const Dag &dag,
                       const Predecessors &predecessors, Phase phase,
-                      uint32_t threads) {
+                      uint32_t threads, double handOverUs) {
   std::vector<double> end(dag.nodes.size(), 0), free(threads, handOverUs);
   free[0] = 0;
   std::vector<uint32_t> threadOf(dag.nodes.size(), 0);
@@ -43,14 +46,29 @@ static double phaseUs(const Plan &plan, const Dag &dag,
   return makespan;
 }
 
-double hostReplayUs(const Plan &plan, const Dag &dag, uint32_t threads) {
-  threads = std::max(threads, 1u);
+static double replayUs(const Plan &plan, const Dag &dag, uint32_t threads,
+                       double handOverUs) {
   Predecessors predecessors(dag);
   auto of = [&](Phase phase) {
-    return phaseUs(plan, dag, predecessors, phase, threads);
+    return phaseUs(plan, dag, predecessors, phase, threads, handOverUs);
   };
   return of(Phase::Prologue) + double(dag.loop.trips) * of(Phase::Replay) +
          of(Phase::Epilogue);
+}
+
+double hostReplayUs(const Plan &plan, const Dag &dag, uint32_t threads) {
+  return replayUs(plan, dag, std::max(threads, 1u), handOverUs);
+}
+
+uint32_t usefulThreads(const Plan &plan, const Dag &dag, uint32_t most) {
+  uint32_t best = 1;
+  double leastUs = replayUs(plan, dag, 1, wakeUs);
+  for (uint32_t threads = 2; threads <= most; ++threads)
+    if (const double us = replayUs(plan, dag, threads, wakeUs); us < leastUs) {
+      best = threads;
+      leastUs = us;
+    }
+  return best;
 }
 
 } // namespace mgpu::planner

@@ -21,6 +21,11 @@ inline constexpr double hostNodeUs = 0.00115;
 /// word to begin. Every thread has a processor core.
 double hostReplayUs(const Plan &plan, const Dag &dag, uint32_t threads);
 
+/// The threads, up to `most`, on which a replay is predicted to be shortest
+/// where each that is handed a result has to be woken for it. Assumed rates are
+/// too low rather than too high, so they favour few threads.
+uint32_t usefulThreads(const Plan &plan, const Dag &dag, uint32_t most);
+
 } // namespace mgpu::planner
 
 #endif // MGPU_PLANNER_SCHEDULE_HOSTREPLAY_H

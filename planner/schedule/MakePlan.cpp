@@ -1,133 +1,462 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "planner/schedule/MakePlan.h"
+#include "planner/schedule/TargetSearch.h"
 
+#include "planner/plan/ArenaLayout.h"
 #include "planner/schedule/Origins.h"
-#include "planner/schedule/ProgramSearch.h"
 #include "planner/schedule/ResidentPlan.h"
-#include "planner/schedule/list/PlanBuilder.h"
-#include "support/Random.h"
+#include "planner/schedule/Simulate.h"
+#include "planner/schedule/transform/ChunkCounts.h"
+#include "support/Units.h"
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <set>
 
 namespace mgpu::planner {
 
+Result<uint64_t> memoryLimit(const device::Topology &topology,
+                             const std::string &memory) {
+  if (memory.empty())
+    return topology.device.memoryBytes;
+  if (memory == "none")
+    return uint64_t(INT64_MAX);
+  return parseByteSize(memory, "--memory");
+}
+
+exact::Budget movesFor(const Dag &dag) {
+  return exact::Budget(
+      1e9, std::clamp<uint64_t>(60'000 / (dag.nodes.size() + 1), 8, 2000));
+}
+
+/// A DAG that is spmd: by the overlap search.
+static Result<TargetPlan> planOverlapped(const Dag &dag, const Machine &machine,
+                                         const PlanRequest &options,
+                                         SchedulePolicy schedulePolicy,
+                                         exact::Budget &budget,
+                                         search::Proof proof) {
+  TargetPlan result;
+  MGPU_TRY_ASSIGN(result.overlap,
+                  search::planOverlap(
+                      dag, {options.scaleComm, &machine, options.memoryBytes},
+                      options.seed, budget, schedulePolicy, proof));
+  result.plan = std::move(result.overlap->plan);
+  bool frozen =
+      std::all_of(dag.nodes.begin(), dag.nodes.end(), [](const DagNode &node) {
+        return node.durationUs.has_value();
+      });
+  if (!frozen)
+    result.plan.model = machine.name();
+  result.contendedUs =
+      simulate(result.plan, dag, contentionOf(machine.topology())).makespanUs;
+  for (double us : result.overlap->problem.durations)
+    result.serialUs += us;
+  return result;
+}
+
 namespace {
 
-/// Durations off by a factor that is drawn for each node. They lead to other
-/// orders of the steps that a list scheduler finds worth trying.
-class Perturbed final : public LatencyEstimator {
+/// Plans a DAG as it is, then after one transform more at a time.
+class Transforming {
 public:
-  Perturbed(const LatencyEstimator &inner, uint64_t seed)
-      : inner(inner), seed(seed) {}
-  double durationUs(const Dag &dag, NodeId node) const override {
-    Random random(seed * 0x9e3779b97f4a7c15 + node.value);
-    return inner.durationUs(dag, node) * (0.5 + 1.5 * random.uniform());
+  Transforming(const Dag &dag, const Machine &machine,
+               const PlanRequest &options, exact::Budget &budget)
+      : source(dag), chosen(machine), plain(machine.withoutAlgorithms()),
+        options(options), budget(budget),
+        schedulePolicy(options.schedulePolicy) {}
+
+  Result<TargetPlan> run() {
+    if (options.makesAll)
+      return makeAll();
+    // Without time there is nothing to share out.
+    if (!budget.exhausted())
+      for (const Transform &transform : options.transforms)
+        parts += takesPart(transform);
+    const bool isDraft = !options.transforms.empty();
+    Result<TargetPlan> first =
+        plan(current(), plain, schedulePolicy,
+             isDraft ? search::Proof::Draft : search::Proof::Verified);
+    if (!first && first.error().kind != ErrorKind::Invalid)
+      return first;
+    if (first)
+      best = std::move(*first);
+    for (size_t k = 0; k < options.transforms.size();)
+      if (policyFlagOf(options.transforms[k].kind))
+        ++k;
+      else
+        MGPU_TRY(tryNext(k));
+    if (!best)
+      return first;
+    for (const Transform &transform : options.transforms)
+      if (auto policyFlag = policyFlagOf(transform.kind);
+          policyFlag && schedulePolicy.*policyFlag)
+        MGPU_TRY(weigh(transform.kind));
+    if (best->overlap && isDraft)
+      MGPU_TRY(complete(best->plan));
+    return finish();
   }
-  std::string name() const override { return inner.name(); }
 
 private:
-  const LatencyEstimator &inner;
-  uint64_t seed;
-};
+  const Dag &current() const { return changed ? *changed : source; }
+  const Machine &machine() const { return chooses ? chosen : plain; }
 
-Result<Plan> schedule(const Dag &dag, const PlanRequest &request,
-                      const LatencyEstimator &latency) {
-  if (request.scheduler == "shuffled")
-    return scheduleShuffled(dag, latency, request.seed, request);
-  const bool isSerial = request.scheduler == "serial";
-  auto made = [&](const LatencyEstimator &by) {
-    return isSerial ? scheduleSerial(dag, by, request)
-                    : scheduleList(dag, by, request);
-  };
-  if (request.seed == 0)
-    return made(latency);
-  MGPU_TRY_ASSIGN(Plan plan, made(Perturbed(latency, request.seed)));
-  // The draw chose the order. What is predicted is what was estimated.
-  for (PlanStep &step : plan.steps)
-    step.durationUs = latency.durationUs(dag, step.node);
-  predictTimes(plan, dag);
-  return plan;
-}
-
-/// Moves of the search, so that it takes some hundredths of a second for a
-/// small program, and for a large one no longer than its bound.
-uint64_t movesFor(const Dag &dag) {
-  return std::clamp<uint64_t>(60'000 / (dag.nodes.size() + 1), 8, 2000);
-}
-
-/// By the replay, and of equal ones by what runs once.
-bool isShorter(const Plan &a, const Plan &b) {
-  if (a.makespanUs != b.makespanUs)
-    return a.makespanUs < b.makespanUs * (1 - 1e-9);
-  return a.loadUs + a.fetchUs < (b.loadUs + b.fetchUs) * (1 - 1e-9);
-}
-
-/// Takes the plan of the program without resident arguments, less their copies,
-/// where that is shorter.
-Result<void> takeOther(Plan &plan, const Dag &dag, const PlanRequest &request,
-                       const LatencyEstimator &latency) {
-  auto isLeast = [&](double us) { return plan.makespanUs <= us * (1 + 1e-9); };
-  std::optional<Dag> other;
-  if (isLeast(plan.lowerBoundUs) || !(other = withoutResidents(dag)))
-    return {};
-  MGPU_TRY_ASSIGN(const ProgramModel model, modelOf(*other, latency));
-  if (isLeast(model.bound.us))
-    return {};
-  MGPU_TRY_ASSIGN(const Plan whole, makePlan(*other, request, &latency));
-  std::optional<Plan> apart = planApart(whole, *other, dag);
-  if (!apart || !isShorter(*apart, plan) ||
-      !verify(*apart, dag, request.limits))
-    return {};
-  apart->lowerBoundUs = plan.lowerBoundUs;
-  apart->boundBy = plan.boundBy;
-  plan = std::move(*apart);
-  return {};
-}
-
-/// Sets the bound of a plan, and shortens it where the request leaves it open.
-Result<void> complete(Plan &plan, const Dag &dag, const PlanRequest &request,
-                      const LatencyEstimator &latency) {
-  MGPU_TRY_ASSIGN(ProgramModel model, modelOf(dag, latency));
-  const bool isOpen = request.scheduler == "list" && request.seed == 0 &&
-                      request.schedulePolicy.order &&
-                      request.schedulePolicy.early &&
-                      plan.streamsPerDevice >= 3;
-  if (isOpen && plan.makespanUs > model.bound.us * (1 + 1e-9)) {
-    exact::Budget budget(1e9, movesFor(dag));
-    const PlanOffer offer = [&](Plan shorter) -> Result<double> {
-      double taken = 0;
-      for (uint64_t bytes : shorter.arenaBytes)
-        taken = std::max(taken, double(bytes + dag.residentBytes) /
-                                    double(request.limits.arenaBytes));
-      if (taken <= 1 && isShorter(shorter, plan))
-        plan = std::move(shorter);
-      return taken;
-    };
-    MGPU_TRY(searchPlans(dag, model, plan, true, latency, plan.streamsPerDevice,
-                         1, budget, offer));
+  /// The plan after all transforms.
+  Result<TargetPlan> makeAll() {
+    for (const Transform &transform : options.transforms) {
+      TransformGain gain;
+      gain.transform = transform;
+      if (isFree(transform))
+        MGPU_TRY(chooseChunks(gain));
+      const bool isPolicy = bool(policyFlagOf(transform.kind));
+      if (transform.kind == TransformKind::Algorithm) {
+        gain.changes = changedAlgorithms();
+        chooses = gain.changes > 0;
+      } else if (!isPolicy) {
+        MGPU_TRY_ASSIGN(Transformed made, transformed(current(), gain.transform,
+                                                      contextOf(&gain.left)));
+        gain.changes = made.changes;
+        if (made.dag)
+          changed = std::move(made.dag);
+      }
+      gain.isKept = gain.changes > 0 || isPolicy;
+      if (gain.isKept)
+        kept.emplace_back(toString(gain.transform));
+      isChanged |= changed.has_value();
+      gains.push_back(std::move(gain));
+    }
+    MGPU_TRY_ASSIGN(best, plan(current(), machine(), schedulePolicy,
+                               search::Proof::Verified));
+    return finish();
   }
-  setBound(plan, model.bound.us, model.bound.by);
-  return request.scheduler == "list" && request.seed == 0
-             ? takeOther(plan, dag, request, latency)
-             : Result<void>();
-}
+
+  /// Whether a transform leads to a search of its own.
+  bool takesPart(const Transform &transform) const {
+    if (!schedulePolicy.order)
+      return false;
+    if (transform.kind == TransformKind::Order)
+      return false; // without it there is nothing to search
+    if (transform.kind == TransformKind::NoFork)
+      return !source.spmd;
+    if (policyFlagOf(transform.kind))
+      return true;
+    if (isFree(transform))
+      return !chunkGroups(source).empty();
+    if (transform.kind == TransformKind::Algorithm)
+      return changedAlgorithms() > 0;
+    Result<Transformed> trial =
+        transformed(source, transform, contextOf(nullptr));
+    return trial && trial->changes > 0;
+  }
+
+  Result<TargetPlan> plan(const Dag &of, const Machine &on,
+                          SchedulePolicy allowed,
+                          search::Proof proof = search::Proof::Draft) {
+    exact::Budget part = budget.part(parts);
+    Result<TargetPlan> result =
+        of.spmd && !options.isFixed()
+            ? planOverlapped(of, on, options, allowed, part, proof)
+            : searchLists(of, on, options, allowed, part);
+    budget.spend(part.spentNodes());
+    return result;
+  }
+
+  /// Chunks of numbers that are to be found.
+  static bool isFree(const Transform &transform) {
+    return transform.kind == TransformKind::Chunk && transform.counts.empty();
+  }
+  /// Finds them by first schedules.
+  Result<void> chooseChunks(TransformGain &gain) const {
+    MGPU_TRY_ASSIGN(
+        ChunkCounts counts,
+        findChunkCounts(
+            current(), {&machine(), nullptr, options.ops},
+            [&](const Dag &of) -> Result<double> {
+              if (of.spmd) {
+                exact::Budget first(1e9, 0);
+                MGPU_TRY_ASSIGN(TargetPlan plan,
+                                planOverlapped(of, machine(), options,
+                                               schedulePolicy, first,
+                                               search::Proof::Draft));
+                return plan.plan.makespanUs;
+              }
+              ScheduleOptions schedule;
+              schedule.streamsPerDevice = options.streamsPerDevice;
+              schedule.schedulePolicy = schedulePolicy;
+              MGPU_TRY_ASSIGN(Plan plan, scheduleList(of, machine(), schedule));
+              return simulate(plan, of, contentionOf(machine().topology()))
+                  .makespanUs;
+            }));
+    gain.left = explainChunks(counts, current());
+    if (std::any_of(counts.counts.begin(), counts.counts.end(),
+                    [](uint32_t count) { return count > 1; }))
+      gain.transform.counts = counts.counts;
+    return {};
+  }
+
+  TransformContext contextOf(std::vector<std::string> *left) const {
+    return {&machine(), left, options.ops};
+  }
+  /// How many durations other algorithms change.
+  uint32_t changedAlgorithms() const {
+    const Dag &dag = current();
+    uint32_t changes = 0;
+    for (uint32_t i = 0; i < dag.nodes.size(); ++i)
+      changes +=
+          workClass(dag.nodes[i]) == WorkClass::Collective &&
+          plain.durationUs(dag, NodeId{i}) != chosen.durationUs(dag, NodeId{i});
+    return changes;
+  }
+
+  bool isBetter(const TargetPlan &a) const {
+    return !best || isBetter(a, *best);
+  }
+  bool isBetter(const TargetPlan &a, const TargetPlan &b) const {
+    std::pair mine(a.contendedUs, a.plan.makespanUs),
+        theirs(b.contendedUs, b.plan.makespanUs);
+    if (source.spmd) {
+      std::swap(mine.first, mine.second);
+      std::swap(theirs.first, theirs.second);
+    }
+    return mine < theirs;
+  }
+
+  /// The transform at `k`, or several that are alternatives: those start from
+  /// the same DAG, and the best of them stays.
+  Result<void> tryNext(size_t &k) {
+    TransformGain before;
+    if (best) {
+      before.beforeUs = best->plan.makespanUs;
+      before.contendedBeforeUs = best->contendedUs;
+    }
+    std::optional<size_t> winner;
+    std::optional<Dag> winning;
+    bool isAlternative = isChunk(options.transforms[k].kind);
+    do {
+      TransformGain gain = before;
+      gain.transform = options.transforms[k++];
+      std::vector<std::string> left;
+      if (isFree(gain.transform))
+        MGPU_TRY(chooseChunks(gain));
+      const bool ofAlgorithms = gain.transform.kind == TransformKind::Algorithm;
+      Transformed trial; // algorithms change no node
+      if (ofAlgorithms) {
+        trial.changes = changedAlgorithms();
+      } else {
+        MGPU_TRY_ASSIGN(
+            trial, transformed(current(), gain.transform, contextOf(&left)));
+      }
+      gain.changes = trial.changes;
+      gain.left.insert(gain.left.end(), left.begin(), left.end());
+      if (gain.changes > 0)
+        if (Result<TargetPlan> after =
+                plan(trial.dag ? *trial.dag : current(),
+                     ofAlgorithms ? chosen : machine(), schedulePolicy)) {
+          gain.afterUs = after->plan.makespanUs;
+          gain.contendedAfterUs = after->contendedUs;
+          if (isBetter(*after)) {
+            winner = gains.size();
+            best = std::move(*after);
+            winning = std::move(trial.dag);
+          }
+        }
+      if (ofAlgorithms)
+        chooses = gain.changes == 0 || winner == gains.size();
+      gains.push_back(std::move(gain));
+    } while (isAlternative && k < options.transforms.size() &&
+             isChunk(options.transforms[k].kind));
+    if (winning)
+      changed = std::move(winning);
+    if (winner) {
+      gains[*winner].isKept = true;
+      kept.emplace_back(toString(gains[*winner].transform));
+      isChanged |= gains[*winner].transform.kind != TransformKind::Algorithm;
+    }
+    return {};
+  }
+
+  static uint64_t memoryOf(const TargetPlan &plan) {
+    if (plan.overlap)
+      return plan.overlap->peakBytes;
+    const std::vector<uint64_t> &arenas = plan.plan.arenaBytes;
+    return arenas.empty() ? 0 : *std::max_element(arenas.begin(), arenas.end());
+  }
+
+  /// What a schedule policy brings, against a plan without it; which stays
+  /// where it is not longer, and at the same length needs no more memory.
+  Result<void> weigh(TransformKind kind) {
+    SchedulePolicy allowed = schedulePolicy;
+    allowed.*policyFlagOf(kind) = false;
+    // The overlap search is of a model without contention, and forks in any
+    // case.
+    bool isSame = kind == TransformKind::NoFork && source.spmd;
+    Result<TargetPlan> without =
+        isSame ? *best : plan(current(), machine(), allowed);
+    if (!without && without.error().kind != ErrorKind::Invalid)
+      return fail(without.error());
+    PolicyChange change =
+        comparePolicy(kind, without ? &without->plan : nullptr, best->plan,
+                      current(), contentionOf(machine().topology()));
+    TransformGain gain;
+    gain.transform = kind;
+    gain.changes = change.nodes;
+    gain.left = std::move(change.lines);
+    gain.afterUs = best->plan.makespanUs;
+    gain.contendedAfterUs = best->contendedUs;
+    if (without) {
+      gain.beforeUs = without->plan.makespanUs;
+      gain.contendedBeforeUs = without->contendedUs;
+    }
+    bool isTie =
+        without && !isBetter(*best, *without) && !isBetter(*without, *best);
+    gain.isKept = !without || isBetter(*best, *without) ||
+                  (isTie && memoryOf(*best) < memoryOf(*without));
+    if (gain.isKept && isTie)
+      gain.left.push_back(
+          fmt::format("kept for {} bytes of memory less on the fullest device",
+                      memoryOf(*without) - memoryOf(*best)));
+    if (gain.isKept) {
+      kept.emplace_back(toString(kind));
+    } else {
+      best = std::move(*without);
+      schedulePolicy = allowed;
+    }
+    gains.push_back(std::move(gain));
+    return {};
+  }
+
+  /// A draft becomes a plan: with the smaller arena, and verified.
+  Result<void> complete(Plan &plan) const {
+    ArenaLayout layout = layoutArena(plan, current());
+    plan.placements = std::move(layout.placements);
+    plan.arenaBytes = std::move(layout.arenaBytes);
+    return verify(plan, current(),
+                  {plan.streamsPerDevice, options.memoryBytes});
+  }
+
+  /// Those with a frozen duration that the source does not have by that name.
+  std::vector<bool> scaledNodes() const {
+    std::set<std::string_view> names;
+    for (const DagNode &node : source.nodes)
+      names.insert(node.name);
+    std::vector<bool> scaled;
+    for (const DagNode &node : current().nodes)
+      scaled.push_back(node.durationUs && !names.count(node.name));
+    return scaled;
+  }
+
+  Result<TargetPlan> finish() {
+    best->plan.transforms = std::move(kept);
+    if (options.memoryBytes < uint64_t(INT64_MAX)) // else "none"
+      best->plan.memoryBytes = options.memoryBytes;
+    best->gains = std::move(gains);
+    if (isChanged)
+      best->isScaled = scaledNodes();
+    recordOrigins(best->plan, current(), machine());
+    for (PlanStep &step : best->plan.steps)
+      if (isChanged && best->isScaled[step.node.value])
+        step.origin = Origin::Assumed;
+    if (chooses) {
+      best->algorithms = chooseAlgorithms(current(), chosen);
+      for (AlgorithmChoice &choice : best->algorithms)
+        if (isChanged && best->isScaled[choice.node.value])
+          choice.durationFrom = scaledWords;
+      recordAlgorithms(best->plan, best->algorithms);
+    }
+    if (isChanged) {
+      if (best->overlap && best->plan.model == search::frozenModelName)
+        best->plan.model +=
+            ", what transforms changed scaled as estimated on " + chosen.name();
+      best->dag = std::move(*changed);
+    }
+    return std::move(*best);
+  }
+
+  const Dag &source;
+  /// With the best algorithm for each collective, and with ring Simple for all.
+  const Machine &chosen;
+  Machine plain;
+  const PlanRequest &options;
+  exact::Budget &budget;
+  uint64_t parts = 1;         ///< shares of the budget
+  std::optional<Dag> changed; ///< the source after the transforms kept
+  bool chooses = false, isChanged = false;
+  SchedulePolicy schedulePolicy;
+  std::optional<TargetPlan> best;
+  std::vector<TransformGain> gains;
+  std::vector<std::string> kept;
+};
 
 } // namespace
 
-Result<Plan> makePlan(const Dag &dag, const PlanRequest &request,
-                      const LatencyEstimator *latency) {
-  const RooflineEstimator roofline(hostRates(), "host roofline");
-  const LatencyEstimator &by = latency ? *latency : roofline;
-  MGPU_TRY_ASSIGN(Plan plan, schedule(dag, request, by));
-  if (!request.isDraft)
-    MGPU_TRY(complete(plan, dag, request, by));
-  recordOrigins(plan, dag, by);
-  if (auto ok = verify(plan, dag, request.limits); !ok)
-    return fail(ErrorKind::Internal,
-                fmt::format("scheduler '{}' made an unsafe plan: {}",
-                            request.scheduler, ok.error().message));
-  return plan;
+/// Takes the plan of the program without resident arguments, less their copies,
+/// where that is shorter, or is no longer than with them, as it should be, and
+/// `made` is.
+static Result<void> takeOther(TargetPlan &made, const Dag &dag,
+                              const Machine &machine,
+                              const PlanRequest &options,
+                              exact::Budget &budget) {
+  std::optional<Dag> source;
+  if (dag.spmd || !(source = withoutResidents(dag)) ||
+      made.contendedUs <= leastUploadUs(*source, machine) ||
+      (options.transforms.empty() &&
+       made.contendedUs <= made.plan.lowerBoundUs * (1 + 1e-9)))
+    return {};
+  Result<TargetPlan> whole =
+      Transforming(*source, machine, options, budget).run();
+  if (!whole) // it needs more memory than there is
+    return whole.error().kind == ErrorKind::Invalid ? Result<void>()
+                                                    : fail(whole.error());
+  TargetPlan other = *whole;
+  Dag left = other.dag ? *other.dag : *source;
+  std::optional<Plan> apart = planApart(other.plan, left, dag);
+  if (!apart)
+    return {};
+  const Contention contention = contentionOf(machine.topology());
+  other.plan = std::move(*apart);
+  if (options.schedulePolicy.join)
+    joinForks(other.plan, left, contention);
+  other.contendedUs = simulate(other.plan, left, contention).makespanUs;
+  auto times = [](const TargetPlan &plan) {
+    return std::pair(plan.contendedUs, plan.plan.makespanUs);
+  };
+  auto isLonger = [&](const TargetPlan &plan) {
+    constexpr double rounding = 1 + 1e-9;
+    return plan.contendedUs > whole->contendedUs * rounding ||
+           plan.plan.makespanUs > whole->plan.makespanUs * rounding;
+  };
+  if (std::pair(isLonger(other), times(other)) >=
+          std::pair(isLonger(made), times(made)) ||
+      !verify(other.plan, left,
+              {other.plan.streamsPerDevice, options.memoryBytes}))
+    return {};
+  other.serialUs = made.serialUs;
+  if (other.dag)
+    other.dag = std::move(left);
+  made = std::move(other);
+  return {};
+}
+
+Result<TargetPlan> makePlan(const Dag &dag, const Machine &machine,
+                            const PlanRequest &request, exact::Budget &budget) {
+  const device::Topology &topology = machine.topology();
+  if (dag.numDevices > topology.devices)
+    return fail(ErrorKind::Absent,
+                fmt::format("the program is of {} devices, {} has {}",
+                            dag.numDevices, topology.name, topology.devices));
+  if (!request.transforms.empty() && machine.numMeasured() > 0)
+    return makePlan(dag, machine.withTimes({}), request, budget);
+  // What the program without resident arguments is planned with.
+  exact::Budget again = budget.part(1);
+  MGPU_TRY_ASSIGN(TargetPlan made,
+                  Transforming(dag, machine, request, budget).run());
+  if (!request.isFixed())
+    MGPU_TRY(takeOther(made, dag, machine, request, again));
+  return made;
+}
+
+Result<TargetPlan> makePlan(const Dag &dag, const Machine &machine,
+                            const PlanRequest &request) {
+  exact::Budget budget = movesFor(dag);
+  return makePlan(dag, machine, request, budget);
 }
 
 } // namespace mgpu::planner

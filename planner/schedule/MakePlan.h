@@ -2,31 +2,103 @@
 #ifndef MGPU_PLANNER_SCHEDULE_MAKEPLAN_H
 #define MGPU_PLANNER_SCHEDULE_MAKEPLAN_H
 
-// From a DAG and a scheduler's name to a plan that is proven.
+// From a DAG and a machine to a plan that is proven: the one road of programs,
+// graphs by calls, DAG files and traces, whatever the machine is made of.
 
+#include "planner/cost/Contention.h"
+#include "planner/schedule/list/Algorithms.h"
 #include "planner/schedule/list/Schedulers.h"
+#include "planner/schedule/search/OverlapPlanner.h"
+#include "planner/schedule/transform/Transform.h"
 
-#include <string>
+#include <optional>
 
 namespace mgpu::planner {
 
-struct PlanRequest : ScheduleOptions {
+struct PlanRequest {
   std::string scheduler = "list"; ///< or "serial", or "shuffled"
-  /// "shuffled" draws the plan by it. The others draw a factor of 1/2 to 2 for
-  /// the duration of each node, which changes their order; 0 draws none.
-  uint64_t seed = 0;
-  /// Only what the scheduler makes, without its bound: to compare programs by.
-  bool isDraft = false;
+  uint64_t seed = 0; ///< of the search; "shuffled" draws the plan by it
+  /// "list" and "serial" draw a factor of 1/2 to 2 by it for the duration of
+  /// each node, which changes their order, and search no further; 0 draws none.
+  uint64_t drawn = 0;
+  uint64_t memoryBytes = UINT64_MAX; ///< a device's, with resident buffers
+  uint32_t streamsPerDevice = 4;
+  double scaleComm = 1; ///< spmd DAGs: multiplies collectives' times
+  /// Tried in order; each is kept if the plan after it is shorter. Those that
+  /// are schedule policies come last: each is kept if the plan without it is
+  /// longer, or as long with more memory.
+  std::vector<Transform> transforms;
+  /// Transforms are made, whether the plan gets shorter or not.
+  bool makesAll = false;
+  /// What the schedule may do from the start; those of `transforms` among them.
+  SchedulePolicy schedulePolicy;
+  std::vector<OpFactor> ops; ///< TransformContext::ops
+
+  /// Nothing but the scheduler makes the plan.
+  bool isFixed() const { return scheduler != "list" || drawn != 0; }
 };
 
-/// The plan, which verify() has proven, with its bound. "list" without a seed,
-/// with the whole schedule policy and three streams or more, is the shortest
-/// plan that searchPlans() finds in a number of moves that depends on the size
-/// of the DAG alone; the list scheduler's own stays where none is shorter.
-/// `latency` orders it and predicts its times; null stands for the host's
-/// roofline.
-Result<Plan> makePlan(const Dag &dag, const PlanRequest &request,
-                      const LatencyEstimator *latency = nullptr);
+/// What a transform did for the plan. Times are makespans in microseconds; 0
+/// before where nothing fitted the memory, and after where nothing changed or
+/// fitted. For a schedule policy, before is the plan without it, of the same
+/// DAG.
+struct TransformGain {
+  Transform transform = TransformKind::Copies;
+  uint32_t changes = 0;
+  double beforeUs = 0, afterUs = 0;
+  double contendedBeforeUs = 0, contendedAfterUs = 0;
+  bool isKept = false;
+  /// TransformContext::left; of chunks, what their numbers are.
+  std::vector<std::string> left;
+};
+
+struct TargetPlan {
+  Plan plan; ///< verified; names the transforms kept
+  /// The DAG it is a plan of, where a transform was kept.
+  std::optional<Dag> dag;
+  std::vector<TransformGain> gains; ///< by transform tried
+  /// By node of `dag`: whether its duration is one of the file that a transform
+  /// scaled. Empty where none is.
+  std::vector<bool> isScaled;
+  /// One for each collective, where algorithms were chosen.
+  std::vector<AlgorithmChoice> algorithms;
+  /// The plan's time, when work that shares a device slows other work down.
+  double contendedUs = 0;
+  /// The time of all nodes one after the other, where there is no contention.
+  double serialUs = 0;
+  /// Problem, schedule and certificate of a DAG that is spmd; its plan is
+  /// `plan`.
+  std::optional<search::OverlapOutcome> overlap;
+};
+
+/// "" is the memory of the topology's devices, "none" no limit.
+Result<uint64_t> memoryLimit(const device::Topology &topology,
+                             const std::string &memory);
+
+/// Moves of a search that takes some hundredths of a second for a small
+/// program, and for a large one no longer than its bound; by the DAG alone.
+exact::Budget movesFor(const Dag &dag);
+
+/// Absent if the DAG has more devices than the machine, whose times of nodes
+/// count only where there are no transforms. A DAG that is spmd goes
+/// to the overlap search, others to ListSearch; both as far as the schedule
+/// policies reach: without `order` there is nothing to search. The plan of the
+/// least makespan with contention that fits the memory is kept. Each transform
+/// that changes something takes an equal share of the budget, and is kept if
+/// the plan gets shorter: with contention, or, for a DAG that is spmd, by the
+/// model that its search is of. What does not fit is Invalid, and the error
+/// says at which step, what is live there and how much is missing.
+Result<TargetPlan> makePlan(const Dag &dag, const Machine &machine,
+                            const PlanRequest &request, exact::Budget &budget);
+/// The same by movesFor() the DAG.
+Result<TargetPlan> makePlan(const Dag &dag, const Machine &machine,
+                            const PlanRequest &request = {});
+
+/// In words: makespans with contention, on what the durations rest (shares of
+/// their sum that are measured, published, assumed), and every coefficient with
+/// its origin.
+std::string explainModel(const TargetPlan &plan, const Dag &dag,
+                         const Machine &machine);
 
 } // namespace mgpu::planner
 

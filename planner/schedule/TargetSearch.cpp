@@ -81,19 +81,76 @@ static Error doesNotFit(const Plan &plan, const Dag &dag, uint64_t limit) {
 
 namespace {
 
+/// Durations off by a factor that is drawn for each node. They lead to other
+/// orders of the steps that a list scheduler finds worth trying.
+class Perturbed final : public LatencyEstimator {
+public:
+  Perturbed(const LatencyEstimator &inner, uint64_t seed)
+      : inner(inner), seed(seed) {}
+  double durationUs(const Dag &dag, NodeId node) const override {
+    Random random(seed * 0x9e3779b97f4a7c15 + node.value);
+    return inner.durationUs(dag, node) * (0.5 + 1.5 * random.uniform());
+  }
+  std::string name() const override { return inner.name(); }
+
+private:
+  const LatencyEstimator &inner;
+  uint64_t seed;
+};
+
 class Search {
 public:
-  Search(const Dag &dag, const TopologyEstimator &machine,
-         const TargetOptions &options, SchedulePolicy schedulePolicy)
+  Search(const Dag &dag, const Machine &machine, const PlanRequest &options,
+         SchedulePolicy schedulePolicy)
       : dag(dag), machine(machine), options(options),
         schedulePolicy(schedulePolicy),
-        contention(contentionOf(machine.machine())) {}
+        contention(contentionOf(machine.topology())) {
+    if (!contends())
+      this->schedulePolicy.join = false; // there is nothing to gain
+  }
 
   Result<TargetPlan> run(exact::Budget &budget) {
-    ScheduleOptions unlimited;
-    MGPU_TRY_ASSIGN(Plan serial, scheduleSerial(dag, machine, unlimited));
-    best.serialUs = simulate(serial, dag, contention).makespanUs;
     MGPU_TRY_ASSIGN(model, modelOf(dag, machine, options.memoryBytes));
+    MGPU_TRY(options.isFixed() ? planFixed() : improve(budget));
+    if (!hasPlan())
+      return fail(withProof(doesNotFit(smallest, dag, options.memoryBytes)));
+    setBound(best.plan, model.bound.us, model.bound.by);
+    return std::move(best);
+  }
+
+private:
+  /// Whether work slows down what runs beside it.
+  bool contends() const { return contention != Contention(); }
+
+  /// The scheduler's own plan.
+  Result<void> planFixed() {
+    ScheduleOptions schedule;
+    schedule.streamsPerDevice = options.streamsPerDevice;
+    schedule.schedulePolicy = schedulePolicy;
+    auto made = [&](const LatencyEstimator &by) {
+      return options.scheduler == "shuffled"
+                 ? scheduleShuffled(dag, by, options.seed, schedule)
+             : options.scheduler == "serial" ? scheduleSerial(dag, by, schedule)
+                                             : scheduleList(dag, by, schedule);
+    };
+    if (options.drawn == 0) {
+      MGPU_TRY_ASSIGN(Plan plan, made(machine));
+      return consider(std::move(plan));
+    }
+    MGPU_TRY_ASSIGN(Plan plan, made(Perturbed(machine, options.drawn)));
+    // The draw chose the order. What is predicted is what was estimated.
+    for (PlanStep &step : plan.steps)
+      step.durationUs = machine.durationUs(dag, step.node);
+    predictTimes(plan, dag);
+    return consider(std::move(plan));
+  }
+
+  Result<void> improve(exact::Budget &budget) {
+    std::optional<Plan> serial;
+    if (contends()) {
+      MGPU_TRY_ASSIGN(serial, scheduleSerial(dag, machine, {}));
+      best.serialUs = simulate(*serial, dag, contention).makespanUs;
+    }
     tails = longestPaths(dag, model.durations).tail;
     for (size_t i = 0; i < tails.size(); ++i)
       tails[i] += model.durations[i];
@@ -108,22 +165,19 @@ public:
       if (!schedulePolicy.join && hasPlan())
         break;
     }
+    if (!serial && !hasPlan()) {
+      MGPU_TRY_ASSIGN(serial, scheduleSerial(dag, machine, {}));
+    }
     if (schedulePolicy.join || !hasPlan())
-      MGPU_TRY(consider(std::move(serial)));
+      MGPU_TRY(consider(std::move(*serial)));
     if (schedulePolicy.order && schedulePolicy.early &&
         options.streamsPerDevice >= 3)
       MGPU_TRY(search(budget));
-    if (schedulePolicy.order)
+    if (schedulePolicy.order && (contends() || !hasPlan()))
       MGPU_TRY(disturb(budget));
-    if (schedulePolicy.join && hasPlan())
-      MGPU_TRY(join());
-    if (!hasPlan())
-      return fail(withProof(doesNotFit(smallest, dag, options.memoryBytes)));
-    setBound(best.plan, model.bound.us, model.bound.by);
-    return std::move(best);
+    return schedulePolicy.join && hasPlan() ? join() : Result<void>();
   }
 
-private:
   static uint64_t largestArena(const Plan &plan) {
     return plan.arenaBytes.empty() ? 0
                                    : *std::max_element(plan.arenaBytes.begin(),
@@ -144,7 +198,9 @@ private:
     };
     if (shortest.steps.empty() || lengths(plan) < lengths(shortest))
       shortest = plan;
-    double contended = simulate(plan, dag, contention).makespanUs;
+    const double contended = contends()
+                                 ? simulate(plan, dag, contention).makespanUs
+                                 : plan.makespanUs;
     if (!best.plan.steps.empty() &&
         std::pair(contended, lengths(plan)) >=
             std::pair(best.contendedUs, lengths(best.plan)))
@@ -193,12 +249,13 @@ private:
     return error;
   }
 
-  /// Plans that are shorter where contention is left out, in half the budget.
+  /// Plans that are shorter where contention is left out, which leaves half the
+  /// budget to others where there is any.
   Result<void> search(exact::Budget &budget) {
-    exact::Budget half = budget.part(2);
+    exact::Budget half = budget.part(contends() ? 2 : 1);
     const Plan &start = shortest.steps.empty() ? smallest : shortest;
     const bool hasStart = !shortest.steps.empty();
-    if (hasStart && start.makespanUs <= model.bound.us * (1 + 1e-12))
+    if (hasStart && start.makespanUs <= model.bound.us * (1 + 1e-9))
       return {};
     MGPU_TRY(searchPlans(
         dag, model, Plan(start), hasStart, machine, options.streamsPerDevice,
@@ -248,8 +305,8 @@ private:
   static constexpr uint32_t patience = 2000;
 
   const Dag &dag;
-  const TopologyEstimator &machine;
-  const TargetOptions &options;
+  const Machine &machine;
+  const PlanRequest &options;
   SchedulePolicy schedulePolicy;
   Contention contention;
   std::vector<double> tails; ///< longest path from each node's start
@@ -261,8 +318,8 @@ private:
 
 } // namespace
 
-Result<TargetPlan> searchLists(const Dag &dag, const TopologyEstimator &machine,
-                               const TargetOptions &options,
+Result<TargetPlan> searchLists(const Dag &dag, const Machine &machine,
+                               const PlanRequest &options,
                                SchedulePolicy schedulePolicy,
                                exact::Budget &budget) {
   return Search(dag, machine, options, schedulePolicy).run(budget);

@@ -2,17 +2,20 @@
 #ifndef MGPU_PLANNER_SCHEDULE_TARGETSEARCH_H
 #define MGPU_PLANNER_SCHEDULE_TARGETSEARCH_H
 
-// What planForTarget() is made of.
+// What makePlan() is made of.
 
-#include "planner/schedule/TargetPlan.h"
+#include "planner/schedule/MakePlan.h"
 
 namespace mgpu::planner {
 
-/// A DAG as it is, not spmd: list schedules, those of disturbed priorities, and
-/// what joinForks() makes of the best, as far as `schedulePolicy` allow.
-/// Invalid where nothing fits the memory. A node of the budget is a plan.
-Result<TargetPlan> searchLists(const Dag &dag, const TopologyEstimator &machine,
-                               const TargetOptions &options,
+/// A DAG as it is, not spmd, as far as `schedulePolicy` allows: list schedules
+/// of one to PlanRequest::streamsPerDevice streams, searchPlans() and, where
+/// work on the machine slows down what runs beside it, list schedules of
+/// disturbed priorities and what joinForks() makes of the best. A node of the
+/// budget is a plan. A request that isFixed() gets the scheduler's own plan.
+/// Invalid where nothing fits the memory.
+Result<TargetPlan> searchLists(const Dag &dag, const Machine &machine,
+                               const PlanRequest &options,
                                SchedulePolicy schedulePolicy,
                                exact::Budget &budget);
 

@@ -50,13 +50,17 @@ static Result<void> applyOne(const std::string &change, const Dag &planned,
     return wrong(change, "the factor must be a number above 0 and below 1e9");
   if (name.starts_with("op:"))
     return scaleOps(change, {name.substr(3), factor}, planned, out);
-  bool nvlink = topology.link.kind == device::LinkKind::NvLink;
-  if (name == "link" || name == (nvlink ? "link.nvlink" : "link.pcie"))
+  using device::LinkKind;
+  const LinkKind kind = topology.link.kind;
+  if (name == "link" || (kind == LinkKind::NvLink && name == "link.nvlink") ||
+      (kind == LinkKind::Pcie && name == "link.pcie"))
     topology.link.bytesPerSecond *= factor;
   else if (name == "link.nvlink" || name == "link.pcie")
-    return wrong(change,
-                 fmt::format("the devices of {} are joined by {}",
-                             topology.name, nvlink ? "NVLink" : "PCIe"));
+    return wrong(change, fmt::format("the devices of {} are joined by {}",
+                                     topology.name,
+                                     kind == LinkKind::NvLink ? "NVLink"
+                                     : kind == LinkKind::Pcie ? "PCIe"
+                                                              : "one memory"));
   else if (name == "nic" && topology.nic)
     topology.nic->bytesPerSecond *= factor;
   else if (name == "nic")
@@ -75,8 +79,8 @@ static Result<void> applyOne(const std::string &change, const Dag &planned,
 }
 
 /// Frozen durations, by the ratio of the estimates after and before.
-static void carryOver(const TopologyEstimator &before, WhatIf &out) {
-  TopologyEstimator after = before.on(out.topology);
+static void carryOver(const Machine &before, WhatIf &out) {
+  Machine after = before.on(out.topology);
   Dag bare = out.dag;
   for (DagNode &node : bare.nodes)
     node.durationUs.reset();
@@ -94,9 +98,9 @@ static void carryOver(const TopologyEstimator &before, WhatIf &out) {
 }
 
 Result<WhatIf> applyWhatIf(std::span<const std::string> changes,
-                           const TopologyEstimator &machine, const Dag &program,
+                           const Machine &machine, const Dag &program,
                            const Dag &planned) {
-  WhatIf out{machine.machine(), program, {}};
+  WhatIf out{machine.topology(), program, {}};
   bool changesMachine = false;
   for (const std::string &change : changes) {
     MGPU_TRY(applyOne(change, planned, out));

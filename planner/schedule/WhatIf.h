@@ -4,7 +4,7 @@
 
 // Questions of the form "what if the links were twice as fast".
 
-#include "planner/cost/TopologyEstimator.h"
+#include "planner/cost/TargetMachine.h"
 #include "planner/schedule/transform/Transform.h"
 
 namespace mgpu::planner {
@@ -30,7 +30,7 @@ struct WhatIf {
 /// after its transforms. Errors are Usage: an unknown form, a link of another
 /// kind, a name that no node of either has.
 Result<WhatIf> applyWhatIf(std::span<const std::string> changes,
-                           const TopologyEstimator &machine, const Dag &program,
+                           const Machine &machine, const Dag &program,
                            const Dag &planned);
 
 } // namespace mgpu::planner

@@ -3,6 +3,7 @@
 
 #include "capture/replay/Replayer.h"
 #include "device/host/HostDriver.h"
+#include "planner/cost/TargetMachine.h"
 #include "planner/dag/ProgramText.h"
 #include "planner/schedule/list/Schedulers.h"
 #include "planner/schedule/transform/Transform.h"
@@ -21,7 +22,7 @@ static bool isVisible(const Buffer &buffer) {
 }
 
 Result<Plan> makePlan(const Dag &dag, const std::string &scheduler) {
-  RooflineEstimator latency(hostRates(), "host roofline");
+  const planner::Machine latency = planner::hostMachine();
   ScheduleOptions options;
   auto plan =
       scheduler == "serial" ? scheduleSerial(dag, latency, options)

@@ -4,7 +4,8 @@
 // fastest, and the plan says so too.
 #include "pipeline/Compiler.h"
 #include "pipeline/Load.h"
-#include "pipeline/MachinePlan.h"
+#include "pipeline/OpenMachine.h"
+#include "pipeline/ProgramPlan.h"
 #include "pipeline/compiler/MlirCompiler.h"
 #include "support/FileIO.h"
 #include "support/Random.h"
@@ -59,11 +60,10 @@ std::string exchangesOf(const planner::Dag &dag) {
 
 Result<double> makespanOf(const pipeline::LoadedProgram &program,
                           const std::string &target) {
-  pipeline::MachineOptions machine;
-  machine.budget = "20";
   pipeline::PlanOptions options;
-  MGPU_TRY_ASSIGN(auto model, pipeline::openMachine(target, machine));
-  const pipeline::MachineRequest request{model, options, machine, 0};
+  options.budget = "20";
+  MGPU_TRY_ASSIGN(auto model, pipeline::openMachine(target, 1));
+  const pipeline::MachineRequest request{model, options, false};
   MGPU_TRY_ASSIGN(auto made, pipeline::makePlan(program.dag, request));
   return made.plan.makespanUs;
 }

@@ -7,7 +7,7 @@
 // untransformed program.
 #include "tests/conformance/RandomProgram.h"
 
-#include "planner/schedule/TargetPlan.h"
+#include "planner/schedule/MakePlan.h"
 #include "support/Random.h"
 #include "tests/conformance/Import.h"
 #include "tests/unit/Sweep.h"
@@ -159,7 +159,7 @@ private:
   void finish() {
     for (const Root &made : program.roots)
       program.initial.emplace_back(size_t(made.shape[0]), 0.0);
-    Machine machine(program);
+    conformance::Machine machine(program);
     machine.memory = program.initial;
     for (const Op &op : program.ops)
       EXPECT_TRUE(machine.run(op));
@@ -200,7 +200,7 @@ public:
     }
     for (const Root &made : program.roots)
       program.initial.emplace_back(size_t(made.shape[0] * made.shape[1]), 0.0);
-    Machine machine(program);
+    conformance::Machine machine(program);
     machine.memory = program.initial;
     for (const Op &op : program.ops)
       EXPECT_TRUE(machine.run(op));
@@ -305,16 +305,15 @@ Result<planner::Plan> planFreely(const planner::Dag &dag, unsigned bits,
   using namespace planner;
   MGPU_TRY_ASSIGN(device::Topology topology,
                   device::openTopology("sim:pcie-l40s-4"));
-  TargetOptions options;
+  PlanRequest options;
   options.schedulePolicy = {(bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0};
   for (TransformKind kind : allTransforms)
     if (auto policyFlag = policyFlagOf(kind);
         policyFlag && options.schedulePolicy.*policyFlag)
       options.transforms.emplace_back(kind);
   exact::Budget budget(1e6, 10);
-  MGPU_TRY_ASSIGN(
-      TargetPlan made,
-      planForTarget(dag, TopologyEstimator(topology), options, budget));
+  MGPU_TRY_ASSIGN(TargetPlan made,
+                  makePlan(dag, planner::Machine(topology), options, budget));
   for (const TransformGain &gain : made.gains)
     changes[toString(gain.transform)] += gain.changes;
   MGPU_TRY(verify(made.plan, dag));

@@ -248,6 +248,10 @@ private:
     made(status);
     if (status == MGT_OK && (!text || !*text))
       std::abort();
+    auto figures = sized<mgt_figures>();
+    if (mgt_builder_figures(on, &options, &figures) == MGT_OK &&
+        !(figures.replay_us >= figures.bound_us * (1 - 1e-9)))
+      std::abort();
   }
 
   void finish() {
@@ -279,6 +283,7 @@ private:
     const mgt_node_time *times = nullptr;
     size_t count = 0, bytes = 0;
     void *data = nullptr;
+    mgt_figures figures{};
     mgt_argument about;
     alignas(8) static thread_local char memory[8][256];
     int32_t device = 0;
@@ -296,6 +301,8 @@ private:
       case 8:
         ignored(mgt_argument_device(program, pick(9), &device));
         ignored(mgt_configuration(program, chance(9) ? nullptr : &text));
+        figures.size = chance(3) ? pick(200) : sizeof figures;
+        ignored(mgt_get_figures(program, chance(9) ? nullptr : &figures));
         break;
       case 0:
         ignored(mgt_load(program));

@@ -102,6 +102,11 @@ static void replay(mgt_program *program) {
   }
   OK(mgt_explain(program, &text));
   REQUIRE(strstr(text, "all_reduce") != NULL);
+  mgt_figures figures = {.size = sizeof figures};
+  OK(mgt_get_figures(program, &figures));
+  REQUIRE(figures.replay_us > 0 && figures.replay_us >= figures.bound_us);
+  figures.size = 8;
+  REQUIRE(mgt_get_figures(program, &figures) == MGT_USAGE);
   OK(mgt_times(program, &times, &count));
   REQUIRE(count > 4 && times[0].end_us >= times[0].start_us);
   REQUIRE(mgt_read(program, "nothing", got, sizeof got) == MGT_USAGE);

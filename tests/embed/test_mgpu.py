@@ -313,6 +313,37 @@ class Plans(unittest.TestCase):
         with self.assertRaisesRegex(mgpu.Error, "alphabetical"):
             g.plan(scheduler="alphabetical")
 
+    def testFiguresSayWhatUploadsCost(self):
+        def planned(role, **options):
+            g = mgpu.Graph(devices=1)
+            x, w = g.input("x", (64,)), g.input("w", (4096,), role=role)
+            y = g.output("y", (64,))
+            parts = [g.empty(b.shape, device=0) for b in (x, w)]
+            g.copy(parts[0], x)
+            g.copy(parts[1], w)
+            g.kernel("use", params=("rw", "r"), block=1, host="extern \"C\" void use(mgpu_block, float *x, const float *w) { x[0] += w[0]; }")(*parts)
+            g.copy(y, parts[0])
+            return g, g.plan(**options)
+        _, before = planned(None)
+        g, after = planned("resident")
+        was, now = before.figures(), after.figures()
+        self.assertEqual((was.upload_arguments, was.upload_bytes, was.resident_arguments), (2, 4 * 64 + 4 * 4096, 0))
+        self.assertEqual((now.upload_arguments, now.upload_bytes), (1, 4 * 64))
+        self.assertEqual((now.resident_arguments, now.resident_bytes), (1, 4 * 4096))
+        self.assertGreater(was.upload_us, now.upload_us)
+        self.assertLess(now.replay_us, was.replay_us)
+        self.assertEqual((was.load_us, was.fetch_us), (0, 0))
+        self.assertAlmostEqual(now.load_us, was.upload_us - now.upload_us, 6)
+        self.assertLessEqual(now.bound_us, now.replay_us)
+        self.assertEqual(after.open("host:1").figures(), now)
+        # Another target has other times, and a limit of memory is kept.
+        there = planned("resident", machine="sim:dgx-h200", budget="5")[1].figures()
+        self.assertNotEqual(there.replay_us, now.replay_us)
+        self.assertEqual(there.resident_bytes, now.resident_bytes)
+        self.assertEqual(planned("resident", memory="64KB")[1].figures(), now)
+        with self.assertRaisesRegex(mgpu.Error, "fits 1000 bytes"):
+            g.plan(memory="1KB")
+
     def testAMachineThatIsNotHereIsPlannedFor(self):
         g = scaled()
         plan = g.plan(machine="sim:dgx-h200", budget="5")
@@ -347,6 +378,25 @@ class Bundles(unittest.TestCase):
             self.assertFalse(os.path.exists(os.path.join(folder, "c.mgpu")))
             with self.assertRaisesRegex(mgpu.UsageError, "cannot be opened"):
                 mgpu.load(os.path.join(folder, "d.mgpu"))
+
+    def testWhoReplaysIsChosen(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "a.mgpu")
+            scaled().save(path, cpu="x86-64-v2")
+            allowed = os.sched_getaffinity(0)
+            try:
+                for how in ({"threads": 1}, {"cpu": "x86-64-v2"}, {"threads": 1, "pin": True}):
+                    with mgpu.load(path, "host:2", **how) as program:
+                        self.assertEqual(program(x=range(16), w=[0] * 8)["y"].tolist(), [2.0 * (k + k + 8) for k in range(8)])
+                self.assertEqual(len(os.sched_getaffinity(0)), 1)
+            finally:
+                os.sched_setaffinity(0, allowed)
+            for how, words in (({"threads": 0}, "threads 0: at least"), ({"threads": 4096}, "this process may use [0-9]+ CPU"),
+                               ({"cpu": "x86-64-v9"}, "it runs x86-64")):
+                with self.assertRaisesRegex(mgpu.UsageError, words):
+                    mgpu.load(path, "host:2", **how)
+            with self.assertRaisesRegex(mgpu.UsageError, "of the host"):
+                mgpu.load(path, "cuda:0/2", threads=1)
 
     def testAlternativesAreTheTunables(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -15,7 +15,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   Result<Dag> dag = parseDagJson(text, "input");
   if (!dag)
     return 0;
-  RooflineEstimator model(hostRates(), "host");
+  const planner::Machine model = planner::hostMachine();
   Result<Plan> plan = scheduleList(*dag, model);
   if (!plan || !verify(*plan, *dag))
     abort();

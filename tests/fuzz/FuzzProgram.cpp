@@ -5,6 +5,7 @@
 // and has no kernels, runs on the host without leaving its buffers.
 #include "capture/replay/Replayer.h"
 #include "device/host/HostDriver.h"
+#include "planner/cost/TargetMachine.h"
 #include "planner/dag/ProgramText.h"
 #include "planner/schedule/list/Schedulers.h"
 
@@ -52,7 +53,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (!back || !(*back == *program))
     abort();
   const Dag &dag = program->dag;
-  RooflineEstimator model(hostRates(), "host");
+  const planner::Machine model = planner::hostMachine();
   Result<Plan> plan = scheduleList(dag, model);
   if (!plan || !verify(*plan, dag))
     abort();

@@ -2,6 +2,7 @@
 //
 // Any text: a recorded trace gives a DAG or an error; every DAG can be planned,
 // and the plan passes verify().
+#include "planner/cost/TargetMachine.h"
 #include "planner/dagfile/TraceDag.h"
 #include "planner/schedule/list/Schedulers.h"
 
@@ -19,7 +20,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   auto trace = traceDag(std::move(*events), "input");
   if (!trace)
     return 0;
-  RooflineEstimator model(hostRates(), "host");
+  const planner::Machine model = planner::hostMachine();
   Result<Plan> plan = scheduleList(trace->dag, model);
   if (!plan || !verify(*plan, trace->dag))
     abort();

@@ -8,7 +8,8 @@
 // and how much cuSPARSE computed to MGPU_REHEARSAL/calls.
 // Ranks that are processes meet in the file MGPU_REHEARSAL_WORLD. There is one
 // GPU, or as many as MGPU_REHEARSAL_GPUS says; NCCL's version is as
-// MGPU_REHEARSAL_NCCL says.
+// MGPU_REHEARSAL_NCCL says; what the driver says of its GPUs is in
+// MGPU_REHEARSAL_GPU.
 #include "tests/rehearsal/Exports.h"
 #include "tests/rehearsal/KernelTexts.h"
 #include "tests/unit/cuda/DeviceKernelList.h"
@@ -20,6 +21,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <sstream>
 #include <string_view>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -112,6 +114,14 @@ __attribute__((constructor)) void start() {
   registerDeviceKernels(fake);
   fake.gpuName = "Fake GPU (test double)";
   fake.gpuBytes = size_t(4) << 30;
+  // "NAME|MULTIPROCESSORS|kHz|MEMORY kHz|BUS BITS|BYTES"
+  if (const char *kind = std::getenv("MGPU_REHEARSAL_GPU")) {
+    std::istringstream words(kind);
+    char bar = 0;
+    std::getline(words, fake.gpuName, '|');
+    words >> fake.multiprocessors >> bar >> fake.clockKhz >> bar >>
+        fake.memoryClockKhz >> bar >> fake.busBits >> bar >> fake.gpuBytes;
+  }
   if (const char *gpus = std::getenv("MGPU_REHEARSAL_GPUS"))
     fake.gpus = std::atoi(gpus);
   // "GPU:LAUNCH", where it loses its context; with ":never" does not end.

@@ -126,7 +126,6 @@ def main():
     for wanted, words, arguments in [
             (1, "is this the plan of another program", ["check", eight, "--plan", folder / "p.plan"]),
             (2, "--one-device is of a plan", ["check", eight, "--one-device"]),
-            (2, "--one-device is for targets sim:NAME", ["plan", eight, "--one-device"]),
             (5, "devices do not all do this alike", ["plan", program("u.mlir", UNEVEN)]),
             (5, "names each of its devices", ["plan", program("d.mlir", DEVICES)]),
             (5, "devices do not all do this alike",

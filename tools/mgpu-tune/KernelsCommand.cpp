@@ -4,7 +4,7 @@
 #include "pipeline/KernelListing.h"
 #include "pipeline/Kernels.h"
 #include "pipeline/Load.h"
-#include "pipeline/MachinePlan.h"
+#include "pipeline/OpenMachine.h"
 #include "support/FileIO.h"
 #include "support/Plural.h"
 #include "tools/mgpu-tune/FileUses.h"
@@ -206,7 +206,7 @@ std::string changesText(const kernels::KernelSpace &space,
 }
 
 void printPredicted(const KernelListing &listing,
-                    const planner::TopologyEstimator &machine) {
+                    const planner::Machine &machine) {
   fmt::print("\n{:<24} {:>10} {:>10}  {}\n", "predicted", "default us",
              "best us", "best configuration");
   for (const Listed &listed : listing.all)
@@ -220,9 +220,9 @@ void printPredicted(const KernelListing &listing,
 } // namespace
 
 /// The machine that --target names, and its architecture; none: it names none.
-static Result<std::optional<planner::TopologyEstimator>>
+static Result<std::optional<planner::Machine>>
 machineOf(const KernelsOptions &options, std::string &arch) {
-  using Machine = std::optional<planner::TopologyEstimator>;
+  using Machine = std::optional<planner::Machine>;
   const std::string &target = options.load.target;
   if (target.empty())
     return Machine();
@@ -231,9 +231,9 @@ machineOf(const KernelsOptions &options, std::string &arch) {
                 fmt::format("--target {}: kernels are predicted for a machine "
                             "sim:NAME; --arch says what they are compiled for",
                             target));
-  MGPU_TRY_ASSIGN(auto machine, openMachine(target, {}));
+  MGPU_TRY_ASSIGN(auto machine, openMachine(target, 1));
   if (!options.load.given.contains("--arch"))
-    arch = fmt::format("sm_{}", machine.machine().device.architecture);
+    arch = fmt::format("sm_{}", machine.topology().device.architecture);
   return Machine(std::move(machine));
 }
 

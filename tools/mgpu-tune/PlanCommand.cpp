@@ -6,7 +6,9 @@
 #include "pipeline/JoinRanks.h"
 #include "pipeline/Kernels.h"
 #include "pipeline/Load.h"
+#include "pipeline/OpenMachine.h"
 #include "pipeline/Roles.h"
+#include "pipeline/Target.h"
 #include "planner/dagfile/DagJson.h"
 #include "planner/schedule/Timeline.h"
 #include "support/FileIO.h"
@@ -19,24 +21,13 @@ namespace mgpu::tools {
 
 namespace {
 
-/// Options that only make sense for a machine that is not here.
-Result<void> refuseSimOptions(const PlanCommandOptions &options) {
-  const char *given = options.load.given.contains("--budget") ? "--budget"
-                      : !options.machine.memory.empty()       ? "--memory"
-                      : !options.machine.collectivesFile.empty()
-                          ? "--collectives"
-                      : !options.whatIf.empty()  ? "--what-if"
-                      : options.noisePercent > 0 ? "--noise"
-                      : options.pareto           ? "--pareto"
-                      : options.shardings > 0    ? "--shardings"
-                      : options.load.oneDevice   ? "--one-device"
-                                                 : nullptr;
-  if (given)
-    return fail(ErrorKind::Usage,
-                fmt::format("{} is for targets sim:NAME; the host is what it "
-                            "is",
-                            given));
-  return {};
+/// Whether the plan has to be made for the machine, so that neither one that
+/// was stored nor one that `tune` found will do.
+bool asksOfMachine(const PlanCommandOptions &options) {
+  return !options.prepare.memory.empty() || !options.prepare.budget.empty() ||
+         !options.prepare.collectivesFile.empty() || !options.whatIf.empty() ||
+         options.noisePercent > 0 || options.pareto || options.shardings > 0 ||
+         options.load.oneDevice;
 }
 
 /// Options of one plan, beside one that makes many.
@@ -118,7 +109,7 @@ Result<void> proveBound(PlanReport &report, const planner::Dag &dag,
 /// Files that are written must not be read.
 Result<void> checkFiles(const PlanCommandOptions &options) {
   FileUses uses = filesRead(
-      options.load, {{"--collectives", options.machine.collectivesFile}});
+      options.load, {{"--collectives", options.prepare.collectivesFile}});
   MGPU_TRY(uses.write("--trace", options.traceFile));
   MGPU_TRY(uses.write("--dot", options.dotFile));
   for (const char *other : {".png", ".jpg", ".pdf"})
@@ -150,61 +141,81 @@ Result<int> followPlan(LoadedProgram &program) {
 
 } // namespace
 
-Result<int> runPlan(const PlanCommandOptions &options) {
+/// What is known of a machine before the program is: what exchanges take on it.
+static Result<void> readMachine(LoadOptions &load, const PlanOptions &options,
+                                PlanReport &report) {
+  if (!isElsewhere(load.target))
+    return {};
+  MGPU_TRY_ASSIGN(report.machine,
+                  openMachine(load.target, 1, options.collectivesFile));
+  load.times = std::make_shared<const planner::Machine>(*report.machine);
+  return {};
+}
+
+/// The plans of --pareto, printed.
+static Result<int> planFront(const LoadedProgram &program,
+                             const PlanCommandOptions &options,
+                             PlanReport &report) {
+  if (!report.machine) {
+    MGPU_TRY_ASSIGN(report.machine,
+                    openMachine(program.from.target, program.dag.numDevices,
+                                options.prepare.collectivesFile));
+  }
+  if (program.from.oneDevice)
+    MGPU_TRY(
+        checkAlike(program.dag, report.machine->topology().devicesPerNode()));
+  MGPU_TRY_ASSIGN(
+      const Front front,
+      makeFrontOfOrders(program, requestOf(program, options, report)));
+  printFront(front, options.json);
+  return 0;
+}
+
+Result<int> runPlan(const PlanCommandOptions &asked) {
+  PlanCommandOptions options = asked;
   if (options.pareto)
     MGPU_TRY(refuseBesidePareto(options));
   MGPU_TRY(checkDeadline(options, options.load));
   if (options.shardings > 0)
     MGPU_TRY(refuseBesideShardings(options));
   MGPU_TRY(checkFiles(options));
-  const bool isElsewhere = options.load.target.starts_with("sim:");
-  if (!isElsewhere)
-    MGPU_TRY(refuseSimOptions(options));
-  LoadOptions load = options.load;
+  LoadOptions &load = options.load;
+  const bool isAway = isElsewhere(load.target),
+             onGpu = isAway || isCudaTarget(load.target);
+  options.prepare.isChosen |= asksOfMachine(options);
+  options.prepare.streams = streamsOf(load.target, options.prepare.streams);
   load.usesRecord = options.prepare.useTuned && options.output.empty();
-  load.kernelTexts = !isElsewhere && looksForTuned(load, options.prepare);
+  load.kernelTexts = !isAway && looksForTuned(load, options.prepare);
   load.keepText = options.shardings > 0;
-  load.productTexts = isElsewhere; // the workspaces take of its memory
+  load.productTexts = onGpu; // the workspaces take of its memory
   PlanReport report;
-  if (isElsewhere) {
-    MGPU_TRY_ASSIGN(report.machine, openMachine(load.target, options.machine));
-    load.times =
-        std::make_shared<const planner::TopologyEstimator>(*report.machine);
-  }
+  MGPU_TRY(readMachine(load, options.prepare, report));
   MGPU_TRY(joinAsked(options));
   MGPU_TRY_ASSIGN(LoadedProgram program, loadProgram(load));
   if (theRanks())
     MGPU_TRY(agreeOnProgram(program.dag, *theRanks(), factsOf(load)));
   if (!isFirstRank())
     return followPlan(program);
-  if (isElsewhere) {
-    if (load.given.contains("--seed") && !program.dag.spmd &&
-        options.noisePercent == 0 && options.shardings == 0)
-      return fail(ErrorKind::Usage,
-                  "--seed: nothing of this plan is random: give --noise, or "
-                  "leave it out");
+  if (isAway && load.given.contains("--seed") && !program.dag.spmd &&
+      options.noisePercent == 0 && options.shardings == 0 &&
+      options.prepare.scheduler != "shuffled")
+    return fail(ErrorKind::Usage,
+                "--seed: nothing of this plan is random: give --noise, or "
+                "leave it out");
+  if (onGpu)
     report.workspace = productWorkspace(program, options.prepare.streams);
-    if (options.pareto) {
-      if (load.oneDevice)
-        MGPU_TRY(checkAlike(program.dag,
-                            report.machine->machine().devicesPerNode()));
-      const MachineRequest request{*report.machine, options.prepare,
-                                   options.machine, report.workspace};
-      MGPU_TRY_ASSIGN(const Front front, makeFrontOfOrders(program, request));
-      printFront(front, options.json);
-      return 0;
-    }
-  }
+  if (options.pareto)
+    return planFront(program, options, report);
   MGPU_TRY(planProgram(program, options, report));
   if (theRanks())
     MGPU_TRY(sharePlan(program, report.plan));
   MGPU_TRY(writeFiles(report.plan, program.dag, program.meshes, options));
   MGPU_TRY(proveBound(report, program.dag, options));
   if (!options.whatIf.empty()) {
-    const MachineRequest request{*report.machine, options.prepare,
-                                 options.machine, report.workspace};
-    MGPU_TRY_ASSIGN(report.changed, planWhatIf(report.source, program.dag,
-                                               request, options.whatIf));
+    MGPU_TRY_ASSIGN(report.changed,
+                    planWhatIf(report.source, program.dag,
+                               requestOf(program, options, report),
+                               options.whatIf));
   }
   if (options.json)
     printJson(report, program, options);

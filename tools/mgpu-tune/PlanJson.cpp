@@ -114,7 +114,8 @@ json toJson(const planner::Plan &plan, const planner::Dag &dag,
   for (const planner::KindOrigins &each : planner::originsOf(plan, dag)) {
     json row{{"kind", each.kind}, {"mixed", each.isMixed()}};
     for (planner::Origin origin : planner::allOrigins)
-      row[std::string(toString(origin))] = each.nodes[size_t(origin)];
+      if (origin != planner::Origin::Scaled || each.nodes[size_t(origin)] > 0)
+        row[std::string(toString(origin))] = each.nodes[size_t(origin)];
     out["durations"].push_back(std::move(row));
   }
   std::map<planner::NodeId, const planner::AlgorithmChoice *> choices;
@@ -185,8 +186,10 @@ void printJson(const PlanReport &report, const LoadedProgram &program,
   if (program.recordedUs > 0)
     out["recorded_us"] = program.recordedUs;
   if (target) {
-    out["contended_replay_us"] = target->contendedUs;
-    out["contended_serial_replay_us"] = target->serialUs;
+    if (!report.machine->isHost()) {
+      out["contended_replay_us"] = target->contendedUs;
+      out["contended_serial_replay_us"] = target->serialUs;
+    }
     for (const planner::TransformGain &gain : target->gains)
       out["transforms"].push_back(
           {{"name", toString(gain.transform)},

@@ -20,18 +20,21 @@ namespace mgpu::tools {
 namespace {
 
 void printWhatIf(const planner::TargetPlan &now, const ChangedPlan &then,
-                 const std::vector<std::string> &changes) {
+                 bool contends, const std::vector<std::string> &changes) {
   auto percent = [](double from, double to) {
     return from > 0 ? 100 * (to / from - 1) : 0;
   };
-  fmt::print(
-      "what if {}: makespan {:.3f} -> {:.3f} us ({:+.2f} %), bound "
-      "{:.3f} -> {:.3f} us, with contention {:.3f} -> {:.3f} us "
-      "({:+.2f} %)\n",
-      fmt::join(changes, ", "), now.plan.makespanUs, then.plan.plan.makespanUs,
-      percent(now.plan.makespanUs, then.plan.plan.makespanUs),
-      now.plan.lowerBoundUs, then.plan.plan.lowerBoundUs, now.contendedUs,
-      then.plan.contendedUs, percent(now.contendedUs, then.plan.contendedUs));
+  fmt::print("what if {}: makespan {:.3f} -> {:.3f} us ({:+.2f} %), bound "
+             "{:.3f} -> {:.3f} us",
+             fmt::join(changes, ", "), now.plan.makespanUs,
+             then.plan.plan.makespanUs,
+             percent(now.plan.makespanUs, then.plan.plan.makespanUs),
+             now.plan.lowerBoundUs, then.plan.plan.lowerBoundUs);
+  if (contends)
+    fmt::print(", with contention {:.3f} -> {:.3f} us ({:+.2f} %)",
+               now.contendedUs, then.plan.contendedUs,
+               percent(now.contendedUs, then.plan.contendedUs));
+  fmt::print("\n");
   const planner::Plan &was = now.plan, &is = then.plan.plan;
   if (was.loadUs + was.fetchUs + is.loadUs + is.fetchUs > 0)
     fmt::print("  once: load {:.3f} -> {:.3f} us, fetch {:.3f} -> {:.3f} us\n",
@@ -50,9 +53,10 @@ std::string besidePlan(const PlanReport &report, const LoadedProgram &program,
   std::string text;
   if (report.noise)
     text = fmt::format("with durations that vary by {} %: {:.3f} us in half "
-                       "of {} plays, {:.3f} us in 95 % (with contention)\n",
+                       "of {} plays, {:.3f} us in 95 %{}\n",
                        noisePercent, report.noise->first, noisePlays,
-                       report.noise->second);
+                       report.noise->second,
+                       report.machine->isHost() ? "" : " (with contention)");
   const planner::Plan &plan = report.plan;
   if (program.recordedUs > 0)
     text += fmt::format(
@@ -102,7 +106,7 @@ std::string durationsText(const PlanReport &report, const planner::Dag &dag) {
   if (given > 0)
     out +=
         fmt::format("the file's of {}, the others: ", counted(given, "node"));
-  if (report.machine)
+  if (report.machine && !report.machine->isHost())
     return out + fmt::format("modelled for {}; --explain says from what\n",
                              report.machine->name());
   if (report.plan.model.starts_with("measured"))
@@ -131,7 +135,8 @@ std::string originsText(const planner::Plan &plan, const planner::Dag &dag) {
 void printText(const PlanReport &report, const LoadedProgram &program,
                const PlanCommandOptions &options) {
   if (report.changed)
-    printWhatIf(*report.target, *report.changed, options.whatIf);
+    printWhatIf(*report.target, *report.changed, !report.machine->isHost(),
+                options.whatIf);
   const planner::Plan &plan = report.plan;
   if (options.shardings > 0) {
     fmt::print("{}// {}: {}\n{}", toComments(report.shardings), plan.scheduler,
@@ -164,7 +169,7 @@ void printText(const PlanReport &report, const LoadedProgram &program,
   if (!program.meshes.empty())
     fmt::print("{}", toText(planner::reportPipeline(plan, program.dag,
                                                     program.meshes)));
-  if (report.target)
+  if (report.target && !report.machine->isHost())
     fmt::print("contention {:.3f} us, where work on a device slows down what "
                "runs beside it\n",
                report.target->contendedUs);

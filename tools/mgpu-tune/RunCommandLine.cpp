@@ -38,6 +38,10 @@ static void addRun(CLI::App *command, RunOptions &options) {
   takeWord(addValue(command, "--cpu", options.prepare.cpu, "LEVEL",
                     "Level of the kernels; else the best here"),
            cpuLevels);
+  takeWhole(addValue(command, "--threads", options.prepare.threads, "N",
+                     "Threads that replay on the host; else as many as are "
+                     "worth it"),
+            1, 1024);
   takeWhole(command
                 ->add_option("--repeat", options.repeat,
                              "Replays; each starts with what the one before "
@@ -77,15 +81,14 @@ void addPlanCommand(CommandLine &line) {
   addProgram(command, options);
   addTarget(command, options.load);
   addScheduling(command, options.prepare);
-  addValue(command, "--memory", options.machine.memory, "SIZE",
-           "Memory of each device, as 100GB; of sim targets");
-  addValue(command, "--budget", options.machine.budget, "TIME|N",
-           "How long to search: 60s, or a number of schedules; of sim "
-           "targets")
-      ->capture_default_str();
-  addValue(command, "--collectives", options.machine.collectivesFile, "FILE",
+  addValue(command, "--memory", options.prepare.memory, "SIZE",
+           "Memory of each device, as 100GB, or none; by default a GPU's own");
+  addValue(command, "--budget", options.prepare.budget, "TIME|N",
+           "How long to search: 60s, or a number of schedules; by default 1s "
+           "for sim targets, else by the size of the program");
+  addValue(command, "--collectives", options.prepare.collectivesFile, "FILE",
            "Measured times of collectives (.csv), instead of the "
-           "curves built in; of sim targets");
+           "curves built in; of GPUs");
   command->add_flag("--explain", options.explain, "Say why each step is where");
   command->add_flag("--steps", options.steps,
                     "List the steps after the summary, with their lines in the "
@@ -103,22 +106,20 @@ void addPlanCommand(CommandLine &line) {
   addValue(command, "--what-if", options.whatIf, "CHANGE",
            "Plan again for link=2x, link.nvlink=2x, nic=2x, "
            "host_link=2x, memory=2x, flops=2x or op:NAME=0.5x (NAME* "
-           "for all that begin so), and compare; of sim targets")
+           "for all that begin so), and compare")
       ->expected(1)
       ->take_all();
   takeNumber(addValue(command, "--noise", options.noisePercent, "PERCENT",
-                      "Of sim targets: the makespan's 50th and 95th "
-                      "percentile where each duration varies by so "
-                      "much"),
+                      "The makespan's 50th and 95th percentile where each "
+                      "duration varies by so much"),
              0, 100);
   command->add_flag(
       "--pareto", options.pareto,
-      "Plan under less and less memory, and list time over memory; "
-      "of sim targets");
+      "Plan under less and less memory, and list time over memory");
   takeWhole(addValue(command, "--shardings", options.shardings, "N",
                      "Plan up to N other annotations of an annotated "
                      "program's arguments, and print the program with the "
-                     "shortest plan's; of sim targets"),
+                     "shortest plan's"),
             1, 1'000'000);
   addOneDevice(command, options.load);
   addValue(command, "-o,--output", options.output, "FILE",

@@ -119,7 +119,7 @@ Result<int> runTune(const TuneOptions &options) {
   MGPU_TRY_ASSIGN(const planner::Dag dag,
                   tuner::transformed(program.dag, result.config.transforms));
   MGPU_TRY_ASSIGN(const planner::Plan plan,
-                  tuner::makePlan(dag, result.config));
+                  tuner::planOf(dag, result.config, context.machine));
   if (options.json)
     tools::printJson(
         toJson(result, program, context, path, plan.verdictLine()));

@@ -24,7 +24,8 @@ ProgramConfig defaultConfig(const Dag &dag,
                             std::span<const kernels::KernelSpace> kernels,
                             const SpaceLimits &limits) {
   ProgramConfig config;
-  config.threads = std::max(limits.mostThreads, 1u);
+  config.threads =
+      std::max(std::min(limits.mostThreads, limits.defaultThreads), 1u);
   while (config.streams > std::max(limits.mostStreams, 1u))
     config.streams /= 2;
   for (size_t k = 0; k < dag.kernels.size(); ++k)
@@ -135,7 +136,7 @@ Result<Outcome<Realization>> Evaluator::realize(const ProgramConfig &config) {
       return Outcome<Realization>(tl::make_unexpected(object.error()));
     made.kernels.push_back(std::move(*object));
   }
-  MGPU_TRY_ASSIGN(made.plan, makePlan(*made.dag, config));
+  MGPU_TRY_ASSIGN(made.plan, planOf(*made.dag, config, about.machine));
   return Outcome<Realization>(std::move(made));
 }
 
@@ -185,7 +186,7 @@ Result<bool> Evaluator::realizeWide() {
   ProgramConfig serial = defaultChoice;
   serial.scheduler = "serial";
   serial.streams = serial.threads = 1;
-  MGPU_TRY_ASSIGN(each.plan, makePlan(about.dag, serial));
+  MGPU_TRY_ASSIGN(each.plan, planOf(about.dag, serial, about.machine));
   for (unsigned k = 0; k <= kernels::numErrorTrials; ++k) {
     each.dag = std::make_shared<const Dag>(kernels::withErrorSeeds(
         about.dag, k == 0 ? std::nullopt : std::optional(k - 1)));

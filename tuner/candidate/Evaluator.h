@@ -30,11 +30,13 @@ struct TuningSubject {
   BuildKernel build;
   device::DriverFactory openDriver;
   uint32_t mostThreads = 1;
+  uint32_t defaultThreads = UINT32_MAX; ///< as SpaceLimits
   /// The kernels as built by default, by KernelId, where they are at hand.
   std::vector<KernelObject> compiled = {};
   uint32_t mostStreams = 8; ///< of each device
   std::vector<TargetSetting> settings = {};
-  std::optional<TargetIdentity> target = {}; ///< none: the host
+  std::optional<TargetIdentity> target = {};         ///< none: the host
+  planner::Machine machine = planner::hostMachine(); ///< plans are made for it
   /// Whose limits launches must meet; null where there are none, or not known.
   const device::DeviceProfile *gpu = nullptr;
   /// Without it candidates must give the bits of the reference.
@@ -55,7 +57,9 @@ struct TuningSubject {
   /// An error once one of them is lost: nothing more is known of a candidate.
   std::function<Result<void>()> checkWhole = nullptr;
 
-  SpaceLimits limits() const { return {mostThreads, mostStreams}; }
+  SpaceLimits limits() const {
+    return {mostThreads, mostStreams, defaultThreads};
+  }
 };
 
 struct EvaluatorOptions {

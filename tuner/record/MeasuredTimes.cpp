@@ -198,23 +198,4 @@ Result<void> storeNodeTimes(const KeyInput &input, const ProgramConfig &config,
   return {};
 }
 
-double MeasuredEstimator::durationUs(const Dag &dag, NodeId node) const {
-  return times[node.value] ? *times[node.value] : model.durationUs(dag, node);
-}
-
-planner::Origin MeasuredEstimator::origin(const Dag &dag, NodeId node) const {
-  return times[node.value] ? planner::Origin::Measured
-                           : model.origin(dag, node);
-}
-
-size_t MeasuredEstimator::numMeasured() const {
-  return size_t(std::count_if(times.begin(), times.end(),
-                              [](const auto &us) { return us.has_value(); }));
-}
-
-std::string MeasuredEstimator::name() const {
-  return fmt::format("measured: {} of {} nodes; {}", numMeasured(),
-                     times.size(), model.name());
-}
-
 } // namespace mgpu::tuner

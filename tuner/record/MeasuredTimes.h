@@ -7,7 +7,7 @@
 
 #include "bench/measure/Summary.h"
 #include "db/TuningStore.h"
-#include "planner/cost/LatencyEstimator.h"
+#include "planner/cost/TargetMachine.h"
 #include "tuner/record/Keys.h"
 #include "tuner/space/ProgramSpace.h"
 
@@ -27,8 +27,7 @@ std::optional<db::TuningProblem> nodeProblem(const KeyInput &input,
 /// nodes with equal texts do equal work.
 std::string workText(const planner::Dag &dag, planner::NodeId id);
 
-/// Microseconds of each node by NodeId; none where it was not measured.
-using NodeTimes = std::vector<std::optional<double>>;
+using planner::NodeTimes;
 
 /// The newest measurement of each node of the program in `store`; on one
 /// machine, equal nodes have equal times.
@@ -49,24 +48,6 @@ Result<void> storeThreads(const KeyInput &input, uint32_t threads,
 /// The number chosen last; none where none was.
 Result<std::optional<uint32_t>> readThreads(const KeyInput &input,
                                             db::TuningStore &store);
-
-/// Measured times where there are any, else another model's.
-class MeasuredEstimator final : public planner::LatencyEstimator {
-public:
-  MeasuredEstimator(NodeTimes times, const planner::LatencyEstimator &model)
-      : times(std::move(times)), model(model) {}
-  double durationUs(const planner::Dag &dag,
-                    planner::NodeId node) const override;
-  planner::Origin origin(const planner::Dag &dag,
-                         planner::NodeId node) const override;
-  /// "measured: 14 of 16 nodes; host roofline".
-  std::string name() const override;
-  size_t numMeasured() const;
-
-private:
-  NodeTimes times;
-  const planner::LatencyEstimator &model;
-};
 
 } // namespace mgpu::tuner
 

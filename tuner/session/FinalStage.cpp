@@ -31,7 +31,7 @@ Result<ProgramFacts> Session::describe(const ProgramConfig &winner,
                   std::optional<Timeline> &timeline,
                   double KernelFacts::*kernelUs) -> Result<void> {
     MGPU_TRY_ASSIGN(auto dag, evaluator->programAfter(config.transforms));
-    MGPU_TRY_ASSIGN(planner::Plan plan, makePlan(*dag, config));
+    MGPU_TRY_ASSIGN(planner::Plan plan, planOf(*dag, config, subject.machine));
     if (auto spans = candidate.timeline(secondsToDescribe))
       timeline = describeReplay(*dag, plan, *spans);
     if (auto times = candidate.nodeTimes(secondsToDescribe))

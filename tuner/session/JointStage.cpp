@@ -142,9 +142,8 @@ Result<NodeTimes> Session::priorTimes() {
 Result<std::vector<ProgramConfig>> Session::promisingConfigs() {
   if (lists.size() < 2)
     return std::vector<ProgramConfig>();
-  planner::RooflineEstimator roofline(planner::hostRates(), "host roofline");
   MGPU_TRY_ASSIGN(NodeTimes timed, priorTimes());
-  PriorTimes prior(subject.dag, timed, roofline);
+  PriorTimes prior(subject.dag, timed, subject.machine);
   std::multimap<double, ProgramConfig> order; // equal ones stay as listed
   const double until =
       elapsed() + std::min(0.1 * std::max(jointUntil - elapsed(), 0.0),
@@ -159,7 +158,8 @@ Result<std::vector<ProgramConfig>> Session::promisingConfigs() {
       config.kernels = bestAlone;
       config.transforms = list;
       config.threads = threads;
-      MGPU_TRY_ASSIGN(double us, predictedUs(*dag, config, prior));
+      MGPU_TRY_ASSIGN(double us,
+                      predictedUs(*dag, config, subject.machine, prior));
       if (!best || us < best->first)
         best = {us, std::move(config)};
     }

@@ -38,8 +38,9 @@ double PriorTimes::durationUs(const Dag &dag, NodeId id) const {
 }
 
 Result<double> predictedUs(const Dag &dag, const ProgramConfig &config,
+                           const Machine &machine,
                            const LatencyEstimator &times) {
-  MGPU_TRY_ASSIGN(Plan plan, makePlan(dag, config));
+  MGPU_TRY_ASSIGN(Plan plan, planOf(dag, config, machine));
   for (PlanStep &step : plan.steps)
     step.durationUs = times.durationUs(dag, step.node);
   return hostReplayUs(plan, dag, config.threads);

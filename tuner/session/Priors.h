@@ -38,9 +38,10 @@ private:
 };
 
 /// Microseconds of a replay on the host under `times`
-/// (planner::hostReplayUs()). `dag` is as the configuration's transforms leave
-/// the program.
+/// (planner::hostReplayUs()); `machine` decides the plan. `dag` is as the
+/// configuration's transforms leave the program.
 Result<double> predictedUs(const planner::Dag &dag, const ProgramConfig &config,
+                           const planner::Machine &machine,
                            const planner::LatencyEstimator &times);
 
 } // namespace mgpu::tuner

@@ -143,17 +143,18 @@ Result<ProgramConfig> fromPairs(const db::Pairs &pairs, const Dag &dag,
   return config;
 }
 
-Result<Plan> makePlan(const Dag &dag, const ProgramConfig &config,
-                      const LatencyEstimator *latency) {
+Result<Plan> planOf(const Dag &dag, const ProgramConfig &config,
+                    const Machine &machine) {
   PlanRequest request;
   request.scheduler = config.scheduler;
-  request.seed = config.seed;
+  request.seed = 1;
+  request.drawn = config.seed;
   request.streamsPerDevice = config.streams;
   request.schedulePolicy = config.schedulePolicy;
-  MGPU_TRY_ASSIGN(Plan plan, planner::makePlan(dag, request, latency));
+  MGPU_TRY_ASSIGN(TargetPlan made, makePlan(dag, machine, request));
   for (const Transform &transform : config.transforms)
-    plan.transforms.push_back(toString(transform));
-  return plan;
+    made.plan.transforms.push_back(toString(transform));
+  return std::move(made.plan);
 }
 
 std::vector<SpaceParameter> describeSpace(const kernels::KernelSpace &kernel) {

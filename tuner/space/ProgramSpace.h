@@ -9,6 +9,7 @@
 #include "db/TuningProblem.h"
 #include "device/api/DeviceProfile.h"
 #include "kernels/space/KernelSpace.h"
+#include "planner/cost/TargetMachine.h"
 #include "planner/schedule/list/Schedulers.h"
 #include "tuner/space/TargetSetting.h"
 #include "tuner/space/TransformSpace.h"
@@ -46,10 +47,10 @@ Result<ProgramConfig> fromPairs(const db::Pairs &pairs, const planner::Dag &dag,
                                 std::span<const TargetSetting> settings);
 
 /// planner::makePlan() of a configuration; `dag` is as transformed() leaves the
-/// program. Without `latency` the configuration alone decides.
-Result<planner::Plan>
-makePlan(const planner::Dag &dag, const ProgramConfig &config,
-         const planner::LatencyEstimator *latency = nullptr);
+/// program.
+Result<planner::Plan> planOf(const planner::Dag &dag,
+                             const ProgramConfig &config,
+                             const planner::Machine &machine);
 
 /// Every legal configuration of a kernel: its parameters, those with one value
 /// included, then its tunables. With `GPU`, those that fit it.
@@ -70,8 +71,9 @@ std::vector<SpaceParameter> describeSpace(const kernels::KernelSpace &kernel);
 
 /// The most that a target lets plans have.
 struct SpaceLimits {
-  uint32_t mostThreads = 1; ///< threads that replay
-  uint32_t mostStreams = 8; ///< of each device
+  uint32_t mostThreads = 1;             ///< threads that replay
+  uint32_t mostStreams = 8;             ///< of each device
+  uint32_t defaultThreads = UINT32_MAX; ///< at most mostThreads are taken
 };
 
 /// Transforms, plan choices, target settings and, for each kernel, which of its

@@ -2,6 +2,7 @@
 #include "bench/suites/cuda/StepProgram.h"
 
 #include "kernels/abi/LaunchForm.h"
+#include "planner/cost/TargetMachine.h"
 #include "planner/dag/DagBuilder.h"
 #include "planner/schedule/list/PlanBuilder.h"
 
@@ -123,10 +124,9 @@ Result<StepProgram> StepProgram::make(const StepShape &shape,
     const bool isFetch = k == shape.nodes;
     order.push_back({{k}, {{{0}, {isFetch ? 0 : k % width}}}});
   }
-  MGPU_TRY_ASSIGN(
-      Plan plan,
-      finishPlan("columns", std::move(order), width, WaitPolicy::Dependences,
-                 dag, RooflineEstimator(hostRates(), "host roofline"), {}));
+  MGPU_TRY_ASSIGN(Plan plan,
+                  finishPlan("columns", std::move(order), width,
+                             WaitPolicy::Dependences, dag, hostMachine(), {}));
   kernels::KernelImage object = stepImage();
   object.arch = driver.architecture();
   object.setBytes(cubin);

@@ -14,8 +14,7 @@ enum class ClockKind : uint8_t {
 };
 
 /// How long a search may go on: time, or nodes, which give the same result on
-/// every machine. A node is one individual of the genetic search (three
-/// schedules) or one conflict of the exact one.
+/// every machine. What a node is, each search says.
 class Budget {
 public:
   explicit Budget(double seconds, uint64_t nodes = UINT64_MAX,

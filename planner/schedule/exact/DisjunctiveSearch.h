@@ -8,11 +8,10 @@
 
 namespace mgpu::planner {
 
-/// Exact search for small problems of unit streams, with durations as they are
-/// (the solver beside it, exact::ConflictSearch, needs whole numbers). It
-/// branches on which of two nodes of one stream goes first, and looks only for
-/// schedules shorter than the best known, so that having nothing left proves
-/// the best optimal. After each branch, until nothing changes:
+/// Exact search for small problems of unit streams, with durations as they are.
+/// It branches on which of two nodes of one stream goes first, and looks only
+/// for schedules shorter than the best known, so that having nothing left
+/// proves the best optimal. After each branch, until nothing changes:
 /// - heads and tails by stream (planner/schedule/bound/StreamHeads.h), with
 ///   what was decided as edges;
 /// - a node that cannot go before another in time goes after it;

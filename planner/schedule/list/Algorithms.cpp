@@ -7,8 +7,8 @@
 
 namespace mgpu::planner {
 
-std::vector<AlgorithmChoice>
-chooseAlgorithms(const Dag &dag, const TopologyEstimator &machine) {
+std::vector<AlgorithmChoice> chooseAlgorithms(const Dag &dag,
+                                              const Machine &machine) {
   std::vector<AlgorithmChoice> choices;
   for (uint32_t i = 0; i < dag.nodes.size(); ++i) {
     if (workClass(dag.nodes[i]) != WorkClass::Collective)
@@ -35,8 +35,7 @@ void recordAlgorithms(Plan &plan, const std::vector<AlgorithmChoice> &choices) {
 }
 
 std::string explainAlgorithms(const std::vector<AlgorithmChoice> &choices,
-                              const Dag &dag,
-                              const TopologyEstimator &machine) {
+                              const Dag &dag, const Machine &machine) {
   auto words = [](CollectiveAlgorithm algorithm) {
     return fmt::format("{} {}", toString(algorithm.shape),
                        toString(algorithm.protocol));

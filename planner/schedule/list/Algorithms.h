@@ -5,7 +5,7 @@
 // How each collective of a plan is to be done: the algorithm and protocol that
 // are the fastest by NCCL's own estimate on the machine.
 
-#include "planner/cost/TopologyEstimator.h"
+#include "planner/cost/TargetMachine.h"
 #include "planner/plan/Plan.h"
 
 namespace mgpu::planner {
@@ -21,7 +21,7 @@ struct AlgorithmChoice {
 
 /// Chooses for every collective that has more than one algorithm; by node.
 std::vector<AlgorithmChoice> chooseAlgorithms(const Dag &dag,
-                                              const TopologyEstimator &machine);
+                                              const Machine &machine);
 
 /// Writes the choices into the plan's steps.
 void recordAlgorithms(Plan &plan, const std::vector<AlgorithmChoice> &choices);
@@ -30,7 +30,7 @@ void recordAlgorithms(Plan &plan, const std::vector<AlgorithmChoice> &choices);
 /// frequent first: the choice, the runner-up, by how much it is slower, and
 /// what the duration in the plan is from.
 std::string explainAlgorithms(const std::vector<AlgorithmChoice> &choices,
-                              const Dag &dag, const TopologyEstimator &machine);
+                              const Dag &dag, const Machine &machine);
 
 } // namespace mgpu::planner
 

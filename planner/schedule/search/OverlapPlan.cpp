@@ -102,8 +102,8 @@ static bool fitsApart(const Dag &dag, uint64_t bytes) {
   return true;
 }
 
-Plan makePlan(const Problem &problem, const Schedule &schedule, const Dag &dag,
-              uint64_t enough) {
+Plan asPlan(const Problem &problem, const Schedule &schedule, const Dag &dag,
+            uint64_t enough) {
   Plan plan;
   plan.scheduler = "overlap";
   plan.model = "frozen";

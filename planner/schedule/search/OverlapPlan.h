@@ -15,8 +15,8 @@ namespace mgpu::planner::search {
 /// bytes of the arena. That is laid out for `enough` bytes (layoutArena), or
 /// left out where its buffers fit into them side by side. The bound and model
 /// line are the caller's.
-Plan makePlan(const Problem &problem, const Schedule &schedule, const Dag &dag,
-              uint64_t enough = 0);
+Plan asPlan(const Problem &problem, const Schedule &schedule, const Dag &dag,
+            uint64_t enough = 0);
 
 } // namespace mgpu::planner::search
 

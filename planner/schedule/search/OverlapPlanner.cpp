@@ -96,7 +96,7 @@ static Result<OverlapOutcome> planInOrder(const Dag &dag, Problem problem,
                             double(peak) / 1e9, double(peak - limit) / 1e9));
   MGPU_TRY_ASSIGN(OverlapOutcome outcome,
                   finish(dag, problem, schedule,
-                         makePlan(problem, schedule, dag, enough), proof));
+                         asPlan(problem, schedule, dag, enough), proof));
   const double firstSeconds = budget.elapsed();
   Certificate certificate = makespanBound(problem, hasOwnOutputs(dag));
   MGPU_TRY(check(certificate, problem));
@@ -126,7 +126,7 @@ Result<OverlapOutcome> planOverlap(const Dag &dag, const FrozenOptions &options,
   std::optional<OverlapOutcome> best;
   std::optional<Error> fault;
   OverlapSearch search(searched, seed, [&](const Schedule &schedule) {
-    Plan plan = makePlan(problem, schedule, dag, enough);
+    Plan plan = asPlan(problem, schedule, dag, enough);
     uint64_t bytes = peakBytes(problem, schedule)[0];
     for (uint64_t arena : plan.arenaBytes)
       bytes = std::max(bytes, arena + dag.residentBytes);

@@ -2,7 +2,6 @@
 #include "planner/schedule/search/OverlapSearch.h"
 
 #include "planner/schedule/bound/StreamHeads.h"
-#include "planner/schedule/exact/WholeProblem.h"
 #include "planner/schedule/search/LowMemoryOrder.h"
 #include "planner/schedule/search/LowerPeak.h"
 
@@ -44,9 +43,8 @@ static std::vector<uint32_t> ownOrder(const Problem &problem) {
 }
 
 OverlapSearch::OverlapSearch(const Problem &problem, uint64_t seed, Offer offer)
-    : problem(problem), seed(seed), offer(std::move(offer)),
-      windows(problem, seed), memory(problem, seed),
-      kept(std::numeric_limits<double>::infinity()) {
+    : problem(problem), offer(std::move(offer)), windows(problem, seed),
+      memory(problem, seed), kept(std::numeric_limits<double>::infinity()) {
   for (const ProblemDevice &device : problem.devices)
     isMemoryLimited = isMemoryLimited || device.memoryBytes != UINT64_MAX;
   if (isMemoryLimited && MemoryLadder::suits(problem))
@@ -245,26 +243,10 @@ void OverlapSearch::improveOnLadder(const Certificate &bound,
   }
 }
 
-/// A turn of the solver for whole numbers, from its beginning.
-bool OverlapSearch::searchWhole(uint64_t nodes, exact::Budget &budget) {
-  const std::optional<exact::Problem> whole = wholeProblem(problem);
-  if (!whole)
-    return false;
-  const exact::Solution solution =
-      exact::solve(*whole, budget.rest(nodes), seed);
-  budget.spend(solution.nodes);
-  windows.adopt(scheduleOf(problem, solution.starts));
-  if (solution.proven())
-    proven = solution.makespan;
-  return solution.proven();
-}
-
 /// A turn of the exact search. True where the best schedule is proven to be.
 bool OverlapSearch::searchExactly(uint64_t branches, exact::Budget &budget) {
-  if (isTight || proven > 0)
+  if (isTight || proven > 0 || !DisjunctiveSearch::suits(problem))
     return false;
-  if (!DisjunctiveSearch::suits(problem))
-    return searchWhole(branches, budget);
   if (!exact)
     exact.emplace(problem, windows.best());
   exact->adopt(windows.best());
@@ -275,20 +257,7 @@ bool OverlapSearch::searchExactly(uint64_t branches, exact::Budget &budget) {
   return isProven;
 }
 
-/// Leaves the rest of the budget to the solver for whole numbers.
-void OverlapSearch::solveWhole(const exact::Problem &whole,
-                               exact::Budget &budget) {
-  const exact::Solution solution = exact::solve(whole, budget, seed);
-  budget.spend(solution.nodes);
-  windows.adopt(scheduleOf(problem, solution.starts));
-  offerWorking();
-  proven = solution.lowerBound;
-}
-
 void OverlapSearch::improve(const Certificate &bound, exact::Budget &budget) {
-  if (!isMemoryLimited && kept > bound.boundUs * (1 + rounding))
-    if (std::optional<exact::Problem> whole = wholeProblem(problem))
-      return solveWhole(*whole, budget);
   windows.listPasses(prioritiesOf(problem, bound.heads),
                      prioritiesOf(problem, bound.tails));
   if (ladder)

@@ -3,8 +3,8 @@
 #define MGPU_PLANNER_SCHEDULE_SEARCH_OVERLAPSEARCH_H
 
 #include "planner/certificate/Certificate.h"
+#include "planner/schedule/exact/Budget.h"
 #include "planner/schedule/exact/DisjunctiveSearch.h"
-#include "planner/schedule/exact/Solver.h"
 #include "planner/schedule/search/MemoryLadder.h"
 #include "planner/schedule/search/WindowSearch.h"
 
@@ -15,14 +15,11 @@ namespace mgpu::planner::search {
 
 /// Ever shorter schedules of a problem that fit its devices' memory: by
 /// WindowSearch as long as what that finds fits, in turns with
-/// DisjunctiveSearch where the problem is small, or with exact::solve() where
-/// resources have shares and durations are whole; then by MemorySearch. Small
+/// DisjunctiveSearch where the problem suits() it; then by MemorySearch. Small
 /// problems are searched by MemoryLadder from the start, in a way that does not
 /// depend on the limits: with the same budget in nodes, and from first(), what
-/// is kept under greater limits is never longer. A problem
-/// for exact::solve() without limits goes there at once. One seed, one sequence
-/// of schedules. It is the one portfolio of programs, DAG files and PSPLIB
-/// instances.
+/// is kept under greater limits is never longer. One seed, one sequence of
+/// schedules. It is the one portfolio of programs and DAG files.
 class OverlapSearch {
 public:
   /// Called with schedules that are shorter than all it kept. Returns the
@@ -59,9 +56,7 @@ private:
   void offerWindows();
   void climb(const exact::Budget &budget);
   void improveOnLadder(const Certificate &bound, exact::Budget &budget);
-  bool searchWhole(uint64_t nodes, exact::Budget &budget);
   bool searchExactly(uint64_t branches, exact::Budget &budget);
-  void solveWhole(const exact::Problem &whole, exact::Budget &budget);
   bool settle(const exact::Budget &budget, bool mayDescend);
   size_t fullestDevice(const std::vector<uint64_t> &bytes) const;
   std::vector<uint64_t> rungBelow(const std::vector<uint64_t> &peaks,
@@ -76,7 +71,6 @@ private:
                Descent descent);
 
   const Problem &problem;
-  const uint64_t seed;
   Offer offer;
   WindowSearch windows;
   MemorySearch memory;

@@ -6,7 +6,7 @@
 #include "Ranks.h"
 
 #include "bench/profile/CalibrateRanks.h"
-#include "planner/cost/TopologyEstimator.h"
+#include "planner/cost/TargetMachine.h"
 
 #include <gtest/gtest.h>
 
@@ -225,7 +225,7 @@ TEST_F(CalibrateRanksTest, WhatIsWrittenIsTheSlowestGpus) {
               std::string::npos);
 
     // What is written is planned with; a copy between GPUs is a send.
-    const planner::TopologyEstimator model(*measured);
+    const planner::Machine model(*measured);
     EXPECT_NEAR(model.collective(CollectiveKind::AllReduce, 65536, 2, 1).us,
                 slowness * callUs("ncclAllReduce", 2, 65536), 1);
     planner::Dag dag;

@@ -7,7 +7,7 @@
 #include "FakeTarget.h"
 
 #include "bench/profile/Calibrate.h"
-#include "planner/cost/TopologyEstimator.h"
+#include "planner/cost/TargetMachine.h"
 
 #include <gtest/gtest.h>
 
@@ -121,7 +121,7 @@ TEST_F(CalibrateTest, RatesFollowFromTheDriversTimes) {
     // What is written is planned with.
     auto read = parseTopology(topologyText(*measured), "t");
     ASSERT_TRUE(read) << read.error().message;
-    const planner::TopologyEstimator model(*read);
+    const planner::Machine model(*read);
     EXPECT_EQ(model.collective(CollectiveKind::AllReduce, 4096, 2, 1).us,
               read->calibration->collectives[0].us);
     driver.reset();

@@ -226,17 +226,20 @@ CUresult deviceAttribute(int *value, CUdevice_attribute attribute,
     *value = fake.minor;
     return CUDA_SUCCESS;
   case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
-    *value = 3;
+    *value = fake.multiprocessors;
     return CUDA_SUCCESS;
   case CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING:
   case CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM:
     *value = 1;
     return CUDA_SUCCESS;
   case CU_DEVICE_ATTRIBUTE_CLOCK_RATE:
-    *value = 1980000; // 738: in kilohertz
+    *value = fake.clockKhz;
     return CUDA_SUCCESS;
   case CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE:
-    *value = 2619000;
+    *value = fake.memoryClockKhz;
+    return CUDA_SUCCESS;
+  case CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH:
+    *value = fake.busBits;
     return CUDA_SUCCESS;
   case CU_DEVICE_ATTRIBUTE_COMPUTE_MODE:
     *value = CU_COMPUTEMODE_DEFAULT;

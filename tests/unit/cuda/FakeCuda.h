@@ -200,6 +200,8 @@ public:
   /// Asked first: kernels of that code alone, whatever others are called.
   std::function<std::map<std::string, FakeKernel>(const void *code)> kernelsOf;
   std::string gpuName = "Fake GPU";
+  int multiprocessors = 3, clockKhz = 1'980'000, // 738: in kilohertz
+      memoryClockKhz = 2'619'000, busBits = 5120;
   int cudaVersion = 13000;
   bool remembersCalls = true; ///< in `called`
   /// How long a node takes that is not a library's; null: an eighth of a

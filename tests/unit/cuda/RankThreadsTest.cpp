@@ -6,6 +6,7 @@
 #include "Ranks.h"
 
 #include "capture/ranks/Ranks.h"
+#include "planner/cost/TargetMachine.h"
 #include "planner/schedule/list/Schedulers.h"
 
 #include <condition_variable>
@@ -124,7 +125,7 @@ SumProgram makeSumProgram(uint32_t devices) {
               !dag.buffer(a.buffer).device.isHost())
             dag.edges.push_back({{from}, {to}, DepKind::Data});
   dag.normalize();
-  RooflineEstimator latency(hostRates(), "host roofline");
+  const planner::Machine latency = planner::hostMachine();
   program.plan = *scheduleList(dag, latency);
   return program;
 }

@@ -5,7 +5,7 @@
 #include "planner/cost/LeastSquares.h"
 #include "planner/cost/MatmulModel.h"
 #include "planner/cost/Nccl.h"
-#include "planner/cost/TopologyEstimator.h"
+#include "planner/cost/TargetMachine.h"
 
 #include <cmath>
 #include <gtest/gtest.h>
@@ -145,8 +145,8 @@ static Dag nodeDag(DagNode node, uint32_t devices) {
   return dag;
 }
 
-TEST(TopologyEstimator, SaysWhereEachFigureComesFrom) {
-  TopologyEstimator model(machine("dgx-h200"));
+TEST(Machine, SaysWhereEachFigureComesFrom) {
+  Machine model(machine("dgx-h200"));
   DagNode node;
   node.work = OpaqueCall{true, CollectiveKind::AllReduce, 64 << 20, 8};
   Estimate reduce = model.estimate(nodeDag(node, 8), NodeId{0});
@@ -174,12 +174,12 @@ TEST(TopologyEstimator, SaysWhereEachFigureComesFrom) {
   }
 }
 
-TEST(TopologyEstimator, FollowsTheLinks) {
+TEST(Machine, FollowsTheLinks) {
   device::Topology topology = machine("dgx-h200");
-  TopologyEstimator plain(topology);
+  Machine plain(topology);
   topology.link.bytesPerSecond *= 2;
-  TopologyEstimator twice(topology);
-  auto us = [](const TopologyEstimator &model, double bytes) {
+  Machine twice(topology);
+  auto us = [](const Machine &model, double bytes) {
     return model.collective(CollectiveKind::AllGather, bytes, 8, 1).us;
   };
   EXPECT_NEAR(us(twice, 1e9) / us(plain, 1e9), 0.5, 0.02);
@@ -201,7 +201,7 @@ static device::Topology calibratedMachine() {
 }
 
 TEST(Calibration, CollectivesAreThoseMeasured) {
-  const TopologyEstimator model(calibratedMachine());
+  const Machine model(calibratedMachine());
   auto us = [&](double bytes, uint32_t ranks = 4) {
     return model.collective(CollectiveKind::AllReduce, bytes, ranks, 1);
   };
@@ -221,7 +221,7 @@ TEST(Calibration, NothingIsTakenOffMeasuredRates) {
   node.flops = 1e9;
   node.work = OpaqueCall{};
   dag.nodes.push_back(node);
-  const TopologyEstimator model(calibratedMachine());
+  const Machine model(calibratedMachine());
   EXPECT_NEAR(model.durationUs(dag, {0}), 2 + 1e9 / 67e6, 1e-9);
   dag.nodes[0].isMatmul = true;
   EXPECT_NEAR(model.durationUs(dag, {0}), 2 + 1e9 / 1e6, 1e-9);

@@ -108,7 +108,7 @@ TEST(DagJson, CopiesFillsAndTheHostHaveResourcesOfTheirOwn) {
   EXPECT_TRUE(nodes[3].devices.empty());
   EXPECT_EQ(workClass(nodes[3]), WorkClass::Copy);
   EXPECT_EQ(nodes[3].location, "a.mlir:3:1");
-  EXPECT_TRUE(makePlan(*dag, {}));
+  EXPECT_TRUE(hostPlan(*dag));
 
   auto refused = [&](const std::string &node, bool spmd = false) {
     return !parseDagJson(
@@ -126,10 +126,10 @@ TEST(DagJson, CopiesFillsAndTheHostHaveResourcesOfTheirOwn) {
 }
 
 TEST(DagJson, AProgramAndItsFileHaveTheSamePlan) {
-  RooflineEstimator model = hostModel();
+  Machine model = hostModel();
   for (uint64_t seed = 0; seed < 60; ++seed) {
     Dag dag = randomDag(seed, {3, 10, 30, true});
-    Result<Plan> plan = makePlan(dag, {}, &model);
+    Result<Plan> plan = hostPlan(dag);
     ASSERT_TRUE(plan);
     std::vector<double> durations(dag.nodes.size());
     for (const PlanStep &step : plan->steps)
@@ -138,7 +138,7 @@ TEST(DagJson, AProgramAndItsFileHaveTheSamePlan) {
     Result<Dag> back = parseDagJson(text, "t.json");
     ASSERT_TRUE(back) << seed << ": " << back.error().message;
     EXPECT_EQ(programJsonText(*back, durations), text);
-    Result<Plan> again = makePlan(*back, {}, &model);
+    Result<Plan> again = hostPlan(*back);
     ASSERT_TRUE(again) << again.error().message;
     EXPECT_EQ(again->makespanUs, plan->makespanUs) << seed;
     EXPECT_EQ(again->lowerBoundUs, plan->lowerBoundUs) << seed;

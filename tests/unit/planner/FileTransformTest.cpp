@@ -4,7 +4,7 @@
 // that what is left keeps every dependence between kernels.
 #include "planner/dagfile/DagJson.h"
 #include "planner/plan/Verify.h"
-#include "planner/schedule/TargetPlan.h"
+#include "planner/schedule/MakePlan.h"
 #include "planner/schedule/list/Schedulers.h"
 #include "support/Random.h"
 
@@ -25,9 +25,7 @@ static Dag read(const std::string &nodes, bool spmd = true) {
   return std::move(*dag);
 }
 
-static TopologyEstimator h200() {
-  return TopologyEstimator(*device::openTopology("sim:dgx-h200"));
-}
+static Machine h200() { return Machine(*device::openTopology("sim:dgx-h200")); }
 
 /// What a transform did, and what it said of the rest.
 struct Outcome {
@@ -36,7 +34,7 @@ struct Outcome {
   std::string left;
 };
 static Outcome apply(Dag dag, TransformKind kind) {
-  TopologyEstimator machine = h200();
+  Machine machine = h200();
   std::vector<std::string> left;
   auto changes = applyTransform(dag, kind, {&machine, &left});
   EXPECT_TRUE(changes) << changes.error().message;
@@ -84,7 +82,7 @@ TEST(FileTransform, AnAllReduceOfWhichEachRankTakesItsPartIsScattered) {
   EXPECT_EQ(made.dag.edges[1].from, NodeId{2});
   EXPECT_EQ(made.dag.edges[1].to, NodeId{3});
   // 380 us by the ratio of the two curves.
-  TopologyEstimator machine = h200();
+  Machine machine = h200();
   double ratio =
       machine.collective(CollectiveKind::ReduceScatter, 64 << 20, 8, 1).us /
       machine.collective(CollectiveKind::AllReduce, 64 << 20, 8, 1).us;
@@ -371,7 +369,7 @@ static std::set<std::pair<std::string, std::string>> leads(const Dag &dag) {
 }
 
 TEST(FileTransform, EveryPlanOfEveryTransformPassesVerifyAndKeepsTheOrder) {
-  TopologyEstimator machine = h200();
+  Machine machine = h200();
   std::map<std::string, uint32_t> changes;
   for (uint64_t seed = 0; seed < 60; ++seed) {
     Dag source = randomFile(seed, seed % 4 != 3);
@@ -407,11 +405,11 @@ TEST(FileTransform, EveryPlanOfEveryTransformPassesVerifyAndKeepsTheOrder) {
           ASSERT_TRUE(before.count(pair) || pair.first == pair.second)
               << name << ", seed " << seed << ": new " << pair.first << " -> "
               << pair.second;
-      TargetOptions options;
+      PlanRequest options;
       options.seed = seed;
       options.transforms.assign(kinds.begin(), kinds.end());
       exact::Budget budget(1e6, 30);
-      auto plan = planForTarget(source, machine, options, budget);
+      auto plan = makePlan(source, machine, options, budget);
       ASSERT_TRUE(plan) << name << ": " << plan.error().message;
       const Dag &of = plan->dag ? *plan->dag : source;
       auto verdict = verify(plan->plan, of);

@@ -72,6 +72,27 @@ TEST(HostReplay, AResultOfAnotherThreadIsHandedOver) {
   EXPECT_NEAR(plans.on(2), 12 + 3 * node + 2 * handOver, 1e-12);
 }
 
+TEST(HostReplay, ThreadsAreTakenThatAreWorthWaking) {
+  // Three kernels beside each other are worth two more threads, if long enough.
+  auto threadsFor = [](double us, uint32_t most) {
+    Plans plans;
+    for (int32_t device : {0, 1, 2})
+      plans.add({device}, us);
+    return usefulThreads(plans.plan, plans.dag, most);
+  };
+  EXPECT_EQ(threadsFor(3, 3), 1u);
+  EXPECT_EQ(threadsFor(1000, 3), 3u);
+  EXPECT_EQ(threadsFor(1000, 2), 2u);
+  EXPECT_EQ(threadsFor(1000, 1), 1u);
+  EXPECT_EQ(threadsFor(1000, 64), 3u); // no more than devices
+  // A chain from device to device gains nothing.
+  Plans chain;
+  NodeId last = chain.add({0}, 1000);
+  for (int32_t k = 1; k < 9; ++k)
+    last = chain.add({k % 3}, 1000, {last});
+  EXPECT_EQ(usefulThreads(chain.plan, chain.dag, 3), 1u);
+}
+
 TEST(HostReplay, AWaitOfThePlanCountsAsADependence) {
   Plans plans;
   NodeId a = plans.add({0}, 4);

@@ -4,17 +4,17 @@
 
 // The machines that tests plan for.
 
-#include "planner/cost/TopologyEstimator.h"
+#include "planner/cost/TargetMachine.h"
 
 #include <gtest/gtest.h>
 
 namespace mgpu::planner::testing {
 
 /// The estimator of the topology with that name, as "dgx-h200".
-inline TopologyEstimator estimatorOf(const std::string &name) {
+inline Machine estimatorOf(const std::string &name) {
   auto topology = device::openTopology("sim:" + name);
   EXPECT_TRUE(topology) << topology.error().message;
-  return TopologyEstimator(*topology);
+  return Machine(*topology);
 }
 
 } // namespace mgpu::planner::testing

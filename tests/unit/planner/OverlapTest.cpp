@@ -375,7 +375,7 @@ TEST(Overlap, KernelsRunSideBySideAsTheirSharesAllow) {
     ++plans;
   }
   EXPECT_GT(optimal, plans * 9 / 10);
-  EXPECT_GT(proven, plans * 7 / 10);
+  EXPECT_GT(proven, plans * 4 / 10); // by bounds alone
   EXPECT_GT(beside, plans / 3);
 }
 

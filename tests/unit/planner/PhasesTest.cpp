@@ -9,7 +9,6 @@
 #include "planner/schedule/PlanProof.h"
 #include "planner/schedule/ResidentPlan.h"
 #include "planner/schedule/Simulate.h"
-#include "planner/schedule/TargetPlan.h"
 #include "planner/schedule/Timeline.h"
 #include "tests/unit/planner/Machines.h"
 #include "tests/unit/planner/RandomDag.h"
@@ -145,25 +144,25 @@ double endOf(const Plan &plan, const Dag &dag, PlanPart part) {
 } // namespace
 
 TEST(Phases, ResidentArgumentsNeverMakeAReplayLonger) {
-  const TopologyEstimator machine = estimatorOf("dgx-h200");
+  const Machine machine = estimatorOf("dgx-h200");
   uint32_t shorter = 0;
   for (uint64_t seed = 1; seed <= 200; ++seed) {
     const Program inputs = RandomUploads(seed).run();
     ASSERT_TRUE(inputs.dag.check()) << seed;
     const Program program = withResidents(inputs, seed);
     PlanRequest request;
-    auto before = makePlan(inputs.dag, request),
-         after = makePlan(program.dag, request);
+    auto before = hostPlan(inputs.dag, request),
+         after = hostPlan(program.dag, request);
     ASSERT_TRUE(before && after) << seed;
     EXPECT_LE(after->makespanUs, before->makespanUs * (1 + 1e-9)) << seed;
     EXPECT_EQ(after->makespanUs, endOf(*after, program.dag, PlanPart::Replay));
     EXPECT_EQ(after->loadUs, endOf(*after, program.dag, PlanPart::Load));
     shorter += after->makespanUs < before->makespanUs;
-    TargetOptions options;
+    PlanRequest options;
     options.transforms = parseTransforms("auto")->transforms;
     exact::Budget first(1e9, 20), second(1e9, 20);
-    auto was = planForTarget(inputs.dag, machine, options, first);
-    auto is = planForTarget(program.dag, machine, options, second);
+    auto was = makePlan(inputs.dag, machine, options, first);
+    auto is = makePlan(program.dag, machine, options, second);
     ASSERT_TRUE(was && is) << seed;
     EXPECT_LE(is->plan.makespanUs, was->plan.makespanUs * (1 + 1e-9)) << seed;
     // Work that starts earlier may meet other work: no order forbids that.
@@ -185,7 +184,7 @@ TEST(Phases, AnOtherPlanWithoutItsCopiesIsAPlan) {
       EXPECT_EQ(other->nodes[n].phase, inputs.dag.nodes[n].phase) << seed;
     PlanRequest request;
     request.seed = seed;
-    auto before = makePlan(*other, request);
+    auto before = hostPlan(*other, request);
     ASSERT_TRUE(before) << seed;
     std::optional<Plan> after = planApart(*before, *other, program.dag);
     ASSERT_TRUE(after) << seed;
@@ -201,7 +200,7 @@ TEST(Phases, PartsCountFromTheirOwnBeginning) {
   for (uint64_t seed = 1; seed <= 100; ++seed) {
     const Program program = withResidents(RandomUploads(seed).run(), seed);
     const Dag &dag = program.dag;
-    auto plan = makePlan(dag, PlanRequest());
+    auto plan = hostPlan(dag);
     ASSERT_TRUE(plan) << seed;
     // Chained they are what one timeline over all of them would be.
     const Simulation played = simulate(*plan, dag, {});
@@ -227,10 +226,10 @@ TEST(Phases, PartsCountFromTheirOwnBeginning) {
 
 TEST(Phases, ARolledLoopCountsAllItsTrips) {
   Program program = RandomUploads(7).run();
-  auto once = makePlan(program.dag, PlanRequest());
+  auto once = hostPlan(program.dag);
   ASSERT_TRUE(once);
   program.dag.loop.trips = 20;
-  auto plan = makePlan(program.dag, PlanRequest());
+  auto plan = hostPlan(program.dag);
   ASSERT_TRUE(plan);
   EXPECT_NEAR(plan->makespanUs, 20 * once->makespanUs, 1e-9);
   EXPECT_NEAR(plan->lowerBoundUs, 20 * once->lowerBoundUs, 1e-9);

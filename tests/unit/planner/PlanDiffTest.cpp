@@ -10,7 +10,7 @@ using namespace mgpu::planner;
 using namespace mgpu::planner::testing;
 
 TEST(PlanDiff, ReadsAPlanWithoutItsProgram) {
-  RooflineEstimator model = hostModel();
+  Machine model = hostModel();
   for (uint64_t seed = 0; seed < 40; ++seed) {
     Dag dag = randomDag(seed);
     dag.nodes[0].name = "a \"quoted\\ \x01 name";
@@ -40,7 +40,7 @@ TEST(PlanDiff, SaysWhatMoved) {
     node.durationUs = 10;
     dag.nodes.push_back(node);
   }
-  RooflineEstimator model = hostModel();
+  Machine model = hostModel();
   PlanAlone a{*scheduleSerial(dag, model), dag}, b = a;
   std::swap(b.plan.steps[1], b.plan.steps[2]);
   std::swap(b.plan.steps[1].startUs, b.plan.steps[2].startUs);

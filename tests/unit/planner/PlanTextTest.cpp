@@ -36,7 +36,9 @@ static void expectEqual(const Plan &a, const Plan &b) {
 }
 
 TEST(PlanText, ReadsBackExactly) {
-  RooflineEstimator model(hostRates(), "model \"quoted\" \\ \n\x01");
+  device::Topology host = hostMachine().topology();
+  host.name = "model \"quoted\" \\ \n\x01";
+  const Machine model(host);
   for (uint64_t seed = 0; seed < 300; ++seed) {
     Dag dag = randomDag(seed);
     dag.nodes[0].name = "odd \"name\" \t\\x41 \r\n after";

@@ -327,7 +327,7 @@ TEST(ProgramBuilder, TheCallersMemoryOfADevice) {
   EXPECT_EQ(dag.nodes[0].phase, Phase::Replay);
   EXPECT_EQ(dag.nodes[1].phase, Phase::Load);
   // No plan gives it a place.
-  RooflineEstimator model(hostRates(), "host");
+  const planner::Machine model = planner::hostMachine();
   auto plan = scheduleList(dag, model);
   ASSERT_TRUE(plan) << plan.error().message;
   EXPECT_TRUE(verify(*plan, dag));

@@ -291,7 +291,7 @@ TEST_F(ProgramTextErrors, LackingBlobs) {
 // No prefix of a program and no changed byte may crash the reader; what it
 // still accepts can be planned, and the plan passes verify().
 TEST(ProgramText, SurvivesDamage) {
-  RooflineEstimator model = hostModel();
+  Machine model = hostModel();
   size_t accepted = 0;
   for (uint64_t seed = 0; seed < 20; ++seed) {
     Program program = randomProgram(seed);

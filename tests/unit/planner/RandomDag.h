@@ -2,8 +2,9 @@
 #ifndef MGPU_TESTS_UNIT_PLANNER_RANDOMDAG_H
 #define MGPU_TESTS_UNIT_PLANNER_RANDOMDAG_H
 
-#include "planner/cost/LatencyEstimator.h"
+#include "planner/cost/TargetMachine.h"
 #include "planner/plan/Plan.h"
+#include "planner/schedule/MakePlan.h"
 
 #include <random>
 #include <set>
@@ -32,8 +33,12 @@ std::string bruteForceFault(const Plan &plan, const Dag &dag);
 /// reach[i][j]: step i is before step j by stream order and waits.
 std::vector<std::vector<bool>> bruteForceOrder(const Plan &plan);
 
-inline RooflineEstimator hostModel() {
-  return RooflineEstimator(hostRates(), "assumed host rates");
+inline Machine hostModel() { return hostMachine(); }
+
+/// The plan for the host.
+inline Result<Plan> hostPlan(const Dag &dag, const PlanRequest &request = {}) {
+  MGPU_TRY_ASSIGN(TargetPlan made, makePlan(dag, hostModel(), request));
+  return std::move(made.plan);
 }
 
 } // namespace mgpu::planner::testing

@@ -40,7 +40,7 @@ TEST(RealDag, LlamaStepIsPlannedAndVerifiedInUnderASecond) {
   Result<Dag> dag = parseDagJson(unpack(path), path);
   ASSERT_TRUE(dag) << dag.error().message;
   ASSERT_EQ(dag->nodes.size(), 10008u);
-  RooflineEstimator model = hostModel();
+  Machine model = hostModel();
   auto start = std::chrono::steady_clock::now();
   Result<Plan> plan = scheduleList(*dag, model);
   ASSERT_TRUE(plan) << plan.error().message;

@@ -65,12 +65,12 @@ static constexpr auto kernel = WorkClass::Kernel, copyWork = WorkClass::Copy,
 /// The gain of one schedule policy of those named.
 static TransformGain gainOf(const Dag &dag, const std::string &machineName,
                             TransformKind kind, const std::string &named) {
-  TargetOptions options;
+  PlanRequest options;
   TransformChoice choice = *parseTransforms(named);
   options.transforms = choice.transforms;
   options.schedulePolicy = choice.schedulePolicy;
   exact::Budget budget(1e6, 60);
-  auto plan = planForTarget(dag, estimatorOf(machineName), options, budget);
+  auto plan = makePlan(dag, estimatorOf(machineName), options, budget);
   EXPECT_TRUE(plan) << plan.error().message;
   EXPECT_TRUE(verify(plan->plan, dag));
   for (const TransformGain &gain : plan->gains)
@@ -193,12 +193,12 @@ static void expectPlaces(const Plan &plan, const Dag &dag) {
 
 TEST(SchedulePolicy, AreObeyedAndEveryPlanPassesVerify) {
   uint32_t kept[3] = {0, 0, 0};
-  TopologyEstimator model = estimatorOf("pcie-l40s-4");
-  Contention contention = contentionOf(model.machine());
+  Machine model = estimatorOf("pcie-l40s-4");
+  Contention contention = contentionOf(model.topology());
   for (uint64_t seed = 0; seed < 40; ++seed) {
     Dag dag = randomDag(seed);
     for (unsigned bits = 0; bits < 8; ++bits) {
-      TargetOptions options;
+      PlanRequest options;
       options.seed = seed;
       options.schedulePolicy = subset(bits);
       for (TransformKind kind : allTransforms)
@@ -206,7 +206,7 @@ TEST(SchedulePolicy, AreObeyedAndEveryPlanPassesVerify) {
             policyFlag && options.schedulePolicy.*policyFlag)
           options.transforms.emplace_back(kind);
       exact::Budget budget(1e6, 20);
-      auto made = planForTarget(dag, model, options, budget);
+      auto made = makePlan(dag, model, options, budget);
       ASSERT_TRUE(made) << made.error().message;
       const Plan &plan = made->plan;
       ASSERT_EQ(bruteForceFault(plan, dag), "") << seed << ", " << bits;
@@ -263,7 +263,7 @@ static Dag randomFile(uint64_t seed) {
 }
 
 TEST(SchedulePolicy, OfFilesThatAreSpmdAreObeyed) {
-  TopologyEstimator model = estimatorOf("dgx-h200");
+  Machine model = estimatorOf("dgx-h200");
   uint32_t kept[2] = {0, 0}, refused = 0;
   for (uint64_t seed = 0; seed < 30; ++seed) {
     Dag dag = randomFile(seed);
@@ -273,12 +273,12 @@ TEST(SchedulePolicy, OfFilesThatAreSpmdAreObeyed) {
     double last = 0;
     // From nothing to everything, and less memory each second time.
     for (unsigned bits : {0, 2, 1, 3}) {
-      TargetOptions options;
+      PlanRequest options;
       options.schedulePolicy = subset(bits | 4);
       options.transforms = {TransformKind::Order, TransformKind::Early,
                             TransformKind::NoFork};
       exact::Budget budget(1e6, 120);
-      auto made = planForTarget(dag, model, options, budget);
+      auto made = makePlan(dag, model, options, budget);
       ASSERT_TRUE(made) << made.error().message;
       auto verdict = verify(made->plan, dag);
       ASSERT_TRUE(verdict) << verdict.error().message;
@@ -304,7 +304,7 @@ TEST(SchedulePolicy, OfFilesThatAreSpmdAreObeyed) {
       last = made->plan.makespanUs;
       options.memoryBytes = made->overlap->peakBytes - 1;
       exact::Budget again(1e6, 120);
-      auto tight = planForTarget(dag, model, options, again);
+      auto tight = makePlan(dag, model, options, again);
       if (!tight) {
         EXPECT_EQ(tight.error().kind, ErrorKind::Invalid);
         ++refused;

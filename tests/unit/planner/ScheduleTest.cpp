@@ -48,7 +48,7 @@ static void expectModelHolds(const Plan &plan, const Dag &dag) {
 }
 
 TEST(Schedule, EverySchedulerMakesSafePlansOnRandomDags) {
-  RooflineEstimator model = hostModel();
+  Machine model = hostModel();
   double listSum = 0, serialSum = 0, boundSum = 0;
   for (uint64_t seed = 0; seed < 2500; ++seed) {
     Dag dag = randomDag(seed);
@@ -81,7 +81,7 @@ TEST(Schedule, EverySchedulerMakesSafePlansOnRandomDags) {
 
 // Dropping any wait of the finished plan must lose an ordering.
 TEST(Schedule, WaitsAreMinimal) {
-  RooflineEstimator model = hostModel();
+  Machine model = hostModel();
   size_t waits = 0;
   for (uint64_t seed = 0; seed < 150; ++seed) {
     Dag dag = randomDag(seed);
@@ -99,7 +99,7 @@ TEST(Schedule, WaitsAreMinimal) {
 }
 
 TEST(Schedule, SamePlanEveryTime) {
-  RooflineEstimator model = hostModel();
+  Machine model = hostModel();
   Dag dag = randomDag(5);
   EXPECT_EQ(toText(*scheduleList(dag, model), dag),
             toText(*scheduleList(dag, model), dag));
@@ -110,7 +110,7 @@ TEST(Schedule, SamePlanEveryTime) {
 }
 
 TEST(Schedule, EmptyDagAndZeroStreams) {
-  RooflineEstimator model = hostModel();
+  Machine model = hostModel();
   Dag dag;
   dag.numDevices = 2;
   for (const Result<Plan> &plan :
@@ -126,7 +126,7 @@ TEST(Schedule, EmptyDagAndZeroStreams) {
 }
 
 TEST(Schedule, RefusesTooSmallAnArena) {
-  RooflineEstimator model = hostModel();
+  Machine model = hostModel();
   Dag dag = randomDag(5);
   ScheduleOptions options;
   options.limits.arenaBytes = 1;
@@ -152,7 +152,7 @@ TEST(Schedule, ListOverlapsAndExplainsWhy) {
   dag.nodes = {timed("b", 5, false), timed("a", 3, false), timed("c", 4, true),
                timed("d", 1, false)};
   dag.edges = {{NodeId{1}, NodeId{2}}, {NodeId{2}, NodeId{3}}};
-  RooflineEstimator model = hostModel();
+  Machine model = hostModel();
   Result<Plan> plan = scheduleList(dag, model);
   ASSERT_TRUE(plan);
   EXPECT_DOUBLE_EQ(plan->makespanUs, 9);
@@ -184,13 +184,13 @@ TEST(Schedule, BoundSeesOneMachineBetweenHeadsAndTails) {
   dag.nodes = {timed("x", 2, true), timed("y", 2, true),
                on(timed("z", 10, false), 0), on(timed("w", 10, false), 1)};
   dag.edges = {{NodeId{0}, NodeId{2}}, {NodeId{1}, NodeId{3}}};
-  RooflineEstimator model = hostModel();
+  Machine model = hostModel();
   EXPECT_NEAR(boundOf(dag, model), 14, 1e-9);
   EXPECT_DOUBLE_EQ(scheduleList(dag, model)->makespanUs, 14);
 }
 
 TEST(Timeline, TraceIsJsonWithOneSpanPerStream) {
-  RooflineEstimator model = hostModel();
+  Machine model = hostModel();
   Dag dag = randomDag(21);
   dag.nodes[0].name = "quote \" backslash \\ bad utf8 \xff";
   Plan plan = *scheduleList(dag, model);
@@ -226,7 +226,7 @@ TEST(Schedule, ListHandlesAHundredThousandNodes) {
         dag.edges.push_back({NodeId{i - back}, NodeId{i}});
   }
   dag.normalize();
-  RooflineEstimator model = hostModel();
+  Machine model = hostModel();
   Result<Plan> plan = scheduleList(dag, model);
   ASSERT_TRUE(plan);
   EXPECT_TRUE(verify(*plan, dag));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/schedule/Simulate.h"
 #include "planner/plan/Verify.h"
-#include "planner/schedule/TargetPlan.h"
+#include "planner/schedule/MakePlan.h"
 #include "tests/unit/planner/Machines.h"
 #include "tests/unit/planner/RandomDag.h"
 
@@ -12,7 +12,7 @@ using namespace mgpu::planner;
 using namespace mgpu::planner::testing;
 
 TEST(Simulate, WithoutContentionGivesThePlansOwnTimes) {
-  RooflineEstimator model = hostModel();
+  Machine model = hostModel();
   for (uint64_t seed = 0; seed < 60; ++seed) {
     Dag dag = randomDag(seed);
     Plan plan = seed % 2 ? *scheduleList(dag, model)
@@ -41,7 +41,7 @@ static Dag kernelBesideCollective() {
 
 TEST(Simulate, SlowsWhatRunsTogetherOnlyWhileItDoes) {
   Dag dag = kernelBesideCollective();
-  RooflineEstimator model = hostModel();
+  Machine model = hostModel();
   Plan plan = *scheduleList(dag, model);
   ASSERT_DOUBLE_EQ(plan.makespanUs, 14);
   Contention contention;
@@ -57,7 +57,7 @@ TEST(Simulate, SlowsWhatRunsTogetherOnlyWhileItDoes) {
 
 TEST(Simulate, NoiseSpreadsAndRepeats) {
   Dag dag = kernelBesideCollective();
-  RooflineEstimator model = hostModel();
+  Machine model = hostModel();
   Plan plan = *scheduleList(dag, model);
   std::vector<double> none = simulateNoise(plan, dag, {}, 0, 5, 1);
   EXPECT_NEAR(none.front(), 14, 1e-9);
@@ -70,15 +70,15 @@ TEST(Simulate, NoiseSpreadsAndRepeats) {
 }
 
 TEST(TargetPlan, IsNeverWorseThanItsCandidatesAndRepeats) {
-  TopologyEstimator model = estimatorOf("dgx-h200");
+  Machine model = estimatorOf("dgx-h200");
   for (uint64_t seed = 0; seed < 30; ++seed) {
     Dag dag = randomDag(seed);
     auto plan = [&] {
       exact::Budget budget(1e6, 40);
-      TargetOptions options;
+      PlanRequest options;
       options.seed = seed;
       options.transforms = {TransformKind::Algorithm};
-      Result<TargetPlan> result = planForTarget(dag, model, options, budget);
+      Result<TargetPlan> result = makePlan(dag, model, options, budget);
       EXPECT_TRUE(result) << result.error().message;
       return *result;
     };
@@ -86,7 +86,7 @@ TEST(TargetPlan, IsNeverWorseThanItsCandidatesAndRepeats) {
     EXPECT_TRUE(verify(made.plan, dag));
     EXPECT_EQ(toText(made.plan, dag), toText(plan().plan, dag));
     EXPECT_LE(made.contendedUs, made.serialUs * (1 + 1e-9));
-    Contention contention = contentionOf(model.machine());
+    Contention contention = contentionOf(model.topology());
     EXPECT_LE(made.contendedUs,
               simulate(*scheduleList(dag, model), dag, contention).makespanUs);
     EXPECT_GE(made.contendedUs, made.plan.lowerBoundUs * (1 - 1e-9));
@@ -125,25 +125,24 @@ TEST(TargetPlan, DoesNotForkWhereContentionLoses) {
   reduce.durationUs = 10;
   dag.nodes.push_back(reduce);
   exact::Budget budget(1e6, 10);
-  Result<TargetPlan> made =
-      planForTarget(dag, TopologyEstimator(*topology), {}, budget);
+  Result<TargetPlan> made = makePlan(dag, Machine(*topology), {}, budget);
   ASSERT_TRUE(made) << made.error().message;
   EXPECT_NEAR(made->contendedUs, 20, 1e-9);
   EXPECT_NEAR(made->serialUs, 20, 1e-9);
 }
 
 TEST(TargetPlan, SaysWhatDoesNotFit) {
-  TopologyEstimator model = estimatorOf("dgx-h200");
+  Machine model = estimatorOf("dgx-h200");
   Dag dag = randomDag(5);
   exact::Budget budget(1e6, 5);
-  TargetOptions options;
+  PlanRequest options;
   options.memoryBytes = 16;
-  Result<TargetPlan> made = planForTarget(dag, model, options, budget);
+  Result<TargetPlan> made = makePlan(dag, model, options, budget);
   ASSERT_FALSE(made);
   EXPECT_NE(made.error().message.find("are missing; most is live at node"),
             std::string::npos)
       << made.error().message;
   Dag wide = dag;
   wide.numDevices = 9;
-  ASSERT_FALSE(planForTarget(wide, model, {}, budget));
+  ASSERT_FALSE(makePlan(wide, model, {}, budget));
 }

@@ -2,6 +2,7 @@
 //
 // Recorded traces as DAGs: what must follow what, what is said where the trace
 // does not know, and what is refused.
+#include "planner/cost/TargetMachine.h"
 #include "planner/dagfile/MendTrace.h"
 #include "planner/dagfile/TraceDag.h"
 #include "planner/schedule/list/Schedulers.h"
@@ -80,7 +81,7 @@ TEST(Trace, WaitsAreDependences) {
   EXPECT_EQ(call.bytes, 1600u);
   EXPECT_EQ(call.group, 8u);
   // The gap in front of c goes.
-  RooflineEstimator model(hostRates(), "host");
+  const planner::Machine model = planner::hostMachine();
   auto plan = scheduleList(result->dag, model);
   ASSERT_TRUE(plan) << plan.error().message;
   EXPECT_DOUBLE_EQ(plan->makespanUs, 70);

@@ -12,7 +12,7 @@ using namespace mgpu::planner;
 using namespace mgpu::planner::testing;
 
 static Plan planOf(const Dag &dag, uint64_t seed) {
-  RooflineEstimator model = hostModel();
+  Machine model = hostModel();
   Result<Plan> plan = seed % 3 == 0   ? scheduleList(dag, model)
                       : seed % 3 == 1 ? scheduleShuffled(dag, model, seed)
                                       : scheduleSerial(dag, model);

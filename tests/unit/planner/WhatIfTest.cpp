@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/schedule/WhatIf.h"
 #include "planner/dag/PlanPart.h"
-#include "planner/schedule/TargetPlan.h"
+#include "planner/schedule/MakePlan.h"
 #include "planner/schedule/Timeline.h"
 #include "tests/unit/planner/RandomDag.h"
 
@@ -28,7 +28,7 @@ TEST(WhatIf, ChangesWhatItNames) {
   dag.nodes = {node("matmul_1", 10, false), node("matmul_2", 10, false),
                node("other", 10, false)};
   auto changed = [&](std::vector<std::string> changes) {
-    return applyWhatIf(changes, TopologyEstimator(*topology), dag, dag);
+    return applyWhatIf(changes, Machine(*topology), dag, dag);
   };
   auto all = changed({"op:matmul*=0.5x", "link.nvlink=2x", "op:other=3x"});
   ASSERT_TRUE(all) << all.error().message;
@@ -104,7 +104,7 @@ TEST(WhatIf, AStarIsAnyLetters) {
 // A name of the program acts on all that transforms make of its node, and a
 // name of what they make is one too.
 TEST(WhatIf, FollowsNodesThroughTransforms) {
-  TopologyEstimator machine(*device::openTopology("sim:dgx-h200"));
+  Machine machine(*device::openTopology("sim:dgx-h200"));
   Dag source = twoReductions();
   auto change = [&](const std::string &text, const Dag &planned) {
     std::vector<std::string> changes{text};
@@ -130,7 +130,7 @@ TEST(WhatIf, FollowsNodesThroughTransforms) {
   Dag bucket = after(what, {Bucket});
   ASSERT_EQ(bucket.nodes.size(), 1u);
   EXPECT_DOUBLE_EQ(bucket.nodes[0].timeFactor, 2.5);
-  Dag plain = after({machine.machine(), source, {}}, {Bucket});
+  Dag plain = after({machine.topology(), source, {}}, {Bucket});
   EXPECT_NEAR(machine.durationUs(bucket, NodeId{0}),
               2.5 * machine.durationUs(plain, NodeId{0}), 1e-9);
 
@@ -144,12 +144,12 @@ TEST(WhatIf, FollowsNodesThroughTransforms) {
   std::vector<std::string> nowhere{"op:first.bucket*=0.5x"};
   EXPECT_FALSE(applyWhatIf(nowhere, machine, source, source));
   // Numbers of chunks and plans are found with it.
-  TargetOptions options;
+  PlanRequest options;
   options.transforms = {Bucket};
   auto planned = [&](std::vector<OpFactor> ops) {
     options.ops = std::move(ops);
     exact::Budget budget(1e6, 5);
-    auto plan = planForTarget(source, machine, options, budget);
+    auto plan = makePlan(source, machine, options, budget);
     EXPECT_TRUE(plan) << plan.error().message;
     return *plan;
   };
@@ -160,7 +160,7 @@ TEST(WhatIf, FollowsNodesThroughTransforms) {
 
 /// The one collective of a plan, with its reason.
 static ExposedCollective theOne(const Dag &dag, uint32_t streams) {
-  RooflineEstimator model = hostModel();
+  Machine model = hostModel();
   ScheduleOptions options;
   options.streamsPerDevice = streams;
   Plan plan = *scheduleList(dag, model, options);
@@ -209,7 +209,7 @@ TEST(Exposed, NamesTheReasonAndTheTime) {
 }
 
 TEST(Svg, ShowsEveryStepOfTheReplayOnItsStreams) {
-  RooflineEstimator model = hostModel();
+  Machine model = hostModel();
   Dag dag = randomDag(7);
   std::find_if(dag.nodes.begin(), dag.nodes.end(), [](const DagNode &node) {
     return partOf(node.phase) == PlanPart::Replay;

@@ -151,10 +151,10 @@ TEST(MeasuredTimes, WhatATransformLeavesIsFound) {
   const NodeTimes times =
       setting.read(setting.keysOf(*changed), setting.config);
   EXPECT_EQ(count(times), changed->nodes.size() - 1); // all but the bucket
-  planner::RooflineEstimator model(planner::hostRates(), "model");
-  MeasuredEstimator measured(times, model);
+  const planner::Machine model = planner::hostMachine();
+  const planner::Machine measured = model.withTimes(times);
   EXPECT_EQ(measured.numMeasured(), changed->nodes.size() - 1);
-  EXPECT_EQ(measured.name(), "measured: 14 of 15 nodes; model");
+  EXPECT_EQ(measured.name(), "measured: 14 of 15 nodes; host roofline");
   for (uint32_t k = 0; k < times.size(); ++k)
     EXPECT_EQ(measured.durationUs(*changed, {k}),
               times[k] ? *times[k] : model.durationUs(*changed, {k}));

@@ -66,14 +66,14 @@ TEST(Priors, APredictionIsTheHostsReplay) {
   ProgramConfig config;
   config.scheduler = "serial";
   config.streams = 1;
-  auto us = predictedUs(dag, config, model);
+  auto us = predictedUs(dag, config, planner::hostMachine(), model);
   ASSERT_TRUE(us) << us.error().message;
   // 4 kernels, 10 copies and 2 collectives, one after the other.
   const double work = 4 * 10 + 10 * 4 + 2 * 6;
   EXPECT_NEAR(*us, work + 16 * planner::hostNodeUs, 1e-9);
   auto bucketed = tuner::transformed(dag, {K::Bucket});
   ASSERT_TRUE(bucketed);
-  auto fewer = predictedUs(*bucketed, config, model);
+  auto fewer = predictedUs(*bucketed, config, planner::hostMachine(), model);
   ASSERT_TRUE(fewer);
   EXPECT_NEAR(*fewer, work - 6 + 15 * planner::hostNodeUs, 1e-9);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tuner/record/ProfileFacts.h"
 
+#include "planner/cost/TargetMachine.h"
 #include "planner/schedule/HostReplay.h"
 #include "planner/schedule/list/Schedulers.h"
 #include "tests/unit/db/TempFolder.h"
@@ -57,7 +58,7 @@ struct MeasuredSubject : ReductionSubject {
   }
 
   explicit MeasuredSubject(uint64_t rounds) {
-    planner::RooflineEstimator model(planner::hostRates(), "host roofline");
+    const planner::Machine model = planner::hostMachine();
     serial = *planner::scheduleSerial(dag, model);
     for (uint32_t threads : {1, 2})
       subjects.push_back({*planner::scheduleList(dag, model), threads});

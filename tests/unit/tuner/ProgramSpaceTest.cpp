@@ -228,13 +228,14 @@ TEST(ProgramSpace, AConfigurationIsAPlan) {
   const planner::Dag &dag = fixture.program.dag;
   auto space = ProgramSpace::create(dag, {{}}, {}, {fixture.chosen}, {2, 8});
   ASSERT_TRUE(space);
-  auto plain = makePlan(dag, space->at(0));
+  auto plain = planOf(dag, space->at(0), planner::hostMachine());
   ASSERT_TRUE(plain);
   std::set<std::string> texts;
   for (ConfigId id = 0; id < space->points().size(); ++id) {
-    auto plan = makePlan(dag, space->at(id));
+    auto plan = planOf(dag, space->at(id), planner::hostMachine());
     ASSERT_TRUE(plan) << plan.error().message;
-    EXPECT_EQ(toText(*plan, dag), toText(*makePlan(dag, space->at(id)), dag));
+    EXPECT_EQ(toText(*plan, dag),
+              toText(*planOf(dag, space->at(id), planner::hostMachine()), dag));
     texts.insert(toText(*plan, dag));
     // Whatever was drawn for the order, the durations are the model's.
     EXPECT_EQ(plan->lowerBoundUs, plain->lowerBoundUs);

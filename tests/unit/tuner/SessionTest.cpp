@@ -213,7 +213,7 @@ TEST(Session, ATransformThatGainsIsChosenStoredAndFoundAgain) {
   auto changed =
       tuner::transformed(reductions.dag, (*found)->config.transforms);
   ASSERT_TRUE(changed);
-  auto plan = makePlan(*changed, (*found)->config);
+  auto plan = planOf(*changed, (*found)->config, planner::hostMachine());
   ASSERT_TRUE(plan) << plan.error().message;
   EXPECT_EQ(plan->transforms, (std::vector<std::string>{"bucket"}));
   EXPECT_EQ(plan->steps.size(), reductions.dag.nodes.size() - 1);

@@ -65,7 +65,8 @@ class RanksSpec(Sized):
 
 
 class OpenOptions(Sized):
-    _fields_ = [("size", c_size_t), ("nccl", c_char_p), ("ranks", POINTER(RanksSpec)), ("deadline_ms", c_uint32)]
+    _fields_ = [("size", c_size_t), ("nccl", c_char_p), ("ranks", POINTER(RanksSpec)), ("deadline_ms", c_uint32),
+                ("threads", c_uint32), ("cpu", c_char_p), ("pin", c_int)]
 
 
 class Argument(ctypes.Structure):
@@ -115,7 +116,13 @@ class CollectiveSpec(Sized):
 class PlanOptions(Sized):
     _fields_ = [("size", c_size_t), ("scheduler", c_char_p), ("seed", c_uint64), ("streams", c_uint32), ("transforms", c_char_p),
                 ("threads", c_uint32), ("machine", c_char_p), ("budget", c_char_p), ("no_tuned", c_int), ("deadline_ms", c_uint32),
-                ("ranks", POINTER(RanksSpec))]
+                ("ranks", POINTER(RanksSpec)), ("memory", c_char_p)]
+
+
+class FiguresSpec(Sized):
+    _fields_ = [("size", c_size_t), ("load_us", c_double), ("replay_us", c_double), ("fetch_us", c_double), ("bound_us", c_double),
+                ("resident_arguments", c_uint64), ("resident_bytes", c_uint64), ("upload_arguments", c_uint64), ("upload_bytes", c_uint64),
+                ("upload_us", c_double)]
 
 
 class SaveOptions(Sized):
@@ -158,6 +165,8 @@ _CALLS = {
     "mgt_fetch": (_HANDLE,),
     "mgt_plan_text": (_HANDLE, POINTER(c_char_p)),
     "mgt_explain": (_HANDLE, POINTER(c_char_p)),
+    "mgt_get_figures": (_HANDLE, POINTER(FiguresSpec)),
+    "mgt_builder_figures": (_HANDLE, POINTER(PlanOptions), POINTER(FiguresSpec)),
     "mgt_times": (_HANDLE, POINTER(POINTER(Time)), POINTER(c_size_t)),
     "mgt_builder_new": (c_char_p, c_uint32, POINTER(_HANDLE)),
     "mgt_builder_place": (_HANDLE, c_char_p),

@@ -9,7 +9,7 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Opt
 
 from mgpu import _arrays, _library
 from mgpu._library import UsageError, call, library, text
-from mgpu.program import Program, Ranks
+from mgpu.program import Figures, Program, Ranks
 
 HOST = -1
 _KINDS = {"argument": 0, "result": 1, "temporary": 2, "resident": 3, "constant": 4, "external": 5}
@@ -151,6 +151,12 @@ class Plan:
     def __init__(self, graph: "Graph", options: Dict[str, Any]):
         self._graph, self._options = graph, options
         self.text = graph._text("mgt_builder_plan_text", options)
+
+    def figures(self) -> Figures:
+        """What is predicted of it: microseconds, and where its arguments lie."""
+        spec = _library.FiguresSpec()
+        self._graph._call("mgt_builder_figures", ctypes.byref(_plan_options(**self._options)), ctypes.byref(spec))
+        return Figures.of(spec)
 
     def explain(self) -> str:
         """The plan in words: where and when each node is expected to run, and why then."""
@@ -353,8 +359,9 @@ class Graph:
 
     def plan(self, **options: Any) -> Plan:
         """Plans it; open() and save() take the same options: scheduler ("list", "serial", "shuffled" with
-        `seed`), streams (of each device), transforms (as mgpu-tune's --transforms), threads. With `machine`
-        ("sim:dgx-h200") it is planned for one that is not here, by a search of `budget` ("2s", "100" plans).
+        `seed`), streams (of each device), transforms (as mgpu-tune's --transforms), threads, memory (of each
+        device, "4GB"). With `machine` ("sim:dgx-h200", "cuda:0") it is planned for that target, by a search of
+        `budget` ("2s", "100" plans).
         open() takes `tuned=False` to use the default whatever was tuned, and `deadline`, the seconds that a
         step on a GPU may take."""
         return Plan(self, options)
@@ -409,8 +416,9 @@ class Graph:
 
 def _plan_options(scheduler: Optional[str] = None, seed: int = 0, streams: int = 0, transforms: Optional[str] = None,
                   threads: int = 0, machine: Optional[str] = None, budget: Optional[str] = None, tuned: bool = True,
-                  deadline: Optional[float] = None, ranks: Optional[Ranks] = None) -> _library.PlanOptions:
+                  deadline: Optional[float] = None, ranks: Optional[Ranks] = None,
+                  memory: Optional[str] = None) -> _library.PlanOptions:
     shared = ctypes.pointer(ranks.spec()) if ranks is not None else None
     return _library.PlanOptions(scheduler=text(scheduler), seed=seed, streams=streams, transforms=text(transforms), threads=threads,
                                 machine=text(machine), budget=text(budget), no_tuned=not tuned, deadline_ms=_library.milliseconds(deadline),
-                                ranks=shared)
+                                ranks=shared, memory=text(memory))

@@ -5,7 +5,7 @@ import ctypes
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple, Union
 
 from mgpu import _arrays
-from mgpu._library import Argument, OpenOptions, RanksSpec, Time, UsageError, call, library, milliseconds, text
+from mgpu._library import Argument, FiguresSpec, OpenOptions, RanksSpec, Time, UsageError, call, library, milliseconds, text
 
 _NUMPY = {"i1": "|b1", "i8": "|i1", "i16": "<i2", "i32": "<i4", "i64": "<i8", "index": "<i8", "f16": "<f2", "bf16": "<u2", "f32": "<f4",
           "f64": "<f8", "f8E4M3FN": "|u1", "f8E5M2": "|u1"}
@@ -17,6 +17,24 @@ class NodeTime(NamedTuple):
     location: str
     start_us: float
     end_us: float
+
+
+class Figures(NamedTuple):
+    """What is predicted of a plan, and where its arguments lie. Uploads are copies in each replay of
+    arguments that nothing writes; of resident ones they would be made once."""
+    load_us: float
+    replay_us: float
+    fetch_us: float
+    bound_us: float
+    resident_arguments: int
+    resident_bytes: int
+    upload_arguments: int
+    upload_bytes: int
+    upload_us: float
+
+    @classmethod
+    def of(cls, spec: FiguresSpec) -> "Figures":
+        return cls(*(getattr(spec, name) for name in cls._fields))
 
 
 class Ranks(NamedTuple):
@@ -259,6 +277,12 @@ class Program:
         """The plan, as `mgpu-tune plan -o` writes it."""
         return self._text("mgt_plan_text")
 
+    def figures(self) -> Figures:
+        """What is predicted of the plan that is replayed."""
+        spec = FiguresSpec()
+        call("mgt_get_figures", self._open(), ctypes.byref(spec))
+        return Figures.of(spec)
+
     def configuration(self) -> str:
         """What was tuned for it and is used; "" where nothing was, and of a bundle."""
         return self._text("mgt_configuration")
@@ -293,10 +317,15 @@ class Program:
             self.close()
 
 
-def load(path: str, target: str = "host", ranks: Optional[Ranks] = None, deadline: Optional[float] = None) -> Program:
+def load(path: str, target: str = "host", ranks: Optional[Ranks] = None, deadline: Optional[float] = None,
+         threads: Optional[int] = None, cpu: Optional[str] = None, pin: bool = False) -> Program:
     """Opens a bundle, with `ranks` together with other processes. `deadline` are the seconds that a step
-    on GPUs may take."""
-    handle, options = ctypes.c_void_p(), OpenOptions(deadline_ms=milliseconds(deadline))
+    on GPUs may take. On the host `threads` replay, the calling one among them (None: as many as are worth
+    it), with kernels for the level `cpu` ("x86-64-v3"; None: the best of the bundle), and with `pin` each
+    stays on a CPU of its own."""
+    if threads is not None and not 0 < threads < 1 << 31:
+        raise UsageError(f"threads {threads}: at least the calling thread replays; leave it out for as many as are worth it")
+    handle, options = ctypes.c_void_p(), OpenOptions(deadline_ms=milliseconds(deadline), threads=threads or 0, cpu=text(cpu), pin=pin)
     if ranks is not None:
         options.ranks = ctypes.pointer(ranks.spec())
     call("mgt_open_with", str(path).encode(), text(target), ctypes.byref(options), ctypes.byref(handle))

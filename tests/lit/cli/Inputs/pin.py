@@ -54,6 +54,8 @@ def refuse():
 def main():
     what, command = sys.argv[1], sys.argv[2:]
     cpus = sorted(os.sched_getaffinity(0))
+    if what != "refused":
+        command += ["--threads", str(min(2, len(cpus)))]
     if what == "threads":
         threads = min(2, len(cpus))
         pinned = watch(command + ["--repeat", "1000000000"], threads)

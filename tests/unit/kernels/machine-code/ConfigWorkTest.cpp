@@ -10,7 +10,7 @@
 #include "pipeline/compiler/ConfigWork.h"
 #include "pipeline/compiler/KernelBuild.h"
 #include "pipeline/compiler/ParsedKernel.h"
-#include "planner/cost/TopologyEstimator.h"
+#include "planner/cost/TargetMachine.h"
 #include "planner/dag/LaunchFacts.h"
 #include "tests/unit/import/ImportText.h"
 
@@ -86,7 +86,7 @@ private:
   }
 
   Imported imported;
-  std::optional<TopologyEstimator> model;
+  std::optional<Machine> model;
   const DagNode *node = nullptr;
   CudaText text;
 };

@@ -4,7 +4,7 @@
 // forms are predicted to take longer.
 #include "WorkPrograms.h"
 
-#include "planner/cost/TopologyEstimator.h"
+#include "planner/cost/TargetMachine.h"
 #include "tests/unit/import/ImportText.h"
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ double shareOf(const std::string &program, double bytes) {
     ADD_FAILURE() << imported.text() << program;
     return 0;
   }
-  const TopologyEstimator model(*topology);
+  const Machine model(*topology);
   double us = 0;
   for (size_t k = 0; k < imported.dag().nodes.size(); ++k)
     if (std::holds_alternative<KernelCall>(imported.dag().nodes[k].work))

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef MGPU_PLANNER_COST_TOPOLOGYESTIMATOR_H
-#define MGPU_PLANNER_COST_TOPOLOGYESTIMATOR_H
+#ifndef MGPU_PLANNER_COST_TARGETMACHINE_H
+#define MGPU_PLANNER_COST_TARGETMACHINE_H
 
-// Durations on a machine that is not here, from its topology.
+// A machine that programs are planned for: devices, memory, rates with their
+// origin, links. It is made alike of a `sim:` topology, of a calibration's, of
+// what a driver says of its GPU (GpuTopology.h), of the host, and of times that
+// were measured of nodes.
 
 #include "device/api/Topology.h"
 #include "planner/cost/CollectiveTable.h"
@@ -29,7 +32,11 @@ struct Estimate {
   std::string how; ///< "curve fitted to sm_90 all_reduce of 8", ...
 };
 
-/// Frozen durations pass through. Else a machine that was calibrated gives what
+/// Microseconds of nodes by NodeId; none where nothing was measured.
+using NodeTimes = std::vector<std::optional<double>>;
+
+/// Times measured of the nodes pass through, and frozen durations. The host's
+/// are in HostMachine.cpp. Else a machine that was calibrated gives what
 /// was measured there: collectives of as many ranks on one node, matrix
 /// products, and the rates and starts of the rest. Else, times the node's
 /// factor,
@@ -46,12 +53,11 @@ struct Estimate {
 ///   share of it where a launch has fewer blocks than the device has
 ///   multiprocessors, or threads with fewer loads than keep memory busy.
 /// - copies: the slower link between the two ends.
-class TopologyEstimator final : public LatencyEstimator {
+class Machine final : public LatencyEstimator {
 public:
-  explicit TopologyEstimator(
-      device::Topology topology,
-      std::shared_ptr<const CollectiveTable> table = nullptr,
-      bool choosesAlgorithms = true);
+  explicit Machine(device::Topology topology,
+                   std::shared_ptr<const CollectiveTable> table = nullptr,
+                   bool choosesAlgorithms = true);
 
   double durationUs(const Dag &dag, NodeId node) const override;
   /// A launch of `dag` that is like `node`, in another configuration, say.
@@ -65,14 +71,19 @@ public:
   Estimate collective(CollectiveKind kind, double bytes, uint32_t ranks,
                       uint32_t nodes) const;
 
-  const device::Topology &machine() const { return topology; }
+  const device::Topology &topology() const { return about; }
+  /// Virtual devices of the host, which share its memory.
+  bool isHost() const { return about.link.kind == device::LinkKind::Memory; }
+  /// The same with what was measured of the nodes of one DAG; empty: nothing.
+  Machine withTimes(NodeTimes measured) const;
+  size_t numMeasured() const;
   /// The same with another machine.
-  TopologyEstimator on(device::Topology other) const {
-    return TopologyEstimator(std::move(other), table, choosesAlgorithms);
+  Machine on(device::Topology other) const {
+    return Machine(std::move(other), table, choosesAlgorithms).withTimes(times);
   }
   /// The same with every collective by ring Simple where NCCL is estimated.
-  TopologyEstimator withoutAlgorithms() const {
-    return TopologyEstimator(topology, table, false);
+  Machine withoutAlgorithms() const {
+    return Machine(about, table, false).withTimes(times);
   }
   /// A collective as the estimates ask for it; nothing of other nodes.
   struct Asked {
@@ -92,6 +103,8 @@ private:
   struct Shares;
   Shares shares() const;
   Estimate unscaled(const Dag &dag, const DagNode &node) const;
+  Estimate onHost(const Dag &dag, const DagNode &node) const;
+  std::vector<Coefficient> hostCoefficients() const;
   Estimate kernel(const Dag &dag, const DagNode &node) const;
   /// By the calibration's pairs; nothing where it has not these.
   std::optional<Estimate> sendBetween(DeviceId from, DeviceId to,
@@ -100,13 +113,17 @@ private:
   uint32_t nodeOf(DeviceId device) const;
   uint32_t nodesOf(const std::vector<DeviceId> &devices) const;
 
-  device::Topology topology;
+  device::Topology about;
   std::shared_ptr<const CollectiveTable> table;
   bool choosesAlgorithms;
+  NodeTimes times;
   using Key = std::tuple<CollectiveKind, double, uint32_t, uint32_t>;
   mutable std::map<Key, Estimate> known; ///< a program repeats its collectives
 };
 
+/// The host as the machine of its virtual devices. All its rates are assumed.
+Machine hostMachine(uint32_t devices = 1 << 16);
+
 } // namespace mgpu::planner
 
-#endif // MGPU_PLANNER_COST_TOPOLOGYESTIMATOR_H
+#endif // MGPU_PLANNER_COST_TARGETMACHINE_H

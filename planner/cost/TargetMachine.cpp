@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "planner/cost/TopologyEstimator.h"
+#include "planner/cost/TargetMachine.h"
 
 #include "planner/cost/CollectiveCurve.h"
 #include "planner/cost/MatmulModel.h"
@@ -24,20 +24,39 @@ static constexpr double copyShare = 0.8, copyLatencyUs = 2.5;
 static constexpr double loadUs = 0.8, residentThreads = 2048,
                         sectorBytesPerClock = 32;
 
-TopologyEstimator::TopologyEstimator(
-    device::Topology topology, std::shared_ptr<const CollectiveTable> table,
-    bool choosesAlgorithms)
-    : topology(std::move(topology)), table(std::move(table)),
+LatencyEstimator::~LatencyEstimator() = default;
+
+Origin LatencyEstimator::origin(const Dag &dag, NodeId node) const {
+  return dag.node(node).durationUs ? Origin::Given : Origin::Assumed;
+}
+
+Machine::Machine(device::Topology topology,
+                 std::shared_ptr<const CollectiveTable> table,
+                 bool choosesAlgorithms)
+    : about(std::move(topology)), table(std::move(table)),
       choosesAlgorithms(choosesAlgorithms) {}
+
+Machine Machine::withTimes(NodeTimes measured) const {
+  Machine out = *this;
+  out.times = std::move(measured);
+  if (out.numMeasured() == 0)
+    out.times.clear();
+  return out;
+}
+
+size_t Machine::numMeasured() const {
+  return size_t(std::ranges::count_if(
+      times, [](const auto &us) { return us.has_value(); }));
+}
 
 /// What the roofline and copies take where the machine was not calibrated, and
 /// what was measured where it was.
-struct TopologyEstimator::Shares {
+struct Machine::Shares {
   double launchUs, memory, flops, copy, copyLatencyUs;
 };
 
-TopologyEstimator::Shares TopologyEstimator::shares() const {
-  if (const auto &measured = topology.calibration)
+Machine::Shares Machine::shares() const {
+  if (const auto &measured = about.calibration)
     return {measured->launchUs, 1, 1, 1, measured->copyLatencyUs};
   return {launchUs, memoryShare, flopsShare, copyShare, copyLatencyUs};
 }
@@ -90,19 +109,41 @@ measuredFlopsPerUs(const device::Topology::Calibration &measured,
   return (1 - t) * below->second + t * above->second;
 }
 
-std::string TopologyEstimator::name() const {
-  return table ? topology.name + ", collectives by the table given"
-               : topology.name;
+std::string Machine::name() const {
+  std::string model = about.name;
+  if (table)
+    model += ", collectives by the table given";
+  return times.empty() ? model
+                       : fmt::format("measured: {} of {} nodes; {}",
+                                     numMeasured(), times.size(), model);
 }
 
-std::vector<Coefficient> TopologyEstimator::coefficients() const {
-  const device::Topology &t = topology;
-  const Origin sheet = t.calibration ? Origin::Measured : Origin::Published;
+/// What the figures of the device rest on.
+static Origin ratesOrigin(const device::Topology &topology) {
+  if (topology.calibration)
+    return Origin::Measured;
+  switch (topology.device.rates) {
+  case device::RateSource::DataSheet:
+    return Origin::Published;
+  case device::RateSource::Scaled:
+    return Origin::Scaled;
+  case device::RateSource::Assumed:
+    return Origin::Assumed;
+  }
+  return Origin::Assumed;
+}
+
+std::vector<Coefficient> Machine::coefficients() const {
+  if (isHost())
+    return hostCoefficients();
+  const device::Topology &t = about;
+  const Origin rates = ratesOrigin(t),
+               sheet = rates == Origin::Scaled ? Origin::Published : rates;
   std::vector<Coefficient> list{
-      {"memory", "bytes/s", t.device.memoryBytesPerSecond, sheet,
+      {"memory", "bytes/s", t.device.memoryBytesPerSecond, rates,
        t.device.source},
-      {"flops.fp32", "1/s", t.device.flopsPerSecond, sheet, t.device.source},
-      {"flops.bf16", "1/s", t.device.bf16FlopsPerSecond, sheet,
+      {"flops.fp32", "1/s", t.device.flopsPerSecond, rates, t.device.source},
+      {"flops.bf16", "1/s", t.device.bf16FlopsPerSecond, rates,
        t.device.source},
       {"link", "bytes/s", t.link.bytesPerSecond, sheet, t.link.source},
       {"host_link", "bytes/s", t.hostLink.bytesPerSecond, sheet,
@@ -143,13 +184,12 @@ std::vector<Coefficient> TopologyEstimator::coefficients() const {
   return list;
 }
 
-uint32_t TopologyEstimator::nodeOf(DeviceId device) const {
+uint32_t Machine::nodeOf(DeviceId device) const {
   return uint32_t(std::max(device.value, 0)) /
-         std::max(topology.devicesPerNode(), 1u);
+         std::max(about.devicesPerNode(), 1u);
 }
 
-uint32_t
-TopologyEstimator::nodesOf(const std::vector<DeviceId> &devices) const {
+uint32_t Machine::nodesOf(const std::vector<DeviceId> &devices) const {
   std::set<uint32_t> nodes;
   for (DeviceId device : devices)
     nodes.insert(nodeOf(device));
@@ -181,27 +221,27 @@ static double measuredLink(uint32_t architecture) {
   return architecture >= 100 ? 900e9 : 450e9;
 }
 
-Estimate TopologyEstimator::collective(CollectiveKind kind, double bytes,
-                                       uint32_t ranks, uint32_t nodes) const {
+Estimate Machine::collective(CollectiveKind kind, double bytes, uint32_t ranks,
+                             uint32_t nodes) const {
   Key key{kind, bytes, ranks, nodes};
   if (auto it = known.find(key); it != known.end())
     return it->second;
   Estimate result;
-  if (topology.calibration && nodes == 1)
-    if (auto us = measuredUs(*topology.calibration, kind, bytes, ranks)) {
+  if (about.calibration && nodes == 1)
+    if (auto us = measuredUs(*about.calibration, kind, bytes, ranks)) {
       result = {*us, Origin::Measured,
                 fmt::format("calibrated {} of {}", toString(kind), ranks)};
       known.emplace(key, result);
       return result;
     }
-  uint32_t architecture = topology.device.architecture;
+  uint32_t architecture = about.device.architecture;
   std::optional<CollectiveOp> op = opOf(kind);
   std::optional<CollectiveCurve> curve;
   // A pair exchanges as the pairs did that were measured, of 8 devices.
   uint32_t listed = kind == CollectiveKind::SendRecv ? 8 : ranks;
-  if (op && nodes == 1 && topology.link.kind == device::LinkKind::NvLink)
+  if (op && nodes == 1 && about.link.kind == device::LinkKind::NvLink)
     curve = shippedCurve(architecture, *op, listed);
-  double factor = topology.link.bytesPerSecond / measuredLink(architecture);
+  double factor = about.link.bytesPerSecond / measuredLink(architecture);
   std::optional<double> tabled;
   if (curve && table)
     tabled = table->us(architecture, *op, listed, bytes);
@@ -215,7 +255,7 @@ Estimate TopologyEstimator::collective(CollectiveKind kind, double bytes,
                           toString(*op), ranks)};
   } else {
     std::vector<NcclTime> times =
-        ncclEstimates(topology, kind, bytes, ranks, nodes);
+        ncclEstimates(about, kind, bytes, ranks, nodes);
     NcclTime taken = times.front();
     for (const NcclTime &time : times)
       if (!choosesAlgorithms && time.algorithm == CollectiveAlgorithm())
@@ -233,41 +273,40 @@ static double boxBytes(const Box &box) {
   return double(box.numElements()) * box.elementBytes;
 }
 
-std::optional<Estimate>
-TopologyEstimator::sendBetween(DeviceId from, DeviceId to, double bytes) const {
-  const auto *pair = topology.pair(uint32_t(from.value), uint32_t(to.value));
+std::optional<Estimate> Machine::sendBetween(DeviceId from, DeviceId to,
+                                             double bytes) const {
+  const auto *pair = about.pair(uint32_t(from.value), uint32_t(to.value));
   if (!pair)
     return std::nullopt;
   return Estimate{pair->startUs + bytes / (pair->bytesPerSecond / 1e6),
                   Origin::Measured, "calibrated sends of these two devices"};
 }
 
-Estimate TopologyEstimator::copy(const Dag &dag, const CopyCall &call) const {
+Estimate Machine::copy(const Dag &dag, const CopyCall &call) const {
   double bytes = boxBytes(call.sourceBox);
   DeviceId from = dag.buffer(call.source).device,
            to = dag.buffer(call.destination).device;
   const Shares share = shares();
-  const Origin origin =
-      topology.calibration ? Origin::Measured : Origin::Assumed;
+  const Origin origin = about.calibration ? Origin::Measured : Origin::Assumed;
   if (from == to && !from.isHost()) // reads and writes each byte
     return {share.launchUs +
                 2 * bytes /
-                    (topology.device.memoryBytesPerSecond / 1e6 * share.memory),
+                    (about.device.memoryBytesPerSecond / 1e6 * share.memory),
             origin, "copy inside a device's memory"};
   bool host = from.isHost() || to.isHost();
   if (!host)
     if (auto sent = sendBetween(from, to, bytes))
       return *sent;
   // Between GPUs a copy is a send, whose start is not a copy engine's.
-  if (topology.calibration && !host && nodeOf(from) == nodeOf(to))
-    if (auto us = measuredUs(*topology.calibration, CollectiveKind::SendRecv,
-                             bytes, 2))
+  if (about.calibration && !host && nodeOf(from) == nodeOf(to))
+    if (auto us =
+            measuredUs(*about.calibration, CollectiveKind::SendRecv, bytes, 2))
       return {*us, Origin::Measured, "calibrated send_recv of 2"};
-  bool far = !host && nodeOf(from) != nodeOf(to) && topology.nic;
-  double rate = host  ? topology.hostLink.bytesPerSecond
-                : far ? std::min(topology.nic->bytesPerSecond,
-                                 topology.link.bytesPerSecond)
-                      : topology.link.bytesPerSecond;
+  bool far = !host && nodeOf(from) != nodeOf(to) && about.nic;
+  double rate =
+      host  ? about.hostLink.bytesPerSecond
+      : far ? std::min(about.nic->bytesPerSecond, about.link.bytesPerSecond)
+            : about.link.bytesPerSecond;
   return {share.copyLatencyUs + bytes / (rate / 1e6 * share.copy), origin,
           host  ? "copy over the host's link"
           : far ? "copy over a NIC"
@@ -290,11 +329,6 @@ static std::optional<MatmulSize> shapeOf(double flops, double in, double out) {
   return MatmulSize{1, m, n, k, 2};
 }
 
-/// Additions or products of f32 that a multiprocessor does in a clock.
-static double lanesOf(const device::Topology::Device &device) {
-  return device.architecture == 80 ? 64 : 128;
-}
-
 /// What a launch takes on all multiprocessors for its instructions, of which
 /// each of four schedulers starts one for a subgroup in a clock; for its lines,
 /// one in a clock; and for what its blocks get from the second cache.
@@ -302,7 +336,8 @@ static double askedUs(const device::Topology::Device &device,
                       const LaunchWork &asks, double flopsShare,
                       double memoryShare) {
   constexpr double issuedLanes = 128;
-  const double clocksPerUs = device.flopsPerSecond / 2 / lanesOf(device) / 1e6;
+  const double clocksPerUs =
+      device.flopsPerSecond / 2 / device::lanesOf(device.architecture) / 1e6;
   return std::max({asks.instructions / issuedLanes / flopsShare,
                    asks.lines / memoryShare,
                    asks.movedBytes / sectorBytesPerClock / memoryShare}) /
@@ -327,13 +362,13 @@ static bool isOnTensorCores(const Dag &dag, const DagNode &node) {
   return product && sizeBytes(product->factors) == 2;
 }
 
-Estimate TopologyEstimator::kernel(const Dag &dag, const DagNode &node) const {
-  const device::Topology::Device &device = topology.device;
+Estimate Machine::kernel(const Dag &dag, const DagNode &node) const {
+  const device::Topology::Device &device = about.device;
   double in = double(node.bytesRead), out = double(node.bytesWritten);
   const Shares share = shares();
   const bool onTensorCores = isOnTensorCores(dag, node),
              isModelled = onTensorCores && !node.asks;
-  if (const auto &measured = topology.calibration; measured && isModelled)
+  if (const auto &measured = about.calibration; measured && isModelled)
     if (auto rate = measuredFlopsPerUs(*measured, "bf16", node.flops))
       return {share.launchUs + node.flops / *rate, Origin::Measured,
               "matrix product, calibrated"};
@@ -375,21 +410,24 @@ Estimate TopologyEstimator::kernel(const Dag &dag, const DagNode &node) const {
       {node.flops / (rate / 1e6 * share.flops), asked,
        (in + out) / (device.memoryBytesPerSecond / 1e6 * share.memory)});
   return {share.launchUs + std::max(full / busy, awaited),
-          topology.calibration ? Origin::Measured : Origin::Assumed,
-          topology.calibration ? "roofline of measured rates" : "roofline"};
+          about.calibration ? Origin::Measured : Origin::Assumed,
+          about.calibration ? "roofline of measured rates" : "roofline"};
 }
 
-Estimate TopologyEstimator::estimate(const Dag &dag, NodeId id) const {
+Estimate Machine::estimate(const Dag &dag, NodeId id) const {
   const DagNode &node = dag.node(id);
+  if (id.value < times.size() && times[id.value])
+    return {*times[id.value], Origin::Measured, "of this node here"};
   if (node.durationUs)
     return {*node.durationUs, Origin::Given, "in the file"};
-  Estimate result = unscaled(dag, node);
+  Estimate result = isHost() ? onHost(dag, node) : unscaled(dag, node);
   result.us *= node.timeFactor;
+  if (about.device.rates == device::RateSource::Scaled)
+    result.origin = Origin::Scaled;
   return result;
 }
 
-Estimate TopologyEstimator::unscaled(const Dag &dag,
-                                     const DagNode &node) const {
+Estimate Machine::unscaled(const Dag &dag, const DagNode &node) const {
   if (auto *call = std::get_if<CopyCall>(&node.work))
     return copy(dag, *call);
   std::optional<Asked> call = asked(dag, node);
@@ -402,16 +440,16 @@ Estimate TopologyEstimator::unscaled(const Dag &dag,
                                 written->members[1].device, call->bytes))
       return *sent;
   if (call->ranks < 2)
-    return {shares().launchUs + 2 * call->bytes /
-                                    (topology.device.memoryBytesPerSecond /
-                                     1e6 * shares().memory),
-            topology.calibration ? Origin::Measured : Origin::Assumed,
+    return {shares().launchUs +
+                2 * call->bytes /
+                    (about.device.memoryBytesPerSecond / 1e6 * shares().memory),
+            about.calibration ? Origin::Measured : Origin::Assumed,
             "collective of one: a copy"};
   return collective(call->kind, call->bytes, call->ranks, call->nodes);
 }
 
-std::optional<TopologyEstimator::Asked>
-TopologyEstimator::asked(const Dag &dag, const DagNode &node) const {
+std::optional<Machine::Asked> Machine::asked(const Dag &dag,
+                                             const DagNode &node) const {
   Asked result;
   std::vector<DeviceId> devices = node.devices;
   if (auto *call = std::get_if<CollectiveCall>(&node.work)) {
@@ -436,20 +474,19 @@ TopologyEstimator::asked(const Dag &dag, const DagNode &node) const {
   return result;
 }
 
-std::vector<NcclTime> TopologyEstimator::algorithms(const Dag &dag,
-                                                    NodeId id) const {
+std::vector<NcclTime> Machine::algorithms(const Dag &dag, NodeId id) const {
   std::optional<Asked> call = asked(dag, dag.node(id));
-  if (!call || call->ranks < 2 || !hasAlgorithms(call->kind))
+  if (isHost() || !call || call->ranks < 2 || !hasAlgorithms(call->kind))
     return {};
-  return ncclEstimates(topology, call->kind, call->bytes, call->ranks,
+  return ncclEstimates(about, call->kind, call->bytes, call->ranks,
                        call->nodes);
 }
 
-double TopologyEstimator::durationUs(const Dag &dag, NodeId node) const {
+double Machine::durationUs(const Dag &dag, NodeId node) const {
   return estimate(dag, node).us;
 }
 
-Origin TopologyEstimator::origin(const Dag &dag, NodeId node) const {
+Origin Machine::origin(const Dag &dag, NodeId node) const {
   return estimate(dag, node).origin;
 }
 

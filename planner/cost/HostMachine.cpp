@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Times on the virtual devices of the host, by a roofline of assumed rates.
+// They order plans sensibly; they are not a claim about a machine.
+#include "planner/cost/TargetMachine.h"
+
+#include <algorithm>
+
+namespace mgpu::planner {
+
+static constexpr double startUs = 0.1, meetingUs = 0.5;
+
+Machine hostMachine(uint32_t devices) {
+  const char *source = "assumed: one core of a current server";
+  device::Topology host;
+  host.name = "host roofline";
+  host.devices = devices;
+  host.device = {.name = "host",
+                 .source = source,
+                 .memoryBytes = uint64_t(INT64_MAX), // the host is what it is
+                 .memoryBytesPerSecond = 8e9,
+                 .smCount = 1,
+                 .flopsPerSecond = 8e9,
+                 .rates = device::RateSource::Assumed};
+  // A copy reads and writes each byte.
+  host.link = {device::LinkKind::Memory, 4e9, source};
+  host.hostLink = {4e9, source};
+  return Machine(std::move(host));
+}
+
+std::vector<Coefficient> Machine::hostCoefficients() const {
+  const auto assumed = [](const char *name, const char *unit, double value,
+                          const std::string &source) {
+    return Coefficient{name, unit, value, Origin::Assumed, source};
+  };
+  const device::Topology::Device &device = about.device;
+  return {
+      assumed("memory", "bytes/s", device.memoryBytesPerSecond, device.source),
+      assumed("flops.fp32", "1/s", device.flopsPerSecond, device.source),
+      assumed("link", "bytes/s", about.link.bytesPerSecond, about.link.source),
+      assumed("host_link", "bytes/s", about.hostLink.bytesPerSecond,
+              about.hostLink.source),
+      assumed("kernel.launch", "us", startUs, "a node for a worker"),
+      assumed("collective.step", "us", meetingUs, "two workers meet")};
+}
+
+// Bytes over a rank's link per byte of payload, and steps of the algorithm, for
+// n ranks. Payload is the larger side of the operation, as nccl-tests counts
+// it: the traffic factors are its busbw/algbw factors (nccl-tests
+// doc/PERFORMANCE.md: all_reduce 2(n-1)/n; all_gather, reduce_scatter and
+// all_to_all (n-1)/n; broadcast and send/recv 1). Steps are those of the ring.
+static std::pair<double, double> ringCost(CollectiveKind kind, double n) {
+  switch (kind) {
+  case CollectiveKind::AllReduce:
+    return {2 * (n - 1) / n, 2 * (n - 1)};
+  case CollectiveKind::AllGather:
+  case CollectiveKind::ReduceScatter:
+  case CollectiveKind::AllToAll:
+    return {(n - 1) / n, n - 1};
+  case CollectiveKind::Broadcast:
+    return {1, n - 1};
+  case CollectiveKind::Permute:
+  case CollectiveKind::SendRecv:
+    return {1, 1};
+  }
+  return {1, 1};
+}
+
+/// Kernels by the roofline (Williams, Waterman, Patterson 2009), the slower of
+/// arithmetic and memory traffic; collectives by Hockney's alpha-beta model
+/// along the ring (Thakur, Rabenseifner, Gropp 2005).
+Estimate Machine::onHost(const Dag &dag, const DagNode &node) const {
+  const double memory = about.device.memoryBytesPerSecond / 1e6,
+               link = about.link.bytesPerSecond / 1e6;
+  auto assumed = [](double us, const char *how) {
+    return Estimate{us, Origin::Assumed, how};
+  };
+  if (auto *copy = std::get_if<CopyCall>(&node.work)) {
+    const double bytes =
+        double(copy->sourceBox.numElements()) * copy->sourceBox.elementBytes;
+    const DeviceId from = dag.buffer(copy->source).device,
+                   to = dag.buffer(copy->destination).device;
+    if (from == to) // it reads and writes each byte
+      return assumed(startUs + 2 * bytes / memory, "copy within a device");
+    const double rate = from.isHost() || to.isHost()
+                            ? about.hostLink.bytesPerSecond / 1e6
+                            : link;
+    return assumed(startUs + meetingUs + bytes / rate, "copy between devices");
+  }
+  if (const std::optional<Asked> call = asked(dag, node)) {
+    if (call->ranks < 2) // a copy inside one memory
+      return assumed(startUs + call->bytes / memory,
+                     "collective of one: a copy");
+    const auto [factor, steps] = ringCost(call->kind, call->ranks);
+    return assumed(startUs + steps * meetingUs + call->bytes * factor / link,
+                   "collective along a ring");
+  }
+  const double bytes = double(node.bytesRead) + double(node.bytesWritten);
+  return assumed(startUs +
+                     std::max(node.flops / (about.device.flopsPerSecond / 1e6),
+                              bytes / memory),
+                 "roofline");
+}
+
+} // namespace mgpu::planner

@@ -1,0 +1,104 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""A GPU is planned by its own rates: over a double of the driver, `plan --target cuda:K/N` is compared with the plan of
+the machine that has such GPUs, and what the driver may say wrong is said in one sentence.
+
+Usage: machine.py MGPU_TUNE EXAMPLES_DIR LIBRARIES
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+TUNE, EXAMPLES, LIBRARIES = sys.argv[1:]
+MLP = f"{EXAMPLES}/mlp/mlp.mlir"
+# As MGPU_REHEARSAL_GPU: name, multiprocessors, clock, memory clock, bus, bytes.
+H100 = "NVIDIA H100 80GB HBM3|132|1980000|2619000|5120|85028896768"
+LARGE = """func.func @main(%x: tensor<4096x2048xf32>, %w: tensor<2048x2048xf32>) -> tensor<4096x2048xf32> {
+  %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<4096x2048xf32>, tensor<2048x2048xf32>) -> tensor<4096x2048xf32>
+  %1 = stablehlo.add %0, %x : tensor<4096x2048xf32>
+  return %1 : tensor<4096x2048xf32>
+}
+"""
+
+
+def run(*words, gpu=H100, expect=0):
+    environment = dict(os.environ, MGPU_REHEARSAL_GPU=gpu, LD_LIBRARY_PATH=LIBRARIES)
+    done = subprocess.run([TUNE, *words], capture_output=True, text=True, check=False, env=environment)
+    if done.returncode != expect:
+        sys.exit(f"{' '.join(words)} on {gpu}: exit code {done.returncode}, not {expect}\n{done.stdout}{done.stderr}")
+    return done.stderr if expect else done.stdout
+
+
+def planned(*words, **how):
+    return json.loads(run("plan", *words, "--json", "--explain", "--transforms", "none", "--no-tuned", **how))
+
+
+def times(plan, kinds):
+    return {node["id"]: node["phase_end_us"] - node["phase_start_us"] for node in plan["nodes"] if node["kind"] in kinds}
+
+
+def check(holds, what):
+    if not holds:
+        sys.exit(what)
+
+
+def follows_its_gpu():
+    """Kernels and collectives take what they take on the machine that has such GPUs, within 1 %."""
+    here, there = planned(MLP, "--target", "cuda:0/4"), planned(MLP, "--target", "sim:dgx-h100")
+    ours, theirs = (times(plan, ("kernel", "collective")) for plan in (here, there))
+    check(ours.keys() == theirs.keys() and len(ours) > 8, "other nodes")
+    for node, us in ours.items():
+        check(abs(us / theirs[node] - 1) <= 0.01, f"node {node}: {us} us, and {theirs[node]} on dgx-h100")
+    check(here["contended_replay_us"] >= here["replay_us"], "contention is not of this machine")
+    # In text and explanation too, with every figure's origin, and none of the host's.
+    explained = run("plan", MLP, "--target", "cuda:0/4", "--explain", "--no-tuned")
+    check("memory = 3.35e+12 bytes/s (published" in explained and "host roofline" not in explained, explained)
+
+
+def obeys_its_options(folder):
+    """--memory, --what-if, --pareto and certificates are of GPUs and of the host as of sim targets."""
+    for target in ("cuda:0/4", "host:4"):
+        least = planned(MLP, "--target", target)
+        bytes_ = max(least["arena_bytes"])
+        within = planned(MLP, "--target", target, "--memory", str(bytes_))
+        check(max(within["arena_bytes"]) <= bytes_ == within["memory_bytes"], f"{target}: {within['arena_bytes']}")
+        refused = run("plan", MLP, "--target", target, "--memory", "4KB", "--no-tuned", expect=1)
+        check("fits 4000 bytes" in refused, refused)
+        faster = planned(MLP, "--target", target, "--what-if", "link=4x", "--what-if", "host_link=4x")["what_if"]
+        check(faster["replay_us"] < least["replay_us"], f"{target}: {faster} and {least['replay_us']}")
+        front = json.loads(run("plan", MLP, "--target", target, "--pareto", "--json", "--no-tuned"))["front"]
+        check(front and front[0]["memory_bytes"] <= bytes_, front)
+        plan, proof = f"{folder}/plan", f"{folder}/proof"
+        run("plan", MLP, "--target", target, "--no-tuned", "-o", plan, "--certificate", proof)
+        run("check", MLP, "--plan", plan, "--certificate", proof)
+    # A GPU's own memory is the limit where none is given.
+    small = H100.rsplit("|", 1)[0] + "|65536"
+    check("fits 16384 bytes" in run("plan", MLP, "--target", "cuda:0/4", "--no-tuned", gpu=small, expect=1), "no limit")
+
+
+def scales_what_it_does_not_know(folder):
+    program = f"{folder}/large.mlir"
+    with open(program, "w") as file:
+        file.write(LARGE)
+    whole = times(planned(program, "--target", "cuda:0"), ("kernel",))
+    scaled = planned(program, "--target", "cuda:0", gpu="NVIDIA X1|66|1980000|2619000|2560|42000000000")
+    check({node["duration_origin"] for node in scaled["nodes"]} == {"scaled"}, scaled["nodes"])
+    for node, us in times(scaled, ("kernel",)).items():
+        check(1.8 <= us / whole[node] <= 2.2, f"node {node}: {us} us, and {whole[node]} on twice as much")
+    check("scaled from dgx-h100" in scaled["model"], scaled["model"])
+    for gpu, wrong in (("X|66|0|2619000|2560|1", "clock of 'X' is 0 kHz"), ("X|66|1980000|0|2560|1", "memory clock"),
+                       ("X|66|2000000000|2619000|2560|1", "clock of 'X' is 2000000000 kHz"),
+                       ("X|66|1980000|2619000|0|1", "memory bus"), ("X|0|1980000|2619000|2560|1", "multiprocessors")):
+        said = run("plan", program, "--target", "cuda:0", "--no-tuned", gpu=gpu, expect=3)
+        check(wrong in said and said.count("\n") == 1 and "sim:NAME" in said, said)
+
+
+with tempfile.TemporaryDirectory() as FOLDER:
+    os.environ.update(MGPU_DB=f"{FOLDER}/db", MGPU_REHEARSAL=FOLDER)
+    follows_its_gpu()
+    obeys_its_options(FOLDER)
+    scales_what_it_does_not_know(FOLDER)
+print("ok")
