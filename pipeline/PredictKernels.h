@@ -6,7 +6,7 @@
 // be here.
 
 #include "device/api/DeviceProfile.h"
-#include "pipeline/Compiler.h"
+#include "pipeline/LoadedProgram.h"
 #include "planner/cost/TopologyEstimator.h"
 
 namespace mgpu::pipeline {
@@ -16,9 +16,8 @@ namespace mgpu::pipeline {
 std::optional<device::Topology> topologyOf(std::string_view arch);
 
 /// Microseconds of the largest launch of a kernel, one for each configuration
-/// of `text`'s space; empty where the kernel is not launched, was written by
-/// hand, or cannot be read without a compiler.
-Result<std::vector<double>>
+/// of `text`'s space; empty where the kernel is not launched or has no facts.
+std::vector<double>
 predictConfigs(const LoadedProgram &program,
                const planner::TopologyEstimator &machine, uint32_t kernel,
                const kernels::CudaText &text,
@@ -31,7 +30,7 @@ struct PredictedKernel {
 };
 /// Among those legal on `gpu`, or on any where it is null; none where
 /// predictConfigs() is empty.
-Result<std::optional<PredictedKernel>>
+std::optional<PredictedKernel>
 predictKernel(const LoadedProgram &program,
               const planner::TopologyEstimator &machine, uint32_t kernel,
               const kernels::CudaText &text, const device::DeviceProfile *gpu);

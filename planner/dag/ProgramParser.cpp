@@ -29,6 +29,7 @@ private:
   Result<void> parseInduction(LineReader &line);
   Result<void> parseBuffer(LineReader &line);
   Result<void> parseKernel(LineReader &line);
+  Result<SharedFacts> parseFacts(LineReader &line, const std::string &hash);
   Result<ProgramArgument> parseArgument(LineReader &line);
   Result<void> parseNode(LineReader &line);
   Result<void> parseLaunch(LineReader &line);
@@ -77,10 +78,10 @@ Result<void> Parser::parseHeader() {
   LineReader line = lines.next();
   MGPU_TRY(line.keyword("mgpu-program"));
   MGPU_TRY_ASSIGN(uint32_t version, line.integer<uint32_t>("version number"));
-  if (version < 1 || version > 7)
+  if (version < 1 || version > 8)
     return fail(ErrorKind::Unsupported,
                 fmt::format("the program has version {}; this mgpu reads "
-                            "versions 1 to 7: use the mgpu that made it, or "
+                            "versions 1 to 8: use the mgpu that made it, or "
                             "newer",
                             version));
   MGPU_TRY(line.expectEnd());
@@ -139,6 +140,19 @@ Result<void> Parser::parseBuffer(LineReader &line) {
   return line.expectEnd();
 }
 
+Result<SharedFacts> Parser::parseFacts(LineReader &line,
+                                       const std::string &hash) {
+  MGPU_TRY_ASSIGN(const std::string text, blobText(line));
+  auto facts = JsonFields::read<KernelFacts>("what is said of a kernel", text);
+  if (!facts)
+    return line.bad(facts.error().message);
+  if (facts->kernel != hash)
+    return line.bad("the facts are of another kernel");
+  if (!facts->areCountable())
+    return line.bad("the facts have figures that no kernel has");
+  return SharedFacts(std::move(*facts));
+}
+
 Result<void> Parser::parseKernel(LineReader &line) {
   KernelSpec kernel;
   MGPU_TRY_ASSIGN(kernel.name, line.quoted());
@@ -150,9 +164,13 @@ Result<void> Parser::parseKernel(LineReader &line) {
   MGPU_TRY_ASSIGN(kernel.hash, line.quoted());
   MGPU_TRY(line.keyword("at"));
   MGPU_TRY_ASSIGN(kernel.location, line.quoted());
-  if (line.peek() == "matmul") {
+  if (line.peek() == "matmul") { // of version 7 and before: facts say more
     line.word();
-    MGPU_TRY_ASSIGN(kernel.matmul.emplace().factors, readElementType(line));
+    MGPU_TRY(readElementType(line));
+  }
+  if (!line.atEnd() && line.peek() == "facts") {
+    line.word();
+    MGPU_TRY_ASSIGN(kernel.facts, parseFacts(line, kernel.hash));
   }
   if (line.peek() == "source") {
     line.word();

@@ -7,7 +7,6 @@
 #include "support/LineText.h"
 #include "support/Sha256.h"
 
-#include <algorithm>
 #include <iterator>
 
 namespace mgpu::planner {
@@ -20,7 +19,7 @@ public:
       : program(program), dag(program.dag), blobs(blobs) {}
 
   std::string run() {
-    add("mgpu-program {}\n", version());
+    out += "mgpu-program 8\n";
     add("program {} devices {} spmd {} resident {}\n", quoteText(dag.name),
         dag.numDevices, int(dag.spmd), dag.residentBytes);
     if (dag.loop != Loop())
@@ -50,33 +49,6 @@ public:
   }
 
 private:
-  /// The first version whose readers know all that the program has.
-  int version() const {
-    if (std::ranges::any_of(dag.nodes, hasBlocks))
-      return 7;
-    if (std::ranges::any_of(dag.nodes, hasWork))
-      return 6;
-    if (std::ranges::any_of(dag.buffers, isOnDevice) ||
-        std::ranges::any_of(dag.kernels, hasRules) ||
-        std::ranges::any_of(dag.nodes, isInPipeline))
-      return 5;
-    return std::ranges::any_of(dag.kernels, isOfBuilder) ? 4 : 3;
-  }
-  static bool hasBlocks(const DagNode &node) {
-    return node.asks && node.asks->blocks > 0;
-  }
-  static bool hasWork(const DagNode &node) { return bool(node.asks); }
-  static bool isInPipeline(const DagNode &node) { return bool(node.part); }
-  static bool isOnDevice(const Buffer &buffer) {
-    return buffer.role == BufferRole::Argument && !buffer.device.isHost();
-  }
-  static bool hasRules(const KernelSpec &kernel) {
-    return kernel.cudaFile() && !kernel.cudaFile()->rules.empty();
-  }
-  static bool isOfBuilder(const KernelSpec &kernel) {
-    const CudaFile *file = kernel.cudaFile();
-    return file && (!file->host.empty() || !file->cubins.empty());
-  }
   template <typename... T>
   void add(fmt::format_string<T...> format, T &&...values) {
     fmt::format_to(std::back_inserter(out), format, std::forward<T>(values)...);
@@ -116,11 +88,11 @@ private:
         quoteText(kernel.name), kernel.block.x, kernel.block.y, kernel.block.z,
         kernel.numArguments, quoteText(kernel.hash),
         quoteText(kernel.location));
-    if (kernel.matmul)
-      add(" matmul {}", toString(kernel.matmul->factors));
     auto storeText = [&](const std::string &text) {
       return store(std::as_bytes(std::span(text)));
     };
+    if (kernel.facts)
+      add(" facts {}", storeText(JsonFields::text(*kernel.facts)));
     if (auto *module = std::get_if<MlirKernel>(&kernel.source))
       add(" source {}", storeText(module->text));
     if (const CudaFile *file = kernel.cudaFile()) {

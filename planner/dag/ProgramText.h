@@ -4,7 +4,7 @@
 
 // A Program as text that is read back exactly, one fact per line:
 //
-//   mgpu-program 3
+//   mgpu-program 8
 //   program "main" devices 4 spmd 0 resident 0
 //   loop 20 at "f:7:1"                      of a program with a rolled loop
 //   induction 3 from 0 step 1               buffer 3 holds trip * 1
@@ -12,7 +12,8 @@
 //   buffer "t" on 2 temporary 0 bytes 4096 type f32 shape 32 32
 //   buffer "c" on host constant 0 bytes 4 type f32 shape 1 contents SHA256
 //   kernel "k" block 128 1 1 arguments 2 hash "H" at "f:3:1" source SHA256
-//   kernel "mm" block 32 8 1 arguments 3 hash "H" at "f:4:1" matmul bf16 source
+//   kernel "mm" block 32 8 1 arguments 3 hash "H" at "f:4:1" facts SHA256
+//   source
 //       SHA256                              on the same line
 //   kernel "cu" block 64 1 1 arguments 1 hash "H" at "f:5:1" cuda "JSON" text
 //       SHA256 reference SHA256             the same; a file of CUDA C++
@@ -34,18 +35,17 @@
 //   end
 //
 // A launch of a part of its grid has `part X Y Z NX NY NZ`, the first block and
-// how many, before `with`. Version 1 had neither that nor `by`; version 2 had
-// neither `matmul` nor `cuda` of kernels; version 4 is written where a kernel
-// has `host` or `cubin`, version 5 where an argument lies on a device
-// or a kernel has rules, version 6 where a node has `asks`, version 7
-// where that has `blocks`. `opaque`, work known only by its cost, is in no
-// bundle; it ends with `slice`, `splittable N` and `share S` where it is so.
+// how many, before `with`. Up to version 7 a kernel had `matmul` with a type in
+// the place of `facts`, which is passed over. `opaque`, work known only by its
+// cost, is in no bundle; it ends with `slice`, `splittable N` and `share S`
+// where it is so.
 //
 // A box is OFFSET{+SIZE*STRIDE}:WIDTH, figures as in support/Types.h. `after`
 // letters: d data, a anti, o output, c collective. `cost`: flops, bytes read,
 // bytes written, output bytes; then `asks` with a LaunchWork, `matmul` where it
 // is one, and `for` with a frozen duration in microseconds. What is long,
-// sources and constants, lies outside, under its SHA-256.
+// facts (KernelFacts as JSON), sources and constants, lies outside, under its
+// SHA-256.
 
 #include "planner/dag/Program.h"
 

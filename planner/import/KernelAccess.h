@@ -45,7 +45,8 @@ struct OutOfBounds {
 struct KernelSummary {
   std::vector<KernelAccess> accesses; ///< few: like ones merged per root
   double flops = 0; ///< the whole launch's, as far as timesRun() knows
-  std::optional<LaunchWork> asks;         ///< none of what a library computes
+  std::optional<LaunchWork> asks; ///< none of what a library computes
+  KernelFacts facts;
   std::optional<OutOfBounds> outOfBounds; ///< the first
   std::vector<LaunchRace> races;
 };

@@ -170,6 +170,8 @@ Result<void> Commands::issue(ir::LaunchOp op) {
     for (KernelAccess &access : summary.accesses)
       access.blockSteps = {};
   MGPU_TRY(checkBounds(op, summary, grid, block));
+  if (!isSource)
+    kernels.keepFacts(outlined->kernel, std::move(summary.facts));
   LaunchSpec launch{device, outlined->kernel, grid,
                     std::move(outlined->arguments)};
   MGPU_TRY(addUses(op, std::move(summary), launch));

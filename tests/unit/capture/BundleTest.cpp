@@ -364,9 +364,9 @@ TEST_F(BundleErrors, NewerVersion) {
 }
 
 TEST_F(BundleErrors, NewerProgram) {
-  change(record.program.text, "mgpu-program 3", "mgpu-program 8");
+  change(record.program.text, "mgpu-program 8", "mgpu-program 9");
   write();
-  expect(ErrorKind::Unsupported, "the program has version 8");
+  expect(ErrorKind::Unsupported, "the program has version 9");
 }
 
 TEST_F(BundleErrors, TablesThatAreNotOurs) {

@@ -42,17 +42,22 @@ TEST(ProgramText, SaysWhatALaunchAsksFor) {
   for (DagNode &node : program.dag.nodes)
     node.asks = LaunchWork{1e9, 0.5, 3 * 32, 16};
   const std::string text = toText(program, blobs);
-  EXPECT_TRUE(text.starts_with("mgpu-program 6\n"));
+  EXPECT_TRUE(text.starts_with("mgpu-program 8\n"));
   EXPECT_NE(text.find(" asks "), std::string::npos) << text;
   Result<Program> back = readProgram(text, readerOf(blobs));
   ASSERT_TRUE(back) << back.error().message << "\n" << text;
   EXPECT_TRUE(*back == program) << text;
   program.dag.nodes[0].asks->blocks = 64;
   const std::string withBlocks = toText(program, blobs);
-  EXPECT_TRUE(withBlocks.starts_with("mgpu-program 7\n"));
+  EXPECT_TRUE(withBlocks.starts_with("mgpu-program 8\n"));
   back = readProgram(withBlocks, readerOf(blobs));
   ASSERT_TRUE(back) << back.error().message << "\n" << withBlocks;
   EXPECT_TRUE(*back == program) << withBlocks;
+}
+
+static KernelFacts otherFacts(const std::string &kernel) {
+  std::mt19937_64 random(99);
+  return randomFacts(random, kernel);
 }
 
 TEST(ProgramText, SaysEverything) {
@@ -97,9 +102,10 @@ TEST(ProgramText, SaysEverything) {
       CHANGE(p.dag.buffers[0].shape.push_back(1)),
       CHANGE(p.dag.buffers.back().contents.push_back(std::byte(1))),
       CHANGE(p.dag.kernels[0].name += 'x'),
-      CHANGE(p.dag.kernels[0].hash += 'x'),
+      CHANGE((p.dag.kernels[0].facts = SharedFacts(),
+              p.dag.kernels[0].hash += 'x')),
       CHANGE(p.dag.kernels[0].source = MlirKernel{"another"}),
-      CHANGE(p.dag.kernels[0].matmul = MatmulFacts{ElementType::F8E5M2}),
+      CHANGE(p.dag.kernels[0].facts = otherFacts(p.dag.kernels[0].hash)),
       CHANGE(p.dag.kernels[0].location += 'x'),
       CHANGE(p.dag.kernels[0].block.z += 1),
       CHANGE(p.dag.kernels[0].numArguments += 1),
@@ -206,8 +212,8 @@ TEST_F(ProgramTextErrors, NameTheFault) {
   EXPECT_EQ(message("end\n", "# a comment\n\n end \r\n"), "accepted");
   for (const char *older : {"mgpu-program 1", "mgpu-program 2"})
     EXPECT_EQ(message("mgpu-program 3", older), "accepted");
-  EXPECT_EQ(message("mgpu-program 3", "mgpu-program 8"),
-            "the program has version 8; this mgpu reads versions 1 to 7: use "
+  EXPECT_EQ(message("mgpu-program 3", "mgpu-program 9"),
+            "the program has version 9; this mgpu reads versions 1 to 8: use "
             "the mgpu that made it, or newer");
   EXPECT_EQ(message("devices 2", "devices 4000000000"),
             "program line 2: 4000000000 devices are more than 65536");
