@@ -10,18 +10,17 @@ namespace mgpu::facts {
 
 ThreadValues::ThreadValues(AffineEvaluator &affine, int64_t most)
     : affine(affine) {
-  ThreadIds sizes;
-  int64_t count = 1;
   for (uint32_t k = 0; k < 6; ++k) {
     sizes[k] = std::max<int64_t>(affine.sizeOf(k), 1);
     count = std::min(count * sizes[k], most);
   }
-  for (int64_t thread = 0; thread < count; ++thread) {
-    ThreadIds &ids = threads.emplace_back();
-    int64_t rest = thread;
-    for (uint32_t k = 0; k < 6; rest /= sizes[k++])
-      ids[k] = rest % sizes[k];
-  }
+}
+
+ThreadIds ThreadValues::idsOf(int64_t thread) const {
+  ThreadIds ids;
+  for (uint32_t k = 0; k < 6; thread /= sizes[k++])
+    ids[k] = thread % sizes[k];
+  return ids;
 }
 
 const std::vector<Attribute> &ThreadValues::of(Value value) {
@@ -35,16 +34,16 @@ const std::vector<Attribute> &ThreadValues::of(Value value) {
 std::vector<Attribute> ThreadValues::find(Value value) {
   Attribute constant;
   if (matchPattern(value, m_Constant(&constant)))
-    return std::vector(threads.size(), constant);
+    return std::vector(size_t(count), constant);
   std::vector<Attribute> result;
   Type type = value.getType();
   if (auto form = type.isIntOrIndex() ? affine.evaluate(value) : std::nullopt;
       form && affine.isOfIds(*form)) {
     const unsigned width = type.isIndex() ? 64 : type.getIntOrFloatBitWidth();
-    for (const ThreadIds &ids : threads)
+    for (int64_t thread = 0; thread < count; ++thread)
       result.push_back(IntegerAttr::get(
-          type,
-          APInt(width, uint64_t(affine.valueAt(*form, ids)), true, true)));
+          type, APInt(width, uint64_t(affine.valueAt(*form, idsOf(thread))),
+                      true, true)));
     return result;
   }
   Operation *op = value.getDefiningOp();
@@ -57,7 +56,7 @@ std::vector<Attribute> ThreadValues::find(Value value) {
     if (operands.back()->empty())
       return {};
   }
-  for (size_t thread = 0; thread < threads.size(); ++thread) {
+  for (size_t thread = 0; thread < size_t(count); ++thread) {
     SmallVector<Attribute> given;
     for (const std::vector<Attribute> *each : operands)
       given.push_back((*each)[thread]);

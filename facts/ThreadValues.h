@@ -18,10 +18,8 @@ public:
   /// Looks at the first threads, `most` of them at most.
   ThreadValues(AffineEvaluator &affine, int64_t most);
 
-  int64_t numThreads() const { return int64_t(threads.size()); }
-  const ThreadIds &idsOf(int64_t thread) const {
-    return threads[size_t(thread)];
-  }
+  int64_t numThreads() const { return count; }
+  ThreadIds idsOf(int64_t thread) const;
   /// The value in each thread, in order of their numbers; empty where it
   /// follows from anything else.
   const std::vector<mlir::Attribute> &of(mlir::Value value);
@@ -30,7 +28,8 @@ private:
   std::vector<mlir::Attribute> find(mlir::Value value);
 
   AffineEvaluator &affine;
-  std::vector<ThreadIds> threads;
+  ThreadIds sizes;
+  int64_t count = 1;
   /// References stay valid when further values are computed.
   llvm::DenseMap<mlir::Value, std::unique_ptr<std::vector<mlir::Attribute>>>
       known;

@@ -89,21 +89,16 @@ bool KernelFacts::areCountable() const {
   constexpr uint32_t mostThreads = 1024, mostBlocks = INT32_MAX;
   constexpr size_t mostSteps = 1 << 16;
   constexpr double most = 1e300;
-  auto isWithin = [](Dim3 size, uint32_t limit) {
-    return std::ranges::all_of(
-        std::array{size.x, size.y, size.z},
-        [&](uint32_t each) { return each >= 1 && each <= limit; });
-  };
   if (product)
     for (double extent : {product->m, product->n, product->k, product->batch})
       if (!(extent >= 1 && extent <= 0x1p48))
         return false;
   const uint32_t ids[] = {block.x, block.y, block.z, grid.x, grid.y, grid.z};
-  if (!isWithin(block, mostThreads) || !isWithin(grid, mostBlocks) ||
-      !counters.areCountable() || steps.size() > mostSteps)
+  if (!counters.areCountable() || steps.size() > mostSteps)
     return false;
   for (uint32_t k = 0; k < std::size(ids); ++k)
-    if (counters.sizeOf(k) != ids[k])
+    if (counters.sizeOf(k) != ids[k] ||
+        ids[k] > (k < 3 ? mostThreads : mostBlocks))
       return false;
   for (const Place &place : places)
     if (!(place.times >= 0 && place.times < most))

@@ -156,14 +156,15 @@ public:
                }),
         valueOf(valueOf), views(body, affine, valueOf), boxes(affine) {}
 
-  KernelSummary run() {
+  KernelSummary run(bool findsFacts) {
     body.walk([&](Operation *op) { visit(op); });
     // What is printed shows the order of the blocks.
     if (body.walk([](gpu::PrintfOp) { return WalkResult::interrupt(); })
             .wasInterrupted())
       for (KernelAccess &access : summary.accesses)
         access.blockSteps = {};
-    findFacts();
+    if (findsFacts)
+      findFacts();
     summary.races = findLaunchRaces(body, views, affine, known);
     return std::move(summary);
   }
@@ -500,8 +501,8 @@ void Summariser::wholeView(Value memref, bool reads, bool writes, bool beyond) {
 
 KernelSummary summariseKernel(Region &body, Dim3 grid, Dim3 block,
                               llvm::function_ref<HostValue(Value)> valueOf,
-                              KnownMeetings &known) {
-  return Summariser(body, grid, block, valueOf, known).run();
+                              KnownMeetings &known, bool findsFacts) {
+  return Summariser(body, grid, block, valueOf, known).run(findsFacts);
 }
 
 } // namespace mgpu::planner

@@ -53,10 +53,11 @@ struct KernelSummary {
 
 /// `valueOf` gives what a value defined outside `body` is (a View for
 /// the captured memrefs, an attribute for scalars). `known` is of the program.
+/// Without `findsFacts` what it asks for, and facts, are left out.
 KernelSummary
 summariseKernel(mlir::Region &body, Dim3 grid, Dim3 block,
                 llvm::function_ref<HostValue(mlir::Value)> valueOf,
-                KnownMeetings &known);
+                KnownMeetings &known, bool findsFacts = true);
 
 } // namespace mgpu::planner
 

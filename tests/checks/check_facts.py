@@ -17,7 +17,7 @@ GONE = {
     r"struct ProductSizes\b": "planner::Product",
     r"struct MatmulSize\b": "planner::Product",
     r"\benclose\(": "planner::KernelFacts",
-    r"\blaunchWork\(": "kernels/compile/ConfigWork.cpp",
+    r"\blaunchWork\(": "kernels/compile/CudaConfig.h",
 }
 # Definitions that do what facts does, beside it. File -> pattern.
 INDEX_ANALYSES = {
