@@ -63,13 +63,6 @@ Compiler::emitCudaKernels(const Dag &dag, const Variants &,
                                                 absent("emit kernels"));
 }
 
-Result<std::vector<std::optional<planner::LaunchWork>>>
-Compiler::launchWork(const Dag &, const planner::KernelCall &,
-                     const kernels::CudaText &,
-                     std::span<const kernels::KernelConfig> configs) const {
-  return std::vector<std::optional<planner::LaunchWork>>(configs.size());
-}
-
 const Compiler &noCompiler() {
   static const Compiler compiler;
   return compiler;

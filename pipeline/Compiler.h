@@ -58,12 +58,6 @@ public:
   virtual std::vector<Result<kernels::CudaText>>
   emitCudaKernels(const planner::Dag &dag, const Variants &variants,
                   device::BlobCache *cache) const;
-  /// What one launch of a kernel of the DAG, with the text `text`, asks of a
-  /// GPU in each of the configurations; none where that is not known.
-  virtual Result<std::vector<std::optional<planner::LaunchWork>>>
-  launchWork(const planner::Dag &dag, const planner::KernelCall &call,
-             const kernels::CudaText &text,
-             std::span<const kernels::KernelConfig> configs) const;
 };
 
 } // namespace mgpu::pipeline

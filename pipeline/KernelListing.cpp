@@ -96,15 +96,12 @@ void KernelListing::checkLaunches() {
   });
 }
 
-Result<void> KernelListing::predict(const planner::Machine &machine) {
+void KernelListing::predict(const planner::Machine &machine) {
   for (Listed &listed : all)
     if (!listed.error && !listed.text->image.blob.empty() &&
-        kernels::archRefusal(*listed.text, arch).empty()) {
-      MGPU_TRY_ASSIGN(listed.predicted,
-                      predictKernel(program, machine, uint32_t(listed.kernel),
-                                    *listed.text, gpu));
-    }
-  return {};
+        kernels::archRefusal(*listed.text, arch).empty())
+      listed.predicted = predictKernel(
+          program, machine, uint32_t(listed.kernel), *listed.text, gpu);
 }
 
 Result<void> KernelListing::compile(device::BlobCache *cache,

@@ -53,7 +53,7 @@ struct KernelListing {
   /// Leaves out what the GPU cannot launch.
   void checkLaunches();
   /// What launches take on a machine.
-  Result<void> predict(const planner::Machine &machine);
+  void predict(const planner::Machine &machine);
   Result<void> compile(device::BlobCache *cache, uint64_t seconds);
 
 private:

@@ -203,7 +203,7 @@ uint64_t productWorkspace(const LoadedProgram &program,
   // holds them written, and an old one does not say which are matmuls.
   const std::vector<planner::KernelSpec> &specs = program.dag.kernels;
   if (!program.bundle &&
-      std::ranges::none_of(specs, &planner::KernelSpec::isMatmul))
+      std::ranges::none_of(specs, &planner::KernelSpec::mayBeProduct))
     return 0;
   auto texts = cudaTexts(program, nullptr);
   if (!texts)

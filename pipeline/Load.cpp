@@ -170,7 +170,7 @@ void sayExport(const JaxExport &jax, const std::string &path) {
 void sayDefaults(const LoadedProgram &program) {
   const bool isNarrow = std::ranges::any_of(
       program.dag.kernels, [](const planner::KernelSpec &kernel) {
-        return kernel.matmul && sizeBytes(kernel.matmul->factors) == 2;
+        return kernel.product() && kernel.product()->isNarrow();
       });
   std::string names;
   for (const VariantFacts &each : variantTable)

@@ -27,20 +27,17 @@ static const DagNode *largestLaunch(const planner::Dag &dag, uint32_t kernel) {
   return largest;
 }
 
-Result<std::vector<double>>
-predictConfigs(const LoadedProgram &program, const planner::Machine &machine,
-               uint32_t kernel, const kernels::CudaText &text,
+std::vector<double>
+predictConfigs(const LoadedProgram &program,
+               const planner::Machine &machine, uint32_t kernel,
+               const kernels::CudaText &text,
                std::span<const kernels::KernelConfig> configs) {
   const planner::KernelSpec &spec = program.dag.kernels[kernel];
   const DagNode *launch = largestLaunch(program.dag, kernel);
   if (!launch || spec.cudaFile())
     return std::vector<double>();
-  MGPU_TRY_ASSIGN(
-      auto works,
-      program.compiler().launchWork(
-          program.dag, std::get<KernelCall>(launch->work), text, configs));
-  // Without a compiler, or without the source, nothing is known.
-  if (!spec.isMatmul() &&
+  const auto works = kernels::launchWorkOf(spec, text, configs);
+  if (!spec.product() &&
       std::ranges::none_of(works, [](const auto &each) { return bool(each); }))
     return std::vector<double>();
   const bool isOnTensorCores =
@@ -55,23 +52,23 @@ predictConfigs(const LoadedProgram &program, const planner::Machine &machine,
   return us;
 }
 
-Result<std::optional<PredictedKernel>>
-predictKernel(const LoadedProgram &program, const planner::Machine &machine,
-              uint32_t kernel, const kernels::CudaText &text,
-              const device::DeviceProfile *gpu) {
+std::optional<PredictedKernel>
+predictKernel(const LoadedProgram &program,
+              const planner::Machine &machine, uint32_t kernel,
+              const kernels::CudaText &text, const device::DeviceProfile *gpu) {
   if (!text.space)
-    return std::optional<PredictedKernel>();
+    return std::nullopt;
   const kernels::KernelSpace &space = *text.space;
   std::vector<kernels::KernelConfig> configs =
       (gpu ? kernels::onDevice(space, *gpu) : space).legal(mostConfigs);
   configs.push_back(space.defaults);
-  MGPU_TRY_ASSIGN(const std::vector<double> us,
-                  predictConfigs(program, machine, kernel, text, configs));
+  const std::vector<double> us =
+      predictConfigs(program, machine, kernel, text, configs);
   if (us.empty())
-    return std::optional<PredictedKernel>();
+    return std::nullopt;
   const size_t best =
       tuner::fastestPredicted(configs, us, space.defaults, 1).front();
-  return std::optional(PredictedKernel{us.back(), us[best], configs[best]});
+  return PredictedKernel{us.back(), us[best], configs[best]};
 }
 
 } // namespace mgpu::pipeline

@@ -6,17 +6,17 @@
 // be here.
 
 #include "device/api/DeviceProfile.h"
-#include "pipeline/Compiler.h"
+#include "pipeline/LoadedProgram.h"
 #include "planner/cost/TargetMachine.h"
 
 namespace mgpu::pipeline {
 
 /// Microseconds of the largest launch of a kernel, one for each configuration
-/// of `text`'s space; empty where the kernel is not launched, was written by
-/// hand, or cannot be read without a compiler.
-Result<std::vector<double>>
-predictConfigs(const LoadedProgram &program, const planner::Machine &machine,
-               uint32_t kernel, const kernels::CudaText &text,
+/// of `text`'s space; empty where the kernel is not launched or has no facts.
+std::vector<double>
+predictConfigs(const LoadedProgram &program,
+               const planner::Machine &machine, uint32_t kernel,
+               const kernels::CudaText &text,
                std::span<const kernels::KernelConfig> configs);
 
 /// The default of a kernel and the configuration predicted to be the fastest.
@@ -26,10 +26,10 @@ struct PredictedKernel {
 };
 /// Among those legal on `gpu`, or on any where it is null; none where
 /// predictConfigs() is empty.
-Result<std::optional<PredictedKernel>>
-predictKernel(const LoadedProgram &program, const planner::Machine &machine,
-              uint32_t kernel, const kernels::CudaText &text,
-              const device::DeviceProfile *gpu);
+std::optional<PredictedKernel>
+predictKernel(const LoadedProgram &program,
+              const planner::Machine &machine, uint32_t kernel,
+              const kernels::CudaText &text, const device::DeviceProfile *gpu);
 
 } // namespace mgpu::pipeline
 

@@ -134,6 +134,8 @@ private:
       return true;
     } else if constexpr (std::is_same_v<T, int64_t>) {
       return in.is_number_integer() && (value = in.get<int64_t>(), true);
+    } else if constexpr (std::is_same_v<T, double>) {
+      return in.is_number() && (value = in.get<double>(), true);
     } else if constexpr (std::is_same_v<T, std::string>) {
       return in.is_string() && (value = in.get<std::string>(), true);
     } else if constexpr (std::is_same_v<T, ElementType>) {

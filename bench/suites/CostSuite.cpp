@@ -89,10 +89,6 @@ learnTable(const std::vector<CollectiveRow> &rows) {
   });
 }
 
-MatmulSize shapeOf(const MatmulRow &row) {
-  return {row.batch, row.m, row.n, row.k, row.isBf16 ? 2.0 : 4.0};
-}
-
 Result<Predict<MatmulRow>> learnMatmul(const std::vector<MatmulRow> &rows) {
   std::map<MatmulKey, MatmulModel> models;
   for (const auto &[key, of] : byType(rows))
@@ -101,14 +97,14 @@ Result<Predict<MatmulRow>> learnMatmul(const std::vector<MatmulRow> &rows) {
     auto it = models.find({row.architecture, row.isBf16});
     return it == models.end()
                ? 0
-               : it->second.us(shapeOf(row),
+               : it->second.us(productOf(row),
                                ratesOf(row.architecture, row.isBf16));
   });
 }
 
 Result<Predict<MatmulRow>> learnRoofline(const std::vector<MatmulRow> &) {
   return Predict<MatmulRow>([](const MatmulRow &row) {
-    return rooflineUs(shapeOf(row), ratesOf(row.architecture, row.isBf16));
+    return rooflineUs(productOf(row), ratesOf(row.architecture, row.isBf16));
   });
 }
 

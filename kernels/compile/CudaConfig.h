@@ -6,12 +6,16 @@
 
 #include "device/api/DeviceProfile.h"
 #include "kernels/space/KernelSpace.h"
+#include "planner/dag/Dag.h"
 
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 namespace mgpu::kernels {
+
+struct CudaText;
 
 /// {"MGPU_BLOCK_X", "128"}, ...: as BatchItem::macros, or each as an option
 /// "-DNAME=VALUE".
@@ -36,6 +40,13 @@ void addLibraryChoices(KernelSpace &space);
 /// The value of that tunable; nothing where there is none.
 std::optional<uint32_t> libraryPlace(const KernelSpace &space,
                                      const KernelConfig &config);
+
+/// What the largest launch of a kernel asks of a GPU in configurations of
+/// `text`'s space, one answer for each; none where a library computes the
+/// product, or where the kernel has no facts.
+std::vector<std::optional<planner::LaunchWork>>
+launchWorkOf(const planner::KernelSpec &kernel, const CudaText &text,
+             std::span<const KernelConfig> configs);
 
 } // namespace mgpu::kernels
 

@@ -6,7 +6,7 @@
 #include "kernels/cuda/EntryText.h"
 #include "kernels/cuda/FunctionEmitter.h"
 #include "kernels/cuda/KeepElements.h"
-#include "kernels/cuda/Matmul.h"
+#include "kernels/cuda/ProductForms.h"
 #include "kernels/cuda/StreamedLoads.h"
 #include "kernels/cuda/VectorForm.h"
 #include "kernels/lower/KernelDialects.h"

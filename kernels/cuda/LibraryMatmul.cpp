@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "kernels/cuda/LibraryMatmul.h"
+#include "kernels/cuda/ProductForms.h"
 
 #include "kernels/cuda/MatmulShape.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "kernels/cuda/LibrarySparse.h"
 
-#include "kernels/cuda/LibraryMatmul.h"
+#include "kernels/cuda/ProductForms.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 

@@ -5,7 +5,7 @@
 // MGPU_TILE_X sums in registers, to which it adds in order of k. No thread has
 // a role of its own: in the main loop all of them are producers, then
 // consumers.
-#include "kernels/cuda/Matmul.h"
+#include "kernels/cuda/ProductForms.h"
 
 #include "kernels/cuda/CudaTypes.h"
 #include "kernels/cuda/ProductText.h"

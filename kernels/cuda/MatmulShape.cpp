@@ -3,6 +3,7 @@
 
 #include "kernels/cuda/CudaTypes.h"
 #include "kernels/cuda/ProductBody.h"
+#include "kernels/cuda/ProductForms.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -118,13 +119,13 @@ std::optional<MatmulShape> matmulShapeOf(ModuleOp kernel) {
   return product;
 }
 
-planner::ProductSizes MatmulShape::sizes() const {
+planner::Product MatmulShape::facts() const {
   return {double(m()),
           double(n()),
           double(k()),
           double(c.batch),
-          widthOf(a.element) / 8,
-          widthOf(c.element) / 8,
+          *libraryType(a.element),
+          *libraryType(c.element),
           bool(loop),
           isTurned()};
 }

@@ -2,7 +2,7 @@
 #ifndef MGPU_KERNELS_CUDA_MATMULSHAPE_H
 #define MGPU_KERNELS_CUDA_MATMULSHAPE_H
 
-#include "planner/dag/TileWork.h"
+#include "planner/dag/KernelWork.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -48,7 +48,7 @@ struct MatmulShape {
   int64_t m() const { return c.rows; }
   int64_t n() const { return c.columns; }
   int64_t k() const { return a.columns; }
-  planner::ProductSizes sizes() const;
+  planner::Product facts() const; ///< of a library's types
 };
 
 /// That of a kernel whose @entry has the attribute mgpu.matmul, the positions

@@ -2,7 +2,7 @@
 //
 // The products that Matmul's text is for, and its configurations.
 #include "kernels/cuda/CudaTypes.h"
-#include "kernels/cuda/Matmul.h"
+#include "kernels/cuda/ProductForms.h"
 #include "kernels/cuda/ProductText.h"
 
 #include <optional>
@@ -29,7 +29,7 @@ bool isMatmul(ModuleOp kernel) { return productOf(kernel).has_value(); }
 
 KernelSpace matmulSpace(ModuleOp kernel, Dim3 block, Dim3 maxGrid) {
   cuda::MatmulShape product = *productOf(kernel);
-  const planner::TileForm form = planner::tilesByDefault(product.sizes());
+  const planner::TileForm form = planner::tilesByDefault(product.facts());
   KernelConfig defaults;
   defaults[P::BlockX] = form.blockX;
   defaults[P::BlockY] = form.blockY;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "kernels/cuda/StagePlan.h"
 
+#include "facts/AffineEvaluator.h"
 #include "kernels/cuda/CudaTypes.h"
 #include "kernels/cuda/FunctionEmitter.h"
 
@@ -21,95 +22,51 @@ namespace {
 
 using Axes = std::array<int64_t, 3>;
 
-/// constant + sum of thread[k] * thread id + block[k] * block id.
-struct Linear {
-  Axes thread{}, block{};
-  int64_t constant = 0;
-
-  void add(const Linear &other, int64_t factor) {
-    for (size_t k = 0; k < 3; ++k) {
-      thread[k] += factor * other.thread[k];
-      block[k] += factor * other.block[k];
-    }
-    constant += factor * other.constant;
-  }
-};
-
 // Numbers of programs; sums of products of them do not overflow.
 constexpr int64_t mostNumber = int64_t(1) << 31;
 
-std::optional<int64_t> numberOf(Value value) {
-  APInt constant;
-  if (!matchPattern(value, m_ConstantInt(&constant)) ||
-      !constant.isSignedIntN(32))
-    return std::nullopt;
-  return constant.getSExtValue();
-}
+/// A position that follows from the global index alone: constant + sum of
+/// stride[k] * (block id * block size + thread id).
+struct Position {
+  Axes stride{};
+  int64_t constant = 0;
+};
 
-std::optional<Linear> linearOf(Value value, Dim3 block, unsigned depth = 0) {
-  Linear result;
-  if (std::optional<int64_t> number = numberOf(value)) {
-    result.constant = *number;
-    return result;
-  }
-  Operation *op = value.getDefiningOp();
-  if (!op || depth == 16)
-    return std::nullopt;
-  if (auto id = dyn_cast<gpu::ThreadIdOp>(op)) {
-    result.thread[size_t(id.getDimension())] = 1;
-    return result;
-  }
-  if (auto id = dyn_cast<gpu::BlockIdOp>(op)) {
-    result.block[size_t(id.getDimension())] = 1;
-    return result;
-  }
-  if (auto id = dyn_cast<gpu::GlobalIdOp>(op)) {
-    result.thread[size_t(id.getDimension())] = 1;
-    result.block[size_t(id.getDimension())] =
-        int64_t(sizeAlong(block, id.getDimension()));
-    return result;
-  }
-  if (!value.getType().isIndex() ||
-      !isa<arith::AddIOp, arith::SubIOp, arith::MulIOp>(op))
-    return std::nullopt;
-  auto a = linearOf(op->getOperand(0), block, depth + 1),
-       b = linearOf(op->getOperand(1), block, depth + 1);
-  if (!a || !b)
-    return std::nullopt;
-  if (isa<arith::MulIOp>(op)) {
-    auto isNumber = [](const Linear &l) {
-      return l.thread == Axes{} && l.block == Axes{};
-    };
-    if (!isNumber(*b))
-      std::swap(a, b);
-    if (!isNumber(*b) || std::abs(b->constant) > mostNumber)
-      return std::nullopt;
-    result.add(*a, b->constant);
-  } else {
-    result.add(*a, 1);
-    result.add(*b, isa<arith::SubIOp>(op) ? -1 : 1);
-  }
-  for (const Axes &each : {result.thread, result.block})
-    for (int64_t factor : each)
-      if (std::abs(factor) > mostNumber)
-        return std::nullopt;
-  return std::abs(result.constant) > mostNumber ? std::nullopt
-                                                : std::optional(result);
-}
-
-/// The position in `buffer` that a load reads, as elements from the first one.
-std::optional<Linear> positionOf(memref::LoadOp load, Dim3 block) {
+/// What a load reads of its buffer, in elements from the first one. A step
+/// along an axis on which the launch is one thread long is 0.
+std::optional<Position> positionOf(memref::LoadOp load, Dim3 block, Dim3 grid,
+                                   facts::AffineEvaluator &affine) {
   MemRefType type = load.getMemRefType();
-  Linear result;
+  planner::AffineForm address;
   int64_t stride = 1;
   for (size_t k = load.getIndices().size(); k-- > 0;) {
-    auto at = linearOf(load.getIndices()[k], block);
-    if (!at || stride > mostNumber)
+    auto at = affine.evaluate(load.getIndices()[k]);
+    if (!at || !affine.addScaled(address, *at, stride))
       return std::nullopt;
-    result.add(*at, stride);
     stride *= type.getDimSize(unsigned(k));
   }
-  return result;
+  Axes thread{}, blocks{};
+  for (auto [counter, coefficient] : address.terms) {
+    if (coefficient < 0 || coefficient > mostNumber)
+      return std::nullopt;
+    if (auto axis = facts::AffineEvaluator::threadAxisOf(counter))
+      thread[*axis] = coefficient;
+    else if (auto axis = facts::AffineEvaluator::blockAxisOf(counter))
+      blocks[*axis] = coefficient;
+    else
+      return std::nullopt;
+  }
+  const int64_t sizes[] = {block.x, block.y, block.z},
+                grids[] = {grid.x, grid.y, grid.z};
+  for (size_t k = 0; k < 3; ++k) { // an id of one value is in no form
+    if (sizes[k] == 1)
+      thread[k] = blocks[k];
+    if (grids[k] > 1 && blocks[k] != sizes[k] * thread[k])
+      return std::nullopt;
+  }
+  if (std::abs(address.constant) > mostNumber)
+    return std::nullopt;
+  return Position{thread, address.constant};
 }
 
 /// Whether an operation may change a buffer.
@@ -215,10 +172,7 @@ StagePlan stagePlanOf(func::FuncOp entry, const LaunchShape &shape, Dim3 block,
   StagePlan plan;
   if (!shape.reshapable)
     return plan;
-  const uint64_t extents[] = {uint64_t(block.x) * maxGrid.x,
-                              uint64_t(block.y) * maxGrid.y,
-                              uint64_t(block.z) * maxGrid.z};
-  const int64_t sizes[] = {block.x, block.y, block.z};
+  facts::AffineEvaluator affine(entry.getBody(), maxGrid, block);
   SmallVector<Operation *> stores;
   entry.walk([&](Operation *op) {
     if (op != entry.getOperation() && isStore(op))
@@ -240,20 +194,12 @@ StagePlan stagePlanOf(func::FuncOp entry, const LaunchShape &shape, Dim3 block,
     std::map<Axes, Group> groups;
     for (Operation *user : buffer.getUsers()) {
       auto load = dyn_cast<memref::LoadOp>(user);
-      auto at = load ? positionOf(load, block) : std::nullopt;
-      if (!at || llvm::any_of(stores, [&](Operation *store) {
+      auto at = load ? positionOf(load, block, maxGrid, affine) : std::nullopt;
+      if (at && orderOf(at->stride) &&
+          llvm::none_of(stores, [&](Operation *store) {
             return mayPrecede(store, load);
           }))
-        continue;
-      bool isGlobal = true;
-      for (size_t k = 0; k < 3; ++k) {
-        if (extents[k] == 1) // its ids are 0
-          at->thread[k] = at->block[k] = 0;
-        isGlobal &=
-            at->block[k] == sizes[k] * at->thread[k] && at->thread[k] >= 0;
-      }
-      if (isGlobal && orderOf(at->thread))
-        groups[at->thread].loads.push_back({load, at->constant});
+        groups[at->stride].loads.push_back({load, at->constant});
     }
     const std::pair<const Axes, Group> *best = nullptr;
     for (const auto &each : groups)

@@ -5,7 +5,7 @@
 // memory, MGPU_STAGES of them, and come by copies that run ahead (cp.async).
 // All threads are producers, a chunk of 16 bytes each; all warps are consumers,
 // each of some tiles of 16 x 16 sums, which its registers hold to the epilogue.
-#include "kernels/cuda/TensorMatmul.h"
+#include "kernels/cuda/ProductForms.h"
 
 #include "kernels/cuda/CudaTypes.h"
 #include "kernels/cuda/ProductText.h"

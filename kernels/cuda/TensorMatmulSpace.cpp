@@ -2,8 +2,8 @@
 //
 // The products that TensorMatmul's text is for, and its configurations.
 #include "kernels/cuda/CudaTypes.h"
+#include "kernels/cuda/ProductForms.h"
 #include "kernels/cuda/ProductText.h"
-#include "kernels/cuda/TensorMatmul.h"
 
 #include "llvm/Support/MathExtras.h"
 

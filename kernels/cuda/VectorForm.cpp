@@ -16,71 +16,6 @@ using namespace mlir;
 
 namespace mgpu::kernels::cuda {
 
-static bool isIdAlongX(Operation *op) {
-  if (auto id = dyn_cast<gpu::ThreadIdOp>(op))
-    return id.getDimension() == gpu::Dimension::x;
-  if (auto id = dyn_cast<gpu::GlobalIdOp>(op))
-    return id.getDimension() == gpu::Dimension::x;
-  return false;
-}
-
-bool isReductionOfNeighbours(Operation *op) {
-  if (auto reduce = dyn_cast<gpu::SubgroupReduceOp>(op))
-    return !reduce.getClusterSize() && reduce.getClusterStride() == 1 &&
-           !isa<VectorType>(reduce.getType());
-  return isa<gpu::AllReduceOp>(op);
-}
-
-bool VectorForm::runsOnce(Operation *op) const {
-  return op->getNumRegions() == 0 && !op->hasTrait<OpTrait::IsTerminator>() &&
-         (isMemoryEffectFree(op) || isa<memref::LoadOp, vector::LoadOp>(op)) &&
-         !isIdAlongX(op) && llvm::none_of(op->getOperands(), [&](Value value) {
-           return isVarying(value);
-         });
-}
-
-bool VectorForm::sharesControl(Operation *op) const {
-  if (auto loop = dyn_cast<scf::ForOp>(op))
-    return !isVarying(loop.getLowerBound()) &&
-           !isVarying(loop.getUpperBound()) && !isVarying(loop.getStep());
-  if (auto branch = dyn_cast<scf::IfOp>(op))
-    return !isVarying(branch.getCondition());
-  return false;
-}
-
-void VectorForm::visit(Operation *op) {
-  if (isReductionOfNeighbours(op))
-    return; // one result for all
-  bool shared = sharesControl(op);
-  if (auto loop = dyn_cast<scf::ForOp>(op)) {
-    if (!shared)
-      mark(loop.getInductionVar());
-    for (auto [argument, result, init, yielded] :
-         llvm::zip_equal(loop.getRegionIterArgs(), loop.getResults(),
-                         loop.getInitArgs(), loop.getYieldedValues()))
-      if (!shared || isVarying(init) || isVarying(yielded) ||
-          isVarying(argument)) {
-        mark(argument);
-        mark(result);
-      }
-  } else if (auto branch = dyn_cast<scf::IfOp>(op)) {
-    for (Region *region : {&branch.getThenRegion(), &branch.getElseRegion()})
-      if (!region->empty())
-        for (auto [result, yielded] :
-             llvm::zip_equal(branch.getResults(),
-                             region->front().getTerminator()->getOperands()))
-          if (!shared || isVarying(yielded))
-            mark(result);
-  } else if (!op->hasTrait<OpTrait::IsTerminator>() && !runsOnce(op)) {
-    for (Value result : op->getResults())
-      mark(result);
-    for (Region &region : op->getRegions())
-      for (Block &block : region)
-        for (Value argument : block.getArguments())
-          mark(argument);
-  }
-}
-
 /// The operations of a region that is gone through once for all threads.
 static void walkShared(Region &region,
                        function_ref<void(Operation *)> callback) {
@@ -115,17 +50,6 @@ void VectorForm::findRefusal(func::FuncOp entry) {
       if (!sharesControl(above) && reason.empty())
         reason = describeUse(op) + " where its threads may part";
   });
-}
-
-VectorForm::VectorForm(func::FuncOp entry) {
-  do {
-    changed = false;
-    entry.walk([&](Operation *op) {
-      if (op != entry.getOperation())
-        visit(op);
-    });
-  } while (changed);
-  findRefusal(entry);
 }
 
 /// Whether a cast or a sum, difference or product surely keeps the number,

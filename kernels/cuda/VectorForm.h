@@ -4,9 +4,9 @@
 
 #include "kernels/cuda/IndexRanges.h"
 #include "kernels/lower/LaunchShape.h"
+#include "kernels/lower/Uniformity.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "llvm/ADT/DenseSet.h"
 
 #include <optional>
 #include <string>
@@ -18,34 +18,36 @@ namespace mgpu::kernels::cuda {
 /// them is computed once, the rest is an array.
 class VectorForm {
 public:
-  explicit VectorForm(mlir::func::FuncOp entry);
+  explicit VectorForm(mlir::func::FuncOp entry)
+      : uniformity(entry, Uniformity::Among::Neighbours) {
+    findRefusal(entry);
+  }
 
   /// Why there is no such form; empty where there is.
   const std::string &refusal() const { return reason; }
-  bool isVarying(mlir::Value value) const { return varying.contains(value); }
+  bool isVarying(mlir::Value value) const {
+    return !uniformity.isUniform(value);
+  }
   /// Whether executing the operation once does what each thread's doing it
   /// does, with the same result.
-  bool runsOnce(mlir::Operation *op) const;
+  bool runsOnce(mlir::Operation *op) const {
+    return uniformity.isUniformOp(op);
+  }
   /// Whether all of them take the same way through an scf.for or scf.if.
-  bool sharesControl(mlir::Operation *op) const;
+  bool sharesControl(mlir::Operation *op) const {
+    return uniformity.hasUniformControl(op);
+  }
   /// By how much an integer grows from one thread to the next, where known: 0
   /// for one that does not vary.
   std::optional<int64_t> step(mlir::Value value,
                               const IndexRanges &ranges) const;
 
 private:
-  void mark(mlir::Value value) { changed |= varying.insert(value).second; }
-  void visit(mlir::Operation *op);
   void findRefusal(mlir::func::FuncOp entry);
 
-  llvm::DenseSet<mlir::Value> varying;
-  bool changed = false;
+  Uniformity uniformity;
   std::string reason;
 };
-
-/// A reduction over all threads of a block, or over those of a whole subgroup:
-/// its result is the same for all neighbours.
-bool isReductionOfNeighbours(mlir::Operation *op);
 
 /// Whether MGPU_BLOCK_Y may be more than 1 where blocks of the source, which a
 /// kernel keeps, are a warp each: as many of them lie beside each other then.

@@ -6,7 +6,7 @@
 // memory by tensor copies (TMA); the other warps are the consumers, warpgroups
 // that multiply a stage as soon as it is loaded, and then free it. Each stage
 // has two barriers.
-#include "kernels/cuda/WgmmaMatmul.h"
+#include "kernels/cuda/ProductForms.h"
 
 #include "kernels/abi/LaunchForm.h"
 #include "kernels/cuda/CudaTypes.h"

@@ -2,9 +2,8 @@
 //
 // The products that WgmmaMatmul's text is for, and its configurations.
 #include "kernels/cuda/ProductBody.h"
+#include "kernels/cuda/ProductForms.h"
 #include "kernels/cuda/ProductText.h"
-#include "kernels/cuda/TensorMatmul.h"
-#include "kernels/cuda/WgmmaMatmul.h"
 
 using namespace mlir;
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "kernels/lower/LaneCheck.h"
 
+#include "facts/ThreadValues.h"
 #include "kernels/lower/SubgroupBarrier.h"
-#include "kernels/lower/ThreadValues.h"
 #include "kernels/lower/Uniformity.h"
 
 #include "dialect/mgpu/Diagnostics.h"
@@ -30,7 +30,9 @@ struct Fork {
 class LaneCheck {
 public:
   LaneCheck(func::FuncOp entry, Dim3 block)
-      : entry(entry), uniformity(entry), values(block), block(block) {}
+      : entry(entry), uniformity(entry),
+        affine(entry.getBody(), {0, 0, 0}, block),
+        values(affine, int64_t(block.volume())), block(block) {}
 
   LogicalResult run() { return walk(entry.getBody().front()); }
 
@@ -135,7 +137,8 @@ private:
 
   func::FuncOp entry;
   Uniformity uniformity;
-  ThreadValues values;
+  facts::AffineEvaluator affine;
+  facts::ThreadValues values;
   Dim3 block;
   std::vector<Fork> path;
 };

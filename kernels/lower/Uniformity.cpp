@@ -8,6 +8,7 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 using namespace mlir;
@@ -41,7 +42,22 @@ bool isPrivateAlloca(Operation *op) {
   return isa<memref::AllocaOp>(op) && !op->hasAttr("mgpu.workgroup");
 }
 
-Uniformity::Uniformity(func::FuncOp kernel) {
+bool isIdAlongX(Operation *op) {
+  if (auto id = dyn_cast<gpu::ThreadIdOp>(op))
+    return id.getDimension() == gpu::Dimension::x;
+  if (auto id = dyn_cast<gpu::GlobalIdOp>(op))
+    return id.getDimension() == gpu::Dimension::x;
+  return false;
+}
+
+bool isReductionOfNeighbours(Operation *op) {
+  if (auto reduce = dyn_cast<gpu::SubgroupReduceOp>(op))
+    return !reduce.getClusterSize() && reduce.getClusterStride() == 1 &&
+           !isa<VectorType>(reduce.getType());
+  return isa<gpu::AllReduceOp>(op);
+}
+
+Uniformity::Uniformity(func::FuncOp kernel, Among among) : among(among) {
   // Optimistic: everything is uniform until a cause says otherwise.
   do {
     changed = false;
@@ -63,7 +79,12 @@ void Uniformity::markAll(ValueRange values) {
     markVarying(value);
 }
 
-static bool mayRunOnce(Operation *op) {
+bool Uniformity::mayRunOnce(Operation *op) const {
+  if (among == Among::Neighbours)
+    return op->getNumRegions() == 0 && !op->hasTrait<OpTrait::IsTerminator>() &&
+           (isMemoryEffectFree(op) ||
+            isa<memref::LoadOp, vector::LoadOp>(op)) &&
+           !isIdAlongX(op);
   return op->getNumRegions() == 0 && op->getNumResults() > 0 &&
          !isa<gpu::ThreadIdOp, gpu::GlobalIdOp, gpu::LaneIdOp,
               gpu::SubgroupIdOp>(op) &&
@@ -82,7 +103,8 @@ bool Uniformity::hasUniformControl(Operation *op) const {
   if (auto branch = dyn_cast<scf::IfOp>(op))
     return isUniform(branch.getCondition());
   if (auto loop = dyn_cast<scf::WhileOp>(op))
-    return isUniform(loop.getConditionOp().getCondition());
+    return among == Among::Block &&
+           isUniform(loop.getConditionOp().getCondition());
   return false;
 }
 
@@ -92,7 +114,8 @@ void Uniformity::visit(Operation *op) {
       if (!isUniform(source))
         markVarying(target);
   };
-  if (op->hasTrait<OpTrait::IsTerminator>())
+  if (op->hasTrait<OpTrait::IsTerminator>() ||
+      (among == Among::Neighbours && isReductionOfNeighbours(op)))
     return;
   if (auto loop = dyn_cast<scf::ForOp>(op)) {
     if (!hasUniformControl(op)) {
@@ -135,7 +158,8 @@ void Uniformity::visit(Operation *op) {
         markAll(block.getArguments());
     return;
   }
-  if (isa<memref::AllocaOp>(op) && !isPrivateAlloca(op))
+  if (among == Among::Block && isa<memref::AllocaOp>(op) &&
+      !isPrivateAlloca(op))
     return;
   if (isUniformOp(op))
     return;

@@ -18,25 +18,36 @@ mlir::Operation *findConvergent(mlir::Operation *op);
 /// Whether `op` is an alloca that each thread has for itself.
 bool isPrivateAlloca(mlir::Operation *op);
 
-/// Which values of a kernel are the same for all threads of a block.
+/// Whether `op` gives the id of a thread along x.
+bool isIdAlongX(mlir::Operation *op);
+/// A reduction over all threads of a block, or over those of a whole subgroup:
+/// its result is the same for all neighbours.
+bool isReductionOfNeighbours(mlir::Operation *op);
+
+/// Which values of a kernel are the same for all threads of a block, or for
+/// neighbours along x of which there are as many as in a vector.
 class Uniformity {
 public:
-  explicit Uniformity(mlir::func::FuncOp kernel);
+  enum class Among : uint8_t { Block, Neighbours };
+  explicit Uniformity(mlir::func::FuncOp kernel, Among among = Among::Block);
 
   bool isUniform(mlir::Value value) const { return !varying.contains(value); }
   bool allUniform(mlir::ValueRange values) const;
-  /// Whether executing `op` once for the whole block does what executing it by
-  /// each thread does: results from uniform operands, without side effects.
+  /// Whether executing `op` once for all of them does what executing it by each
+  /// thread does: results from uniform operands, without side effects.
   bool isUniformOp(mlir::Operation *op) const;
-  /// Whether all threads take the same way through `op`'s regions (scf.for,
-  /// scf.if, scf.while), so that its control may be run once per block.
+  /// Whether all of them take the same way through `op`'s regions (scf.for,
+  /// scf.if; among a block's threads scf.while), so that its control may be run
+  /// once.
   bool hasUniformControl(mlir::Operation *op) const;
 
 private:
   void markVarying(mlir::Value value);
   void markAll(mlir::ValueRange values);
+  bool mayRunOnce(mlir::Operation *op) const;
   void visit(mlir::Operation *op);
 
+  Among among;
   llvm::DenseSet<mlir::Value> varying;
   bool changed = false;
 };

@@ -2,7 +2,6 @@
 #include "pipeline/compiler/MlirCompiler.h"
 
 #include "kernels/compile/KernelCache.h"
-#include "pipeline/compiler/ConfigWork.h"
 #include "pipeline/compiler/KernelBuild.h"
 #include "support/Parallel.h"
 #include "support/Progress.h"
@@ -78,14 +77,6 @@ Result<Compiler::Object> MlirCompiler::buildHostKernel(
 Result<Compiler::Object> MlirCompiler::buildErrorKernel(const Dag &dag,
                                                         KernelId kernel) const {
   return kernels::buildErrorKernel(dag.kernels[kernel.value]);
-}
-
-Result<std::vector<std::optional<planner::LaunchWork>>>
-MlirCompiler::launchWork(const Dag &dag, const planner::KernelCall &call,
-                         const kernels::CudaText &text,
-                         std::span<const kernels::KernelConfig> configs) const {
-  return kernels::launchWorkOf(dag.kernels[call.kernel.value], call, text,
-                               configs);
 }
 
 const Compiler &mlirCompiler() {

@@ -32,10 +32,6 @@ public:
   std::vector<Result<kernels::CudaText>>
   emitCudaKernels(const planner::Dag &dag, const Variants &variants,
                   device::BlobCache *cache) const override;
-  Result<std::vector<std::optional<planner::LaunchWork>>>
-  launchWork(const planner::Dag &dag, const planner::KernelCall &call,
-             const kernels::CudaText &text,
-             std::span<const kernels::KernelConfig> configs) const override;
 };
 const Compiler &mlirCompiler();
 

@@ -3,12 +3,12 @@
 
 #include "dialect/mgpu/Diagnostics.h"
 #include "kernels/cuda/EntryText.h"
-#include "kernels/cuda/Matmul.h"
+#include "kernels/cuda/ProductForms.h"
 #include "kernels/cuda/StagePlan.h"
 #include "kernels/cuda/VectorForm.h"
 #include "kernels/lower/LaunchShape.h"
 #include "kernels/lower/Normalise.h"
-#include "planner/import/LaunchWidth.h"
+#include "planner/import/KernelSteps.h"
 
 #include "mlir/IR/BuiltinOps.h"
 
@@ -238,8 +238,7 @@ Result<KernelSpace> spaceOf(ModuleOp kernel, Dim3 block, Dim3 maxGrid,
   auto entry = kernel.lookupSymbol<func::FuncOp>("entry");
   if (!entry || entry.isDeclaration())
     return fail(ErrorKind::Invalid, "a kernel module needs a function @entry");
-  auto unknown = [](Value) { return planner::HostValue(); };
-  planner::AffineEvaluator affine(entry.getBody(), maxGrid, block, unknown);
+  facts::AffineEvaluator affine(entry.getBody(), maxGrid, block);
   const planner::LaunchWidth form =
       planner::launchFormOf(entry.getBody(), maxGrid, block, affine);
   ir::FirstError first(kernel.getContext(), ir::FirstError::Others::Miss);

@@ -14,34 +14,47 @@ static constexpr double reachableShare = 0.8;
 static constexpr double ridge = 1e-3;
 static constexpr int degree = 3;
 
-double rooflineUs(const MatmulSize &shape, const MatmulRates &rates) {
-  return std::max(shape.flops() / rates.flopsPerUs,
-                  shape.bytes() / rates.bytesPerUs);
+Product productOf(const MatmulRow &row) {
+  const ElementType type = row.isBf16 ? ElementType::BF16 : ElementType::F32;
+  return {row.m, row.n, row.k, row.batch, type, type};
 }
 
-static double correctedUs(const MatmulSize &shape, const MatmulRates &rates) {
-  return launchUs + std::max(shape.flops() / rates.flopsPerUs / reachableShare,
-                             shape.bytes() / rates.bytesPerUs);
+/// Each operand and the result once.
+static double bytesOf(const Product &product) {
+  return product.factorBytes() * product.batch *
+         (product.m * product.k + product.k * product.n +
+          product.m * product.n);
+}
+
+double rooflineUs(const Product &product, const MatmulRates &rates) {
+  return std::max(product.flops() / rates.flopsPerUs,
+                  bytesOf(product) / rates.bytesPerUs);
+}
+
+static double correctedUs(const Product &product, const MatmulRates &rates) {
+  return launchUs +
+         std::max(product.flops() / rates.flopsPerUs / reachableShare,
+                  bytesOf(product) / rates.bytesPerUs);
 }
 
 /// How much longer the tiles take than if the last wave were full, as a
 /// logarithm.
-static double waveLoss(const MatmulSize &shape, const MatmulRates &rates,
+static double waveLoss(const Product &product, const MatmulRates &rates,
                        double tileM, double tileN) {
-  double tiles =
-      shape.batch * std::ceil(shape.m / tileM) * std::ceil(shape.n / tileN);
+  double tiles = product.batch * std::ceil(product.m / tileM) *
+                 std::ceil(product.n / tileN);
   return std::log(std::ceil(tiles / rates.smCount) * rates.smCount / tiles);
 }
 
-static std::vector<double> features(const MatmulSize &shape,
+static std::vector<double> features(const Product &product,
                                     const MatmulRates &rates) {
   auto scaled = [](double value, double low, double high, double middle,
                    double half) {
     return (std::log2(std::clamp(value, low, high)) - middle) / half;
   };
   double x[4] = {
-      scaled(shape.batch, 1, 4, 1, 1), scaled(shape.m, 256, 4096, 10, 2),
-      scaled(shape.n, 256, 4096, 10, 2), scaled(shape.k, 256, 4096, 10, 2)};
+      scaled(product.batch, 1, 4, 1, 1), scaled(product.m, 256, 4096, 10, 2),
+      scaled(product.n, 256, 4096, 10, 2), scaled(product.k, 256, 4096, 10, 2)};
   std::vector<double> out;
   for (int a = 0; a <= degree; ++a)
     for (int b = 0; a + b <= degree; ++b)
@@ -51,7 +64,7 @@ static std::vector<double> features(const MatmulSize &shape,
                         std::pow(x[2], c) * std::pow(x[3], d));
   // Two tile shapes in common use; at most a wave's loss counts as such.
   for (double tileN : {256.0, 128.0}) {
-    double loss = waveLoss(shape, rates, 128, tileN);
+    double loss = waveLoss(product, rates, 128, tileN);
     out.push_back(loss);
     out.push_back(std::min(loss, 1.0));
     out.push_back(loss * x[3]);
@@ -64,22 +77,21 @@ MatmulModel MatmulModel::fit(std::span<const MatmulRow> rows,
   std::vector<double> matrix, values;
   size_t width = 0;
   for (const MatmulRow &row : rows) {
-    MatmulSize shape{row.batch, row.m, row.n, row.k, row.isBf16 ? 2.0 : 4.0};
-    std::vector<double> x = features(shape, rates);
+    const Product product = productOf(row);
+    std::vector<double> x = features(product, rates);
     width = x.size();
     matrix.insert(matrix.end(), x.begin(), x.end());
-    values.push_back(std::log(row.us / correctedUs(shape, rates)));
+    values.push_back(std::log(row.us / correctedUs(product, rates)));
   }
   return MatmulModel(ridgeFit(matrix, width, values, ridge));
 }
 
-double MatmulModel::us(const MatmulSize &shape,
-                       const MatmulRates &rates) const {
-  std::vector<double> x = features(shape, rates);
+double MatmulModel::us(const Product &product, const MatmulRates &rates) const {
+  std::vector<double> x = features(product, rates);
   double sum = 0;
   for (size_t i = 0; i < x.size() && i < weights.size(); ++i)
     sum += weights[i] * x[i];
-  return correctedUs(shape, rates) * std::exp(sum);
+  return correctedUs(product, rates) * std::exp(sum);
 }
 
 const MatmulModel *MatmulModel::shipped(uint32_t architecture, bool isBf16) {

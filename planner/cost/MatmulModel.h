@@ -9,6 +9,7 @@
 // (Fitted.inc), the table is not.
 
 #include "planner/cost/Tables.h"
+#include "planner/dag/KernelFacts.h"
 
 #include <span>
 
@@ -21,19 +22,11 @@ struct MatmulRates {
   double smCount = 0;
 };
 
-struct MatmulSize {
-  double batch = 1, m = 1, n = 1, k = 1;
-  double elementBytes = 2;
-
-  double flops() const { return 2 * batch * m * n * k; }
-  /// Each operand and the result once.
-  double bytes() const {
-    return elementBytes * batch * (m * k + k * n + m * n);
-  }
-};
+/// That of a row of a table, whose matrices are all of one type.
+Product productOf(const MatmulRow &row);
 
 /// max(flops / rate, bytes / bandwidth): the baseline, microseconds.
-double rooflineUs(const MatmulSize &shape, const MatmulRates &rates);
+double rooflineUs(const Product &product, const MatmulRates &rates);
 
 class MatmulModel {
 public:
@@ -48,7 +41,7 @@ public:
 
   /// Microseconds on a GPU of `rates`. Outside the shapes measured (batch 1 to
   /// 4; m, n, k 256 to 4096) the roofline is corrected as at the nearest one.
-  double us(const MatmulSize &shape, const MatmulRates &rates) const;
+  double us(const Product &product, const MatmulRates &rates) const;
   const std::vector<double> &coefficients() const { return weights; }
 
 private:

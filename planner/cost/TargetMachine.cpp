@@ -313,10 +313,11 @@ Estimate Machine::copy(const Dag &dag, const CopyCall &call) const {
                 : "copy over a link"};
 }
 
-/// m, n and k of a product of bf16 matrices that reads `in` bytes, writes
-/// `out` and takes `flops`: m n = out / 2, k = flops / (2 m n), and m and n
+/// The product of bf16 matrices that a node without a kernel is: a DAG file has
+/// no more than counts of it. m n = out / 2, k = flops / (2 m n), and m and n
 /// have the sum in / (2 k). Nothing where that has no solution.
-static std::optional<MatmulSize> shapeOf(double flops, double in, double out) {
+static std::optional<Product> productOfCounts(double flops, double in,
+                                              double out) {
   double product = out / 2, k = product > 0 ? flops / (2 * product) : 0;
   if (!(k >= 1))
     return std::nullopt;
@@ -326,7 +327,18 @@ static std::optional<MatmulSize> shapeOf(double flops, double in, double out) {
   double m = (sum + std::sqrt(std::max(square, 0.0))) / 2, n = product / m;
   if (square < 0 || n < 1)
     return std::nullopt;
-  return MatmulSize{1, m, n, k, 2};
+  return Product{m, n, k, 1, ElementType::BF16, ElementType::BF16};
+}
+
+/// The part of a kernel's product that a launch computes: blocks along x are
+/// columns of C, along y rows, along z matrices.
+static Product partOf(Product product, const KernelCall &call) {
+  if (const auto &part = call.part) {
+    product.n *= double(part->count.x) / call.grid.x;
+    product.m *= double(part->count.y) / call.grid.y;
+    product.batch *= double(part->count.z) / call.grid.z;
+  }
+  return product;
 }
 
 /// What a launch takes on all multiprocessors for its instructions, of which
@@ -352,42 +364,47 @@ static double awaitedUs(const device::Topology::Device &device, double threads,
   return bytesRead / std::max(held * asks.flightBytes / loadUs, 1.0);
 }
 
-/// Products of f16 and bf16 are a library's, on tensor cores, where it is not
-/// known what a form of ours asks for.
-static bool isOnTensorCores(const Dag &dag, const DagNode &node) {
+/// The product that a library computes on tensor cores, as products of f16 and
+/// bf16 are where it is not known what a form of ours asks for.
+static std::optional<Product> libraryProductOf(const Dag &dag,
+                                               const DagNode &node) {
+  if (node.asks)
+    return std::nullopt;
   auto *call = std::get_if<KernelCall>(&node.work);
-  if (node.isMatmul || node.asks || !call)
-    return node.isMatmul;
-  const auto &product = dag.kernels[call->kernel.value].matmul;
-  return product && sizeBytes(product->factors) == 2;
+  const Product *product =
+      call ? dag.kernels[call->kernel.value].product() : nullptr;
+  if (product && product->isNarrow())
+    return partOf(*product, *call);
+  return node.isMatmul ? productOfCounts(node.flops, double(node.bytesRead),
+                                         double(node.bytesWritten))
+                       : std::nullopt;
 }
 
 Estimate Machine::kernel(const Dag &dag, const DagNode &node) const {
   const device::Topology::Device &device = about.device;
   double in = double(node.bytesRead), out = double(node.bytesWritten);
   const Shares share = shares();
-  const bool onTensorCores = isOnTensorCores(dag, node),
-             isModelled = onTensorCores && !node.asks;
-  if (const auto &measured = about.calibration; measured && isModelled)
+  const std::optional<Product> product = libraryProductOf(dag, node);
+  const bool onTensorCores = node.isMatmul || product;
+  if (const auto &measured = about.calibration;
+      measured && onTensorCores && !node.asks)
     if (auto rate = measuredFlopsPerUs(*measured, "bf16", node.flops))
       return {share.launchUs + node.flops / *rate, Origin::Measured,
               "matrix product, calibrated"};
-  if (isModelled)
-    if (auto shape = shapeOf(node.flops, in, out)) {
-      const MatmulModel *model =
-          MatmulModel::shipped(device.architecture, true);
-      bool own = model != nullptr;
-      if (!own)
-        model = MatmulModel::shipped(90, true);
-      MatmulRates rates{device.bf16FlopsPerSecond / 1e6,
-                        device.memoryBytesPerSecond / 1e6,
-                        double(device.smCount)};
-      if (model)
-        return {model->us(*shape, rates),
-                own ? Origin::Measured : Origin::Assumed,
-                fmt::format("matrix product, fit of sm_{}",
-                            own ? device.architecture : 90)};
-    }
+  if (product) {
+    const MatmulModel *model = MatmulModel::shipped(device.architecture, true);
+    bool own = model != nullptr;
+    if (!own)
+      model = MatmulModel::shipped(90, true);
+    MatmulRates rates{device.bf16FlopsPerSecond / 1e6,
+                      device.memoryBytesPerSecond / 1e6,
+                      double(device.smCount)};
+    if (model)
+      return {model->us(*product, rates),
+              own ? Origin::Measured : Origin::Assumed,
+              fmt::format("matrix product, fit of sm_{}",
+                          own ? device.architecture : 90)};
+  }
   double rate =
       onTensorCores ? device.bf16FlopsPerSecond : device.flopsPerSecond;
   double busy = 1, asked = 0, awaited = 0;

@@ -45,7 +45,7 @@ using NodeTimes = std::vector<std::optional<double>>;
 ///   algorithm or, where none is chosen, for ring Simple. The first two hold
 ///   for one NVLink node, by whatever algorithm NCCL took there, and the curve
 ///   carries them over to other link rates.
-/// - matrix products of bf16 (DagNode::isMatmul, or a kernel's MatmulFacts)
+/// - matrix products of bf16 (DagNode::isMatmul, or a kernel's Product)
 ///   where it is not known what they ask for: the model shipped for the
 ///   architecture, else that of sm_90 as a share of the roofline.
 /// - other kernels: a roofline of FP32 and memory, with a launch, and of what

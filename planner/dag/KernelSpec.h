@@ -5,10 +5,12 @@
 // A kernel as an importer or a builder describes it: MLIR, or a file of CUDA
 // C++, which needs no compiler of ours; a builder adds C++ for the host.
 
+#include "planner/dag/KernelFacts.h"
 #include "support/Result.h"
 #include "support/Types.h"
 
 #include <map>
+#include <memory>
 #include <string>
 #include <variant>
 #include <vector>
@@ -63,10 +65,15 @@ struct CudaFile {
   bool operator==(const CudaFile &) const = default;
 };
 
-/// What is known of a kernel that is a matrix product.
-struct MatmulFacts {
-  ElementType factors = ElementType::F32; ///< type of A's elements
-  bool operator==(const MatmulFacts &) const = default;
+/// Facts that copies of a kernel share; null: nothing is known.
+struct SharedFacts : std::shared_ptr<const KernelFacts> {
+  SharedFacts() = default;
+  SharedFacts(KernelFacts facts)
+      : std::shared_ptr<const KernelFacts>(
+            std::make_shared<const KernelFacts>(std::move(facts))) {}
+  bool operator==(const SharedFacts &other) const {
+    return get() == other.get() || (*this && other && **this == *other);
+  }
 };
 
 /// Equal `hash` means equal behaviour for equal arguments.
@@ -80,11 +87,19 @@ struct KernelSpec {
   std::string location;
   Dim3 block; ///< threads per block it was specialised for
   uint32_t numArguments = 0;
-  std::optional<MatmulFacts> matmul;
+  SharedFacts facts = {};
   bool operator==(const KernelSpec &) const = default;
 
   const CudaFile *cudaFile() const { return std::get_if<CudaFile>(&source); }
-  bool isMatmul() const { return matmul.has_value(); }
+  /// The matrix product that it is known to be; null: it is none.
+  const Product *product() const {
+    return facts && facts->product ? &*facts->product : nullptr;
+  }
+  /// Whether that is not excluded: without facts it is not known.
+  bool mayBeProduct() const {
+    return facts ? product() != nullptr
+                 : std::holds_alternative<MlirKernel>(source);
+  }
   /// The module to run on the host. Unsupported for a CudaFile without a
   /// reference; Invalid where there is no source.
   Result<const std::string *> hostText() const;

@@ -29,6 +29,7 @@ private:
   Result<void> parseInduction(LineReader &line);
   Result<void> parseBuffer(LineReader &line);
   Result<void> parseKernel(LineReader &line);
+  Result<SharedFacts> parseFacts(LineReader &line, const std::string &hash);
   Result<ProgramArgument> parseArgument(LineReader &line);
   Result<void> parseNode(LineReader &line);
   Result<void> parseLaunch(LineReader &line);
@@ -131,6 +132,19 @@ Result<void> Parser::parseBuffer(LineReader &line) {
   return line.expectEnd();
 }
 
+Result<SharedFacts> Parser::parseFacts(LineReader &line,
+                                       const std::string &hash) {
+  MGPU_TRY_ASSIGN(const std::string text, blobText(line));
+  auto facts = JsonFields::read<KernelFacts>("what is said of a kernel", text);
+  if (!facts)
+    return line.bad(facts.error().message);
+  if (facts->kernel != hash)
+    return line.bad("the facts are of another kernel");
+  if (!facts->areCountable())
+    return line.bad("the facts have figures that no kernel has");
+  return SharedFacts(std::move(*facts));
+}
+
 Result<void> Parser::parseKernel(LineReader &line) {
   KernelSpec kernel;
   MGPU_TRY_ASSIGN(kernel.name, line.quoted());
@@ -142,9 +156,9 @@ Result<void> Parser::parseKernel(LineReader &line) {
   MGPU_TRY_ASSIGN(kernel.hash, line.quoted());
   MGPU_TRY(line.keyword("at"));
   MGPU_TRY_ASSIGN(kernel.location, line.quoted());
-  if (line.peek() == "matmul") {
+  if (!line.atEnd() && line.peek() == "facts") {
     line.word();
-    MGPU_TRY_ASSIGN(kernel.matmul.emplace().factors, readElementType(line));
+    MGPU_TRY_ASSIGN(kernel.facts, parseFacts(line, kernel.hash));
   }
   if (line.peek() == "source") {
     line.word();

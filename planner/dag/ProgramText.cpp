@@ -7,7 +7,6 @@
 #include "support/LineText.h"
 #include "support/Sha256.h"
 
-#include <algorithm>
 #include <iterator>
 
 namespace mgpu::planner {
@@ -89,11 +88,11 @@ private:
         quoteText(kernel.name), kernel.block.x, kernel.block.y, kernel.block.z,
         kernel.numArguments, quoteText(kernel.hash),
         quoteText(kernel.location));
-    if (kernel.matmul)
-      add(" matmul {}", toString(kernel.matmul->factors));
     auto storeText = [&](const std::string &text) {
       return store(std::as_bytes(std::span(text)));
     };
+    if (kernel.facts)
+      add(" facts {}", storeText(JsonFields::text(*kernel.facts)));
     if (auto *module = std::get_if<MlirKernel>(&kernel.source))
       add(" source {}", storeText(module->text));
     if (const CudaFile *file = kernel.cudaFile()) {

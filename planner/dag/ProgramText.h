@@ -4,7 +4,7 @@
 
 // A Program as text that is read back exactly, one fact per line:
 //
-//   mgpu-program 3
+//   mgpu-program 8
 //   program "main" devices 4 spmd 0 resident 0
 //   loop 20 at "f:7:1"                      of a program with a rolled loop
 //   induction 3 from 0 step 1               buffer 3 holds trip * 1
@@ -12,7 +12,8 @@
 //   buffer "t" on 2 temporary 0 bytes 4096 type f32 shape 32 32
 //   buffer "c" on host constant 0 bytes 4 type f32 shape 1 contents SHA256
 //   kernel "k" block 128 1 1 arguments 2 hash "H" at "f:3:1" source SHA256
-//   kernel "mm" block 32 8 1 arguments 3 hash "H" at "f:4:1" matmul bf16 source
+//   kernel "mm" block 32 8 1 arguments 3 hash "H" at "f:4:1" facts SHA256
+//   source
 //       SHA256                              on the same line
 //   kernel "cu" block 64 1 1 arguments 1 hash "H" at "f:5:1" cuda "JSON" text
 //       SHA256 reference SHA256             the same; a file of CUDA C++
@@ -41,7 +42,8 @@
 // letters: d data, a anti, o output, c collective. `cost`: flops, bytes read,
 // bytes written, output bytes; then `asks` with a LaunchWork, `matmul` where it
 // is one, and `for` with a frozen duration in microseconds. What is long,
-// sources and constants, lies outside, under its SHA-256.
+// facts (KernelFacts as JSON), sources and constants, lies outside, under its
+// SHA-256.
 
 #include "planner/dag/Program.h"
 

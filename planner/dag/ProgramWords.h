@@ -11,7 +11,7 @@
 namespace mgpu::planner {
 
 /// The version that is written, which alone is read.
-inline constexpr uint32_t programVersion = 7;
+inline constexpr uint32_t programVersion = 8;
 inline constexpr std::array<std::string_view, 6> bufferRoleNames = {
     "temporary", "resident", "argument", "result", "local", "constant"};
 inline constexpr std::string_view edgeLetters = "daoc"; // by DepKind

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "planner/dag/TileWork.h"
+#include "planner/dag/KernelWork.h"
 
 #include <algorithm>
 #include <bit>
@@ -44,19 +44,19 @@ uint32_t flightOfSource(int64_t flightBytes, double resident,
       std::max(double(std::min(flightBytes, most)) * resident / whole, 1.0));
 }
 
-TileForm tilesByDefault(const ProductSizes &sizes) {
+TileForm tilesByDefault(const Product &product) {
   TileForm form;
   // Elements of a thread along an axis, where a block has 16 threads along it.
   auto tileOf = [](double extent, uint32_t threads) {
     const auto each = uint32_t(std::ceil(std::min(extent, 1e6) / threads));
     return std::clamp(std::bit_ceil(each), 1u, 4u);
   };
-  form.tileX = tileOf(sizes.n, form.blockX);
-  form.tileY = tileOf(sizes.m, form.blockY);
+  form.tileX = tileOf(product.n, form.blockX);
+  form.tileY = tileOf(product.m, form.blockY);
   form.rows = form.blockY * form.tileY;
   form.columns = form.blockX * form.tileX;
-  form.sharedBytes = uint64_t(sizes.factorBytes) * form.depth * form.stages *
-                     (form.rows + form.columns);
+  form.sharedBytes = uint64_t(product.factorBytes()) * form.depth *
+                     form.stages * (form.rows + form.columns);
   return form;
 }
 
@@ -70,19 +70,19 @@ struct Step {
 
 /// Elements that lie together are loaded by 16 bytes; lanes beside each other
 /// that have one row or column share what they load.
-Step stepOfThreads(const ProductSizes &sizes, const TileForm &form) {
-  const double most = 16.0 / sizes.factorBytes,
+Step stepOfThreads(const Product &product, const TileForm &form) {
+  const double most = 16.0 / product.factorBytes(),
                threads = form.blockX * form.blockY;
   const double packA = std::min<double>(form.tileY, most),
                packB = std::min<double>(form.tileX, most);
   const double across = std::min<double>(form.blockX, warp),
                down = std::max(warp / form.blockX, 1.0);
   auto linesOf = [&](double lanes, double pack) {
-    return std::ceil(lanes * pack * sizes.factorBytes / lineBytes);
+    return std::ceil(lanes * pack * product.factorBytes() / lineBytes);
   };
   const double loadsA = form.tileY / packA, loadsB = form.tileX / packB;
   // A multiprocessor has half as many lanes for f64.
-  const double each = sizes.factorBytes / 4.0;
+  const double each = product.factorBytes() / 4.0;
   return {
       threads * (each * form.tileX * form.tileY + loadsA + loadsB),
       threads / warp *
@@ -102,21 +102,21 @@ Step stepOfMma(const TileForm &form) {
 }
 
 /// Each wgmma reads 64 rows of A and all columns of B.
-Step stepOfWgmma(const ProductSizes &sizes, const TileForm &form) {
+Step stepOfWgmma(const Product &product, const TileForm &form) {
   constexpr double steps = 16, high = 64, around = 8;
   const double products = form.rows / high;
   return {4 * warp * products * around / steps,
-          products * (high + form.columns) * sizes.factorBytes / lineBytes};
+          products * (high + form.columns) * product.factorBytes() / lineBytes};
 }
 
-Step stepOf(const ProductSizes &sizes, const TileForm &form) {
+Step stepOf(const Product &product, const TileForm &form) {
   switch (form.kind) {
   case TileForm::Kind::Threads:
-    return stepOfThreads(sizes, form);
+    return stepOfThreads(product, form);
   case TileForm::Kind::Mma:
     return stepOfMma(form);
   case TileForm::Kind::Wgmma:
-    return stepOfWgmma(sizes, form);
+    return stepOfWgmma(product, form);
   }
   return {};
 }
@@ -131,30 +131,30 @@ static double spilled(double heldBytes, double threads) {
                   0.0);
 }
 
-LaunchWork workOfTiles(const ProductSizes &sizes, const TileForm &form,
+LaunchWork workOfTiles(const Product &product, const TileForm &form,
                        double sourceThreads) {
   const double threads = double(form.blockX) * form.blockY;
-  const double down = std::ceil(sizes.m / form.rows),
-               across = std::ceil(sizes.n / form.columns),
-               tiles = down * across * sizes.batch;
+  const double down = std::ceil(product.m / form.rows),
+               across = std::ceil(product.n / form.columns),
+               tiles = down * across * product.batch;
   // A and B come by stages, whole tiles of them.
-  const double stages = std::ceil(sizes.k / form.depth),
+  const double stages = std::ceil(product.k / form.depth),
                perStep = form.rows + form.columns,
                ofStage = perStep * form.depth;
   const bool isByThreads = form.kind == TileForm::Kind::Threads;
   // Elements of a copy; for each an address, a guard, a load and a store, of
   // tensor copies nothing.
-  const double wide = isByThreads ? 1 : 16.0 / sizes.factorBytes,
+  const double wide = isByThreads ? 1 : 16.0 / product.factorBytes(),
                ofCopy = form.kind == TileForm::Kind::Wgmma ? 0 : 7;
   constexpr double ofLoop = 12; // a barrier, stages in turn
-  const Step step = stepOf(sizes, form);
+  const Step step = stepOf(product, form);
   // Times that all of a thread's sums are come by.
-  const double steps = sizes.k / (isByThreads ? 1 : 16);
+  const double steps = product.k / (isByThreads ? 1 : 16);
   // Rows of A, and of a B that is turned, are as long as a stage.
-  const double acrossB = sizes.isTurned ? form.depth : double(form.columns);
+  const double acrossB = product.isTurned ? form.depth : double(form.columns);
   auto linesOf = [&](double elements, double row) {
-    const double bytes = row * sizes.factorBytes;
-    return elements * sizes.factorBytes / std::min(bytes, lineBytes);
+    const double bytes = row * product.factorBytes();
+    return elements * product.factorBytes() / std::min(bytes, lineBytes);
   };
   // Others pass registers and the first cache by.
   const double global =
@@ -162,23 +162,23 @@ LaunchWork workOfTiles(const ProductSizes &sizes, const TileForm &form,
                    : linesOf(double(form.rows) * form.depth, form.depth) +
                          linesOf(double(form.columns) * form.depth, acrossB);
   const double ofC = double(form.rows) * form.columns,
-               timesC = sizes.overwrites ? 1 : 2;
+               timesC = product.overwrites ? 1 : 2;
   LaunchWork work;
   work.instructions =
       tiles * (stages * (step.instructions * form.depth +
                          ofCopy * ofStage / wide + ofLoop * threads) +
                3 * timesC * ofC / (isByThreads ? 1 : 2));
   work.lines = tiles * (stages * (step.shared * form.depth + global +
-                                  ofStage * sizes.factorBytes / lineBytes) +
+                                  ofStage * product.factorBytes() / lineBytes) +
                         timesC * linesOf(ofC, form.columns));
-  work.movedBytes = tiles * (stages * ofStage * sizes.factorBytes +
-                             timesC * ofC * sizes.sumBytes);
+  work.movedBytes = tiles * (stages * ofStage * product.factorBytes() +
+                             timesC * ofC * product.sumBytes());
   // Products of f32 have the next stage in registers, others have all but one
   // on their way.
   const double ahead = isByThreads ? 1 : form.stages - 1,
-               flight = ahead * ofStage * sizes.factorBytes / threads;
-  work.blocks = std::ceil(down / form.tiles) * across * sizes.batch;
-  const double ofSums = isByThreads ? sizes.sumBytes : registerBytes,
+               flight = ahead * ofStage * product.factorBytes() / threads;
+  work.blocks = std::ceil(down / form.tiles) * across * product.batch;
+  const double ofSums = isByThreads ? product.sumBytes() : registerBytes,
                held = ofC * ofSums / threads + (isByThreads ? flight : 0);
   const double resident = std::min(
       work.blocks * threads, residentThreads(threads, held, form.sharedBytes));

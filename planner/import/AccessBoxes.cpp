@@ -125,8 +125,7 @@ AccessBoxes::withinGuards(const Conditions &conditions, const KernelView &view,
     for (AffineForm &index : out.indices)
       if (!substitute(index, line, some, counter))
         return std::nullopt;
-    AffineForm form;
-    form.terms.assign(line.begin(), line.end());
+    const AffineForm form{0, line};
     if (some.first == all->first && some.count > 1)
       if (auto apart = blocksApart(form))
         out.overhangs.push_back({counter, apart->first, apart->second});

@@ -4,7 +4,7 @@
 
 // The bytes that an access touches over all ids of a launch, as a box.
 
-#include "planner/import/AffineForm.h"
+#include "facts/AffineEvaluator.h"
 #include "planner/import/Conditions.h"
 #include "planner/import/KernelView.h"
 

@@ -97,6 +97,8 @@ private:
   Recorder &recorder;
   KernelTable kernels;
   KnownMeetings knownMeetings;
+  /// By kernel, grid, offsets and scalars, which decide it.
+  std::map<std::vector<uint64_t>, std::optional<LaunchWork>> knownWork;
   struct Turns {
     BufferId buffer;
     int64_t half = 0;         ///< of the last launch

@@ -15,7 +15,7 @@ using namespace mlir;
 namespace mgpu::planner {
 
 Line lineOf(const AffineForm &form) {
-  Line line{{form.terms.begin(), form.terms.end()}, 0};
+  Line line{form.terms, 0};
   llvm::sort(line.terms);
   for (auto [counter, coefficient] : line.terms)
     line.factor = std::gcd(line.factor, coefficient);
@@ -40,8 +40,7 @@ LineValues LineValues::within(LineRange range) const {
 
 std::optional<LineValues> valuesOf(const Terms &terms,
                                    const AffineEvaluator &affine) {
-  AffineForm form;
-  form.terms.assign(terms.begin(), terms.end());
+  const AffineForm form{0, terms};
   llvm::SmallVector<std::pair<int64_t, int64_t>, 4> dims; // stride, size
   for (auto [counter, coefficient] : terms)
     dims.push_back({std::abs(coefficient), affine.sizeOf(counter)});
@@ -209,6 +208,20 @@ double Conditions::share() const {
     if (auto values = valuesOf(terms, affine))
       share *= double(values->within(range).count) / double(values->count);
   return share;
+}
+
+double timesRun(Region &region, Region &body, AffineEvaluator &affine) {
+  Conditions conditions(affine);
+  SmallVector<scf::ForOp> loops;
+  for (Region *inner = &region; inner != &body;
+       inner = inner->getParentRegion())
+    if (auto loop = dyn_cast<scf::ForOp>(inner->getParentOp()))
+      loops.push_back(loop);
+  conditions.requireAround(region, body);
+  double times = 1;
+  for (scf::ForOp loop : loops)
+    times *= conditions.trips(loop);
+  return times * conditions.share();
 }
 
 } // namespace mgpu::planner

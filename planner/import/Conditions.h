@@ -5,7 +5,7 @@
 // What affine conditions around an operation leave of the values that its
 // launch's ids and counters make.
 
-#include "planner/import/AffineForm.h"
+#include "facts/AffineEvaluator.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -16,6 +16,8 @@
 #include <vector>
 
 namespace mgpu::planner {
+
+using facts::AffineEvaluator;
 
 using Terms = std::vector<std::pair<uint32_t, int64_t>>;
 
@@ -70,6 +72,16 @@ private:
   std::map<Terms, LineRange> ranges;
   bool isNever = false, whole = true;
 };
+
+/// Trips of the counted loops and the share of the threads that the conditions
+/// around `region` let through, within `body`; times the threads of the launch
+/// it is how often the launch runs it. Exact where bounds and conditions are
+/// affine and take neighbouring values equally often (ids of threads and
+/// blocks that make a global index), and no two of different ids, nor two loops
+/// of the same, depend on each other. What is decided by anything else is taken
+/// to run, once, as is what stands behind "is not equal".
+double timesRun(mlir::Region &region, mlir::Region &body,
+                AffineEvaluator &affine);
 
 } // namespace mgpu::planner
 

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/import/KernelAccess.h"
 
+#include "planner/dag/KernelWork.h"
 #include "planner/import/AccessBoxes.h"
 #include "planner/import/AccessSet.h"
-#include "planner/import/FlopCounter.h"
+#include "planner/import/Conditions.h"
+#include "planner/import/KernelSteps.h"
 #include "planner/import/KernelView.h"
 #include "planner/import/LaunchRaces.h"
-#include "planner/import/ProductWork.h"
-#include "planner/import/RecordAccess.h"
-#include "planner/import/TimesRun.h"
-#include "planner/import/WorkOf.h"
 
 #include "dialect/mgpu/Instructions.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/Interfaces/CallInterfaces.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/Support/MathExtras.h"
@@ -26,9 +26,121 @@
 
 namespace mgpu::planner {
 
+using namespace mlir;
+
+// More boxes per root than this are replaced by their hull: dependence tests
+// stay cheap, and kernels with so many distinct windows gain little from them.
+constexpr size_t maxBoxesPerRoot = 12;
+
+static uint64_t addUp(uint64_t a, uint64_t b) {
+  uint64_t sum = 0;
+  return __builtin_add_overflow(a, b, &sum)
+             ? std::numeric_limits<uint64_t>::max()
+             : sum;
+}
+
+/// Adds an access to those of a kernel: to one of the same bytes where there is
+/// one. Many boxes of a root become one that holds them all.
+static void recordAccess(std::vector<KernelAccess> &accesses,
+                         KernelAccess access) {
+  size_t count = 0;
+  for (KernelAccess &known : accesses) {
+    if (known.root != access.root)
+      continue;
+    ++count;
+    if (known.box != access.box || known.blockSteps != access.blockSteps)
+      continue;
+    // What is sure to happen stays apart from what may happen to the same
+    // bytes, else a guarded write would become a sure one.
+    if (known.exact == access.exact) {
+      known.reads |= access.reads;
+      known.writes |= access.writes;
+      if (!known.sets || !access.sets)
+        known.sets = std::nullopt;
+      else
+        for (TouchedSet &set : *access.sets)
+          if (!llvm::is_contained(*known.sets, set))
+            known.sets->push_back(std::move(set));
+      known.mostBytes = addUp(known.mostBytes, access.mostBytes);
+      return;
+    }
+    if (known.exact && known.reads >= access.reads &&
+        known.writes >= access.writes)
+      return;
+  }
+  if (count < maxBoxesPerRoot) {
+    accesses.push_back(std::move(access));
+    return;
+  }
+  auto [low, high] = access.box.byteRange();
+  llvm::erase_if(accesses,
+                 [&, &low = low, &high = high](const KernelAccess &known) {
+                   if (known.root != access.root)
+                     return false;
+                   auto [first, last] = known.box.byteRange();
+                   low = std::min(low, first);
+                   high = std::max(high, last);
+                   access.reads |= known.reads;
+                   access.writes |= known.writes;
+                   access.mostBytes = addUp(access.mostBytes, known.mostBytes);
+                   return true;
+                 });
+  access.box = Box::flat(low, high - low);
+  access.exact = false;
+  access.blockSteps = {};
+  access.sets = std::nullopt;
+  accesses.push_back(std::move(access));
+}
+
 namespace {
 
-using namespace mlir;
+class FlopCounter {
+public:
+  /// Additions, subtractions, multiplications and divisions of floats, for each
+  /// thread. A call counts the operations of its function, each once.
+  double of(Operation *op);
+
+private:
+  llvm::DenseMap<Operation *, double> callees; ///< by function
+};
+
+double FlopCounter::of(Operation *op) {
+  if (auto call = dyn_cast<CallOpInterface>(op)) {
+    Operation *callee = call.resolveCallable();
+    if (!callee)
+      return 0;
+    // A function that calls itself is refused elsewhere.
+    auto [at, isNew] = callees.try_emplace(callee, 0);
+    if (!isNew)
+      return at->second;
+    double sum = 0;
+    callee->walk(
+        [&](Operation *inner) { sum += inner == callee ? 0 : of(inner); });
+    return callees[callee] = sum;
+  }
+  if (auto product = dyn_cast<gpu::SubgroupMmaComputeOp>(op)) {
+    constexpr double lanes = 32; // that do it together
+    auto a = cast<gpu::MMAMatrixType>(product.getOpA().getType());
+    auto c = cast<gpu::MMAMatrixType>(product.getOpC().getType());
+    return 2 * double(a.getShape()[1]) * double(c.getShape()[0]) *
+           double(c.getShape()[1]) / lanes;
+  }
+  if (auto reduction = dyn_cast<vector::ReductionOp>(op)) {
+    const bool isSum = reduction.getKind() == vector::CombiningKind::ADD ||
+                       reduction.getKind() == vector::CombiningKind::MUL;
+    const auto length =
+        double(reduction.getSourceVectorType().getNumElements());
+    return isSum && isa<FloatType>(reduction.getType())
+               ? length - (reduction.getAcc() ? 0 : 1)
+               : 0;
+  }
+  const bool isFused = isa<math::FmaOp, vector::FMAOp>(op);
+  if (!isFused &&
+      !isa<arith::AddFOp, arith::SubFOp, arith::MulFOp, arith::DivFOp>(op))
+    return 0;
+  auto vector = dyn_cast<VectorType>(op->getResult(0).getType());
+  return (isFused ? 2 : 1) * (vector ? double(vector.getNumElements()) : 1);
+}
 
 class Summariser {
 public:
@@ -36,28 +148,29 @@ public:
              llvm::function_ref<HostValue(Value)> valueOf, KnownMeetings &known)
       : body(body), known(known), grid(grid), block(block),
         threads(double(grid.volume()) * double(block.volume())),
-        affine(body, grid, block, valueOf), valueOf(valueOf),
-        views(body, affine, valueOf), boxes(affine) {}
+        affine(body, grid, block,
+               [valueOf](Value value) {
+                 const HostValue outer = valueOf(value);
+                 const auto *constant = std::get_if<Attribute>(&outer);
+                 return constant ? *constant : Attribute();
+               }),
+        valueOf(valueOf), views(body, affine, valueOf), boxes(affine) {}
 
-  KernelSummary run() {
+  KernelSummary run(bool findsFacts) {
     body.walk([&](Operation *op) { visit(op); });
     // What is printed shows the order of the blocks.
     if (body.walk([](gpu::PrintfOp) { return WalkResult::interrupt(); })
             .wasInterrupted())
       for (KernelAccess &access : summary.accesses)
         access.blockSteps = {};
-    auto launch = dyn_cast<ir::LaunchOp>(body.getParentOp());
-    summary.asks =
-        launch && launch->hasAttr("mgpu.matmul")
-            ? productWorkOf(launch, grid, block, valueOf)
-            : std::optional(workOf(body, grid, block,
-                                   launchFormOf(body, grid, block, affine),
-                                   views, affine));
+    if (findsFacts)
+      findFacts();
     summary.races = findLaunchRaces(body, views, affine, known);
     return std::move(summary);
   }
 
 private:
+  void findFacts();
   void visit(Operation *op);
   void visitAccess(Operation *op, Value memref, ValueRange indices, bool reads,
                    bool writes);
@@ -86,6 +199,56 @@ private:
   llvm::DenseMap<Region *, double> timesOfRegions;
   KernelSummary summary;
 };
+
+/// The product that the launch is: A and B, and C unless more is computed with
+/// its sums, are its operands.
+static std::optional<Product>
+productOf(ir::LaunchOp launch, llvm::function_ref<HostValue(Value)> valueOf) {
+  OperandRange operands = launch.getArgs();
+  if (!launch->hasAttr("mgpu.matmul") || operands.size() < 2)
+    return std::nullopt;
+  const HostValue first = valueOf(operands[0]), second = valueOf(operands[1]);
+  const auto *a = std::get_if<View>(&first), *b = std::get_if<View>(&second);
+  if (!a || !b || a->sizes.size() < 2 || b->sizes.size() != a->sizes.size())
+    return std::nullopt;
+  Product product;
+  product.overwrites = operands.size() == 2;
+  Type sums = getElementTypeOrSelf(operands.back());
+  launch.walk([&](scf::ForOp loop) {
+    if (loop->hasAttr("mgpu.product"))
+      sums = loop.getResult(0).getType();
+  });
+  const auto factorType = elementTypeOf(getElementTypeOrSelf(operands[0])),
+             sumType = elementTypeOf(sums);
+  if (!factorType || !sumType)
+    return std::nullopt;
+  product.factors = *factorType;
+  product.sums = *sumType;
+  const size_t row = a->sizes.size() - 2, column = row + 1;
+  const bool isByColumns = launch->hasAttr("mgpu.b_turned");
+  product.m = double(a->sizes[row]);
+  product.k = double(a->sizes[column]);
+  product.n = double(b->sizes[isByColumns ? row : column]);
+  product.batch = row > 0 ? double(a->sizes[0]) : 1;
+  product.isTurned =
+      isByColumns || (b->strides[column] != 1 && b->strides[row] == 1);
+  return product;
+}
+
+void Summariser::findFacts() {
+  const LaunchWidth form = launchFormOf(body, grid, block, affine);
+  KernelFacts &facts = summary.facts =
+      stepsOf(body, grid, block, views, affine);
+  auto launch = dyn_cast<ir::LaunchOp>(body.getParentOp());
+  if (launch)
+    facts.product = productOf(launch, valueOf);
+  if (!launch || !launch->hasAttr("mgpu.matmul"))
+    summary.asks = workOf(facts, form);
+  else if (facts.product && facts.product->factors == facts.product->sums &&
+           facts.product->isWide())
+    summary.asks =
+        workOfTiles(*facts.product, tilesByDefault(*facts.product), threads);
+}
 
 bool Summariser::isGuarded(Operation *op) {
   for (Operation *at = op->getParentOp();
@@ -338,8 +501,8 @@ void Summariser::wholeView(Value memref, bool reads, bool writes, bool beyond) {
 
 KernelSummary summariseKernel(Region &body, Dim3 grid, Dim3 block,
                               llvm::function_ref<HostValue(Value)> valueOf,
-                              KnownMeetings &known) {
-  return Summariser(body, grid, block, valueOf, known).run();
+                              KnownMeetings &known, bool findsFacts) {
+  return Summariser(body, grid, block, valueOf, known).run(findsFacts);
 }
 
 } // namespace mgpu::planner

@@ -45,17 +45,19 @@ struct OutOfBounds {
 struct KernelSummary {
   std::vector<KernelAccess> accesses; ///< few: like ones merged per root
   double flops = 0; ///< the whole launch's, as far as timesRun() knows
-  std::optional<LaunchWork> asks;         ///< none of what a library computes
+  std::optional<LaunchWork> asks; ///< none of what a library computes
+  KernelFacts facts;
   std::optional<OutOfBounds> outOfBounds; ///< the first
   std::vector<LaunchRace> races;
 };
 
 /// `valueOf` gives what a value defined outside `body` is (a View for
 /// the captured memrefs, an attribute for scalars). `known` is of the program.
+/// Without `findsFacts` what it asks for, and facts, are left out.
 KernelSummary
 summariseKernel(mlir::Region &body, Dim3 grid, Dim3 block,
                 llvm::function_ref<HostValue(mlir::Value)> valueOf,
-                KnownMeetings &known);
+                KnownMeetings &known, bool findsFacts = true);
 
 } // namespace mgpu::planner
 

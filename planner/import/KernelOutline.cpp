@@ -111,13 +111,6 @@ collectCaptures(ir::LaunchOp launch, ArrayRef<Value> values,
   return captures;
 }
 
-std::optional<MatmulFacts> matmulFacts(ir::LaunchOp launch) {
-  if (!launch->hasAttr("mgpu.matmul") || launch.getArgs().empty())
-    return std::nullopt;
-  auto type = elementTypeOf(getElementTypeOrSelf(launch.getArgs().front()));
-  return type ? std::optional(MatmulFacts{*type}) : std::nullopt;
-}
-
 /// All that decides the kernel, given the shape of its body.
 llvm::SmallVector<uintptr_t, 16> signatureOf(uint32_t shape, Dim3 block,
                                              int64_t dynamicSharedBytes,
@@ -173,12 +166,20 @@ KernelTable::outline(ir::LaunchOp launch, Dim3 block,
   spec.hash = hasher.hash(parts);
   spec.block = block;
   spec.numArguments = uint32_t(result.arguments.size());
-  spec.matmul = matmulFacts(launch);
   result.kernel = intern(
       std::move(spec), launch, function ? function.getName() : "kernel",
       [&] { return MlirKernel{printKernel(*buildKernelModule(parts))}; });
   bySignature.try_emplace(key, result.kernel);
   return result;
+}
+
+void KernelTable::keepFacts(KernelId kernel, KernelFacts facts) {
+  const KernelSpec &spec = recorder.dag().kernels[kernel.value];
+  facts.kernel = spec.hash;
+  const bool isLarger =
+      !spec.facts || facts.grid.volume() > spec.facts->grid.volume();
+  if (isLarger && facts.areCountable())
+    recorder.setFacts(kernel, std::move(facts));
 }
 
 KernelId KernelTable::intern(

@@ -2,7 +2,7 @@
 #ifndef MGPU_PLANNER_IMPORT_KERNELPARTS_H
 #define MGPU_PLANNER_IMPORT_KERNELPARTS_H
 
-#include "planner/import/IdsOf.h"
+#include "facts/IdsOf.h"
 
 #include "mlir/IR/Operation.h"
 #include "llvm/ADT/STLExtras.h"
@@ -19,7 +19,7 @@ class Parts {
 public:
   explicit Parts(mlir::Region &body) : body(body) {
     body.walk([&](mlir::Operation *op) {
-      if (!isExchangeWithinBlocks(op))
+      if (!facts::isExchangeWithinBlocks(op))
         return;
       isKnown &= op->getParentRegion() == &body && body.hasOneBlock();
       if (isKnown)

@@ -4,9 +4,14 @@
 
 // Memrefs inside a kernel, as views of the buffers that it captures.
 
-#include "planner/import/AffineForm.h"
+#include "facts/AffineEvaluator.h"
+#include "planner/import/HostValue.h"
+
+#include "llvm/ADT/STLFunctionalExtras.h"
 
 namespace mgpu::planner {
+
+using facts::AffineEvaluator;
 
 struct KernelView {
   mlir::Value root; ///< the captured memref

@@ -122,6 +122,18 @@ llvm::SmallVector<LaunchUse, 2> Commands::turnOf(DeviceId device,
   return uses;
 }
 
+/// All that decides what a launch asks for.
+static std::vector<uint64_t> workKey(const KernelTable::Outlined &launch,
+                                     Dim3 grid) {
+  std::vector<uint64_t> key{launch.kernel.value, grid.x, grid.y, grid.z};
+  for (const KernelArgument &argument : launch.arguments) {
+    key.push_back(uint64_t(argument.offsetBytes));
+    if (const auto *bits = std::get_if<uint64_t>(&argument.value))
+      key.push_back(*bits);
+  }
+  return key;
+}
+
 Result<void> Commands::issue(ir::LaunchOp op) {
   MGPU_TRY_ASSIGN(auto device, host.deviceOf(op, op.getDevice()));
   MGPU_TRY_ASSIGN(auto sharedBytes, sharedBytesOf(op));
@@ -161,15 +173,21 @@ Result<void> Commands::issue(ir::LaunchOp op) {
   MGPU_TRY(parametersMade);
   if (failed(outlined))
     return fail(ErrorKind::Invalid, "the kernel was refused");
-  KernelSummary summary = isSource
-                              ? summariseSource(op, valueOfOuter)
-                              : summariseKernel(op.getBody(), grid, block,
-                                                valueOfOuter, knownMeetings);
+  auto [work, isNew] = knownWork.try_emplace(workKey(*outlined, grid));
+  KernelSummary summary =
+      isSource ? summariseSource(op, valueOfOuter)
+               : summariseKernel(op.getBody(), grid, block, valueOfOuter,
+                                 knownMeetings, /*findsFacts=*/isNew);
+  if (isNew)
+    work->second = summary.asks;
   // No part of the grid is whole clusters, or ends without the others.
   if (!clusterOf(op).empty() || op->hasAttr(ir::awaitsOthersName))
     for (KernelAccess &access : summary.accesses)
       access.blockSteps = {};
   MGPU_TRY(checkBounds(op, summary, grid, block));
+  if (isNew && !isSource)
+    kernels.keepFacts(outlined->kernel, std::move(summary.facts));
+  summary.asks = work->second;
   LaunchSpec launch{device, outlined->kernel, grid,
                     std::move(outlined->arguments)};
   MGPU_TRY(addUses(op, std::move(summary), launch));

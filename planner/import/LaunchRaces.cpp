@@ -11,6 +11,7 @@
 namespace mgpu::planner {
 
 using namespace mlir;
+using facts::areEqualConstants, facts::blockIds, facts::idsOf;
 
 namespace {
 
@@ -228,33 +229,12 @@ private:
             continue; // the same two
           if (auto threads = question.differIn(id, isFirstSmaller)) {
             races.push_back(
-                {a.from.op, b.from.op, b.root, textOf(a, b, *threads)});
+                {a.from.op, b.from.op, b.root,
+                 raceText(a.from, b.from, threads->first, threads->second,
+                          threads->address, affine)});
             return;
           }
         }
-  }
-
-  std::string nameOf(const std::array<int64_t, Ids().size()> &thread) const {
-    auto each = [&](size_t base) {
-      return ids.test(base + 1) || ids.test(base + 2)
-                 ? fmt::format("({}, {}, {})", thread[base], thread[base + 1],
-                               thread[base + 2])
-                 : fmt::format("{}", thread[base]);
-    };
-    return fmt::format("thread {} of block {}", each(0), each(3));
-  }
-
-  std::string textOf(const ThreadAccess &a, const ThreadAccess &b,
-                     const MeetingThreads &threads) const {
-    auto verb = [](const ThreadAccess &access) {
-      return access.from.isAtomic ? "updates"
-             : access.writes()    ? "writes"
-                                  : "reads";
-    };
-    return fmt::format("{} {} element {}, which {} {}{}",
-                       nameOf(threads.second), verb(b), threads.address,
-                       nameOf(threads.first), verb(a),
-                       a.from.stored && b.from.stored ? " too" : "");
   }
 
   AffineEvaluator &affine;
@@ -266,10 +246,31 @@ private:
 
 } // namespace
 
+std::string raceText(const MemoryAccess &a, const MemoryAccess &b,
+                     const facts::ThreadIds &first,
+                     const facts::ThreadIds &second, int64_t element,
+                     const facts::AffineCounters &counters) {
+  auto nameOf = [&](const facts::ThreadIds &ids) {
+    auto each = [&](uint32_t base) {
+      return counters.sizeOf(base + 1) > 1 || counters.sizeOf(base + 2) > 1
+                 ? fmt::format("({}, {}, {})", ids[base], ids[base + 1],
+                               ids[base + 2])
+                 : fmt::format("{}", ids[base]);
+    };
+    return fmt::format("thread {} of block {}", each(0), each(3));
+  };
+  auto verb = [](const MemoryAccess &access) {
+    return access.isAtomic ? "updates" : access.stored ? "writes" : "reads";
+  };
+  return fmt::format("{} {} element {}, which {} {}{}", nameOf(second), verb(b),
+                     element, nameOf(first), verb(a),
+                     a.stored && b.stored ? " too" : "");
+}
+
 std::vector<LaunchRace> findLaunchRaces(Region &body, KernelViews &views,
                                         AffineEvaluator &affine,
                                         KnownMeetings &known) {
-  if (mayOrderBlocks(body))
+  if (facts::mayOrderBlocks(body))
     return {};
   LaunchRaces sure(body, views, affine, known);
   std::vector<LaunchRace> races = sure.find();

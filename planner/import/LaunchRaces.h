@@ -8,8 +8,9 @@
 // threads meet is a question about integers, which MLIR's Presburger library
 // answers with the ids of two that do. Others are possible (PossibleRaces.h).
 
-#include "planner/import/AffineForm.h"
-#include "planner/import/IdsOf.h"
+#include "facts/AffineEvaluator.h"
+#include "facts/IdsOf.h"
+#include "facts/ThreadValues.h"
 #include "planner/record/TouchedSet.h"
 
 #include <array>
@@ -21,7 +22,10 @@
 
 namespace mgpu::planner {
 
+using facts::AffineEvaluator, facts::Ids;
+
 class KernelViews;
+struct MemoryAccess;
 
 struct LaunchRace {
   mlir::Operation *first, *second; ///< may be one
@@ -30,9 +34,15 @@ struct LaunchRace {
   bool isProven = true;
 };
 
+/// "thread 0 of block 0 writes element 4, which ..."
+std::string raceText(const MemoryAccess &a, const MemoryAccess &b,
+                     const facts::ThreadIds &first,
+                     const facts::ThreadIds &second, int64_t element,
+                     const facts::AffineCounters &counters);
+
 /// Two threads, by their ids, and the element at which they meet.
 struct MeetingThreads {
-  std::array<int64_t, Ids().size()> first{}, second{};
+  facts::ThreadIds first{}, second{};
   int64_t address = 0;
 };
 

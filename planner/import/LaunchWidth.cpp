@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "planner/import/LaunchWidth.h"
+#include "planner/import/KernelSteps.h"
 
+#include "facts/IdsOf.h"
 #include "planner/import/AccessSet.h"
-#include "planner/import/IdsOf.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -18,8 +18,7 @@
 namespace mgpu::planner {
 
 using namespace mlir;
-
-bool variesAlongX(Value value) { return idsOf(value).test(0); }
+using facts::isExchangeWithinBlocks, facts::variesAlongX;
 
 namespace {
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/import/PossibleRaces.h"
 
+#include "facts/ThreadValues.h"
+#include "planner/import/AccessSet.h"
 #include "planner/import/KernelParts.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -12,76 +14,14 @@
 namespace mgpu::planner {
 
 using namespace mlir;
+using facts::areEqualConstants, facts::blockIds, facts::idsOf;
+using facts::ThreadIds, facts::ThreadValues;
 
 namespace {
 
 // To work out all threads of a large launch would take its time.
 constexpr int64_t mostThreads = 2048;
 constexpr size_t mostAccesses = 64;
-
-using ThreadIds = std::array<int64_t, 6>; ///< of the thread, of its block
-
-/// The integers that the threads of a launch compute from their ids.
-class ThreadValues {
-public:
-  explicit ThreadValues(AffineEvaluator &affine) : affine(affine) {
-    for (uint32_t k = 0; k < 6; ++k)
-      count = std::min(count * affine.sizeOf(k), mostThreads);
-  }
-
-  int64_t numThreads() const { return count; }
-  ThreadIds idsOf(int64_t thread) const {
-    ThreadIds ids;
-    for (uint32_t k = 0; k < 6; ++k) {
-      ids[k] = thread % affine.sizeOf(k);
-      thread /= affine.sizeOf(k);
-    }
-    return ids;
-  }
-
-  std::string nameOf(int64_t thread) const {
-    const ThreadIds ids = idsOf(thread);
-    auto each = [&](uint32_t base) {
-      return affine.sizeOf(base + 1) > 1 || affine.sizeOf(base + 2) > 1
-                 ? fmt::format("({}, {}, {})", ids[base], ids[base + 1],
-                               ids[base + 2])
-                 : fmt::format("{}", ids[base]);
-    };
-    return fmt::format("thread {} of block {}", each(0), each(3));
-  }
-
-  /// Null where more than ids says what it is.
-  IntegerAttr at(Value value, const ThreadIds &ids) {
-    Type type = value.getType();
-    if (!type.isIntOrIndex())
-      return {};
-    if (auto form = affine.evaluate(value); form && affine.isOfIds(*form)) {
-      const unsigned width = type.isIndex() ? 64 : type.getIntOrFloatBitWidth();
-      return IntegerAttr::get(
-          type, APInt(width, uint64_t(affine.valueAt(*form, ids)), true, true));
-    }
-    Operation *op = value.getDefiningOp();
-    if (!op || op->getNumRegions() > 0 || op->getNumResults() != 1 ||
-        !isPure(op))
-      return {};
-    SmallVector<Attribute> operands;
-    for (Value operand : op->getOperands()) {
-      operands.push_back(at(operand, ids));
-      if (!operands.back())
-        return {};
-    }
-    SmallVector<OpFoldResult> results;
-    if (failed(op->fold(operands, results)) || results.size() != 1)
-      return {};
-    auto number = dyn_cast<Attribute>(results[0]);
-    return number ? dyn_cast<IntegerAttr>(number)
-                  : at(cast<Value>(results[0]), ids);
-  }
-
-private:
-  AffineEvaluator &affine;
-  int64_t count = 1;
-};
 
 struct PossibleAccess {
   MemoryAccess from;
@@ -96,28 +36,42 @@ struct PossibleAccess {
   bool isAffine() const { return set && set->isSure; }
 };
 
-/// The element that a thread comes to, or -1; none where that is not known.
-std::optional<int64_t> elementOf(const PossibleAccess &access, Region &body,
-                                 const ThreadIds &ids, ThreadValues &values,
-                                 AffineEvaluator &affine) {
+/// The element that each thread comes to, or -1; none where that is not known.
+std::vector<int64_t> elementsOf(const PossibleAccess &access, Region &body,
+                                ThreadValues &values, AffineEvaluator &affine) {
+  if (!affine.isOfIds(access.view.offset))
+    return {};
+  std::vector<int64_t> elements;
+  for (int64_t thread = 0; thread < values.numThreads(); ++thread)
+    elements.push_back(
+        affine.valueAt(access.view.offset, values.idsOf(thread)));
+  // What a thread that does not come here would compute need not be known.
+  std::vector<bool> comes(elements.size(), true);
   for (Operation *op = access.from.op; op->getParentRegion() != &body;
        op = op->getParentOp())
     if (auto branch = dyn_cast<scf::IfOp>(op->getParentOp()))
-      if (IntegerAttr holds = values.at(branch.getCondition(), ids);
-          holds && holds.getValue().isZero() ==
-                       (op->getParentRegion() == &branch.getThenRegion()))
-        return -1;
-  if (!affine.isOfIds(access.view.offset))
-    return std::nullopt;
-  int64_t element = affine.valueAt(access.view.offset, ids);
+      for (auto [thread, holds] :
+           llvm::enumerate(values.of(branch.getCondition())))
+        if (auto number = dyn_cast_or_null<IntegerAttr>(holds);
+            number && number.getValue().isZero() ==
+                          (op->getParentRegion() == &branch.getThenRegion()))
+          comes[thread] = false;
   for (auto [index, stride] :
        llvm::zip(access.from.indices, access.view.strides)) {
-    IntegerAttr at = values.at(index, ids);
-    if (!at)
-      return std::nullopt;
-    element += at.getInt() * stride;
+    const std::vector<Attribute> &all = values.of(index);
+    for (size_t thread = 0; thread < elements.size(); ++thread) {
+      auto at = all.empty() ? IntegerAttr()
+                            : dyn_cast_or_null<IntegerAttr>(all[thread]);
+      if (at)
+        elements[thread] += at.getInt() * stride;
+      else if (comes[thread])
+        return {};
+    }
   }
-  return element;
+  for (size_t thread = 0; thread < elements.size(); ++thread)
+    if (!comes[thread])
+      elements[thread] = -1;
+  return elements;
 }
 
 /// Whether the text shows that each thread computes one value as both.
@@ -138,7 +92,7 @@ public:
 
   PossibleRaces(Region &body, KernelViews &views, AffineEvaluator &affine,
                 MayMeet meet)
-      : values(affine), meet(meet) {
+      : affine(affine), values(affine, mostThreads), meet(meet) {
     const Parts parts(body);
     body.walk([&](Operation *op) {
       auto access = memoryAccessOf(op);
@@ -162,7 +116,7 @@ public:
     if (accesses.size() > mostAccesses)
       accesses.resize(mostAccesses);
     for (PossibleAccess &access : accesses)
-      workOut(access, body, affine);
+      access.elements = elementsOf(access, body, values, affine);
   }
 
   std::vector<LaunchRace> find() {
@@ -174,16 +128,6 @@ public:
   }
 
 private:
-  void workOut(PossibleAccess &access, Region &body, AffineEvaluator &affine) {
-    for (int64_t thread = 0; thread < values.numThreads(); ++thread) {
-      auto element =
-          elementOf(access, body, values.idsOf(thread), values, affine);
-      if (!element)
-        return access.elements.clear();
-      access.elements.push_back(*element);
-    }
-  }
-
   static bool mayMeet(const PossibleAccess &a, const PossibleAccess &b) {
     if ((a.isAffine() && b.isAffine()) || (!a.writes() && !b.writes()) ||
         (a.from.isAtomic && b.from.isAtomic) || a.view.buffer != b.view.buffer)
@@ -231,18 +175,9 @@ private:
       for (int64_t other : threads[element])
         if (areUnordered(a, b, values.idsOf(other),
                          values.idsOf(int64_t(thread))))
-          return add(a, b, textOf(a, b, other, int64_t(thread), element));
-  }
-
-  std::string textOf(const PossibleAccess &a, const PossibleAccess &b,
-                     int64_t first, int64_t second, int64_t element) const {
-    auto verb = [](const PossibleAccess &access) {
-      return access.from.isAtomic ? "updates"
-             : access.writes()    ? "writes"
-                                  : "reads";
-    };
-    return fmt::format("{} {} element {}, which {} {}", values.nameOf(second),
-                       verb(b), element, values.nameOf(first), verb(a));
+          return add(a, b,
+                     raceText(a.from, b.from, values.idsOf(other),
+                              values.idsOf(int64_t(thread)), element, affine));
   }
 
   void add(const PossibleAccess &a, const PossibleAccess &b, std::string text) {
@@ -250,6 +185,7 @@ private:
         {a.from.op, b.from.op, b.view.root, std::move(text), false});
   }
 
+  AffineEvaluator &affine;
   ThreadValues values;
   MayMeet meet;
   std::vector<PossibleAccess> accesses;

@@ -191,6 +191,10 @@ KernelId Recorder::addKernel(KernelSpec kernel) {
   return {uint32_t(program.dag.kernels.size() - 1)};
 }
 
+void Recorder::setFacts(KernelId kernel, KernelFacts facts) {
+  program.dag.kernels[kernel.value].facts = std::move(facts);
+}
+
 //===----------------------------------------------------------------------===//
 // Streams and loops
 //===----------------------------------------------------------------------===//

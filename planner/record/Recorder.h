@@ -162,6 +162,7 @@ public:
                   Place place);
   /// The kernel's name must be another than those before.
   KernelId addKernel(KernelSpec kernel);
+  void setFacts(KernelId kernel, KernelFacts facts);
 
   // Recorder.cpp: streams and loops.
 

@@ -44,7 +44,8 @@ OURS = {
     "planner/dag": [],
     "planner/record": ["planner/dag"],
     "planner/dagfile": ["planner/dag"],
-    "planner/import": ["dialect/mgpu", "dialect/mpmd", "dialect/sdy", "dialect/conversion", "planner/dag", "planner/record"],
+    "facts": ["dialect/mgpu", "planner/dag"],
+    "planner/import": ["facts", "dialect/mgpu", "dialect/mpmd", "dialect/sdy", "dialect/conversion", "planner/dag", "planner/record"],
     "planner/cost": ["planner/dag", "device/api"],
     "planner/plan": ["planner/dag"],
     "planner/schedule/problem": ["planner/dag", "planner/cost"],
@@ -56,9 +57,9 @@ OURS = {
     "planner/schedule/transform": PLAN + ["planner/schedule/problem", "planner/cost", "device/api"],
     "planner/schedule": PLAN + ["planner/cost", "planner/certificate", "planner/schedule/*", "device/api"],
     "kernels/space": ["planner/dag", "device/api", "kernels/abi"],
-    "kernels/lower": ["dialect/mgpu", "kernels/abi", "kernels/space"],
+    "kernels/lower": ["facts", "dialect/mgpu", "kernels/abi", "kernels/space"],
     "kernels/host": ["dialect/mgpu", "planner/dag", "kernels/abi", "kernels/space", "kernels/lower"],
-    "kernels/cuda": ["dialect/mgpu", "planner/dag", "kernels/abi", "kernels/space", "kernels/lower"],
+    "kernels/cuda": ["facts", "dialect/mgpu", "planner/dag", "kernels/abi", "kernels/space", "kernels/lower"],
     "kernels/compile": ["planner/dag", "device/api", "kernels/abi", "kernels/ptx", "kernels/space"],
     "capture/graph": PLAN + ["kernels/compile", "device/api"],
     "capture/replay": RUNTIME + ["capture/graph"],
@@ -75,7 +76,7 @@ OURS = {
     "pipeline/torch": [],
     "pipeline": RUNTIME + ["pipeline/torch", "planner/dagfile", "planner/record", "planner/schedule", "planner/schedule/*", "planner/cost", "device/*", "capture/*", "bench/measure",
                            "tuner/*", "bench/profile"],
-    "pipeline/compiler": PLAN + ["dialect/*", "kernels/*", "planner/cost", "planner/import", "pipeline", "device/api"],
+    "pipeline/compiler": PLAN + ["facts", "dialect/*", "kernels/*", "planner/cost", "planner/import", "pipeline", "device/api"],
     "pipeline/c": RUNTIME + ["planner/record", "bench/measure", "planner/schedule", "capture/*", "device/*", "pipeline"],
     "bench/suites": ["*"],
     "bench/suites/cuda": ["*"],
@@ -88,7 +89,7 @@ OURS = {
 # These may hold folders without rows of their own, and include everything.
 FREE = ["tests", "examples", "cmake"]
 # System header (regular expression) -> the folders that may include it.
-MLIR = ["dialect", "planner/import", "kernels/lower", "kernels/host", "kernels/cuda", "pipeline/compiler", "tools/mgpu-opt",
+MLIR = ["dialect", "facts", "planner/import", "kernels/lower", "kernels/host", "kernels/cuda", "pipeline/compiler", "tools/mgpu-opt",
         "tools/mgpu-lsp-server", "tools/mgpu-tune", "tests", "bench/suites", "cmake"]
 OTHERS = {
     r"sqlite3\.h": ["db", "tests/unit/db"],

@@ -364,10 +364,10 @@ TEST_F(BundleErrors, NewerVersion) {
 }
 
 TEST_F(BundleErrors, NewerProgram) {
-  change(record.program.text, "mgpu-program 7", "mgpu-program 8");
+  change(record.program.text, "mgpu-program 8", "mgpu-program 9");
   write();
   expect(ErrorKind::Unsupported,
-         ": program line 1: the program has version 8, of a later mgpu");
+         ": program line 1: the program has version 9, of a later mgpu");
 }
 
 TEST_F(BundleErrors, TablesThatAreNotOurs) {

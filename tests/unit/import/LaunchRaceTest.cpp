@@ -284,6 +284,33 @@ TEST(LaunchRace, ValuesThatAreTheSameDoNotRace) {
       0u);
 }
 
+// That a block agrees on a sum of values says nothing of what else is made of
+// them.
+TEST(LaunchRace, ASumOfAllAndAnOwnValueAreNotTheSame) {
+  EXPECT_EQ(
+      racesOf(loadOwn +
+              std::string("    %s = gpu.all_reduce add %v {} : (f32) -> f32\n"
+                          "    %w = arith.addf %s, %v : f32\n"
+                          "    memref.store %w, %a[%c0] : memref<64xf32>\n")),
+      1u);
+}
+
+// Each value is worked out once for a thread, however often it is used.
+TEST(LaunchRace, ValuesThatAreUsedTwiceAreWorkedOutOnce) {
+  std::string body = "    %x0 = arith.index_cast %i : index to i32\n";
+  for (int k = 0; k < 60; ++k)
+    body +=
+        fmt::format("    %x{} = arith.muli %x{}, %x{} : i32\n", k + 1, k, k);
+  body += "    %m = arith.constant 63 : i32\n"
+          "    %n = arith.andi %x60, %m : i32\n"
+          "    %j = arith.index_cast %n : i32 to index\n"
+          "    %v = memref.load %a2[%i] : memref<64xf32>\n"
+          "    memref.store %v, %a[%j] : memref<64xf32>\n";
+  Imported imported = importText(program(launch("%d0", "", body)));
+  EXPECT_TRUE(imported.errors.empty()) << imported.text();
+  EXPECT_GT(imported.countWarnings("possible race"), 0u) << imported.text();
+}
+
 TEST(LaunchRace, GuardsAreSeen) {
   const std::string shift =
       "    %n = arith.constant 63 : index\n"

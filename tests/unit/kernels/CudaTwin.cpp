@@ -5,9 +5,7 @@
 
 #include "kernels/compile/CudaConfig.h"
 #include "kernels/compile/CudaFileText.h"
-#include "kernels/cuda/LibraryMatmul.h"
-#include "kernels/cuda/TensorMatmul.h"
-#include "kernels/cuda/WgmmaMatmul.h"
+#include "kernels/cuda/ProductForms.h"
 #include "kernels/lower/KernelDialects.h"
 
 #include "mlir/IR/BuiltinOps.h"

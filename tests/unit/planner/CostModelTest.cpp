@@ -99,7 +99,8 @@ TEST(MatmulModel, ShippedOnesAreBetweenTheDataSheetAndReason) {
                         architecture == 90 ? 3.35e6 : 8e6, 132};
       double before = 0;
       for (double size : {256, 512, 1024, 2048, 4096, 8192, 16384}) {
-        MatmulSize shape{1, size, size, size, isBf16 ? 2.0 : 4.0};
+        const Product shape =
+            productOf(MatmulRow{90, isBf16, 1, size, size, size});
         double us = model->us(shape, rates);
         EXPECT_GT(us, rooflineUs(shape, rates) * 0.95) << size;
         EXPECT_GT(us, before) << size;
@@ -213,6 +214,41 @@ TEST(Calibration, CollectivesAreThoseMeasured) {
   EXPECT_NEAR(us(1e6).us, 400, 1e-9);
   // The other models are asked about what was not measured.
   EXPECT_NE(us(1000, 8).how, "calibrated all_reduce of 8");
+}
+
+// The facts of a kernel say which product it is: its sums are of f32 here, and
+// counts of bytes would make it another one.
+TEST(Machine, ReadsTheProductOfAKernel) {
+  Machine model(machine("dgx-h200"));
+  DagNode node;
+  KernelCall call{KernelId{0}, {64, 64, 1}, {}};
+  node.work = call;
+  node.flops = 2.0 * 4096 * 4096 * 4096;
+  node.bytesRead = 2 * 2 * 4096 * 4096;
+  node.bytesWritten = 4 * 4096 * 4096;
+  Dag dag = nodeDag(node, 1);
+  KernelFacts facts;
+  facts.product =
+      Product{4096, 4096, 4096, 1, ElementType::BF16, ElementType::F32};
+  dag.kernels.push_back({.name = "k",
+                         .hash = {},
+                         .source = MlirKernel{"module {}"},
+                         .location = {},
+                         .block = {64, 1, 1},
+                         .numArguments = 0,
+                         .facts = facts});
+  const Estimate whole = model.estimate(dag, NodeId{0});
+  EXPECT_EQ(whole.origin, Origin::Measured);
+  EXPECT_NEAR(whole.us, 176, 15);
+  call.part = GridPart{{0, 0, 0}, {64, 32, 1}};
+  dag.nodes[0].work = call;
+  EXPECT_NEAR(model.estimate(dag, NodeId{0}).us, whole.us / 2, 15);
+  // Without facts it may be anything, and takes the time of its bytes and
+  // operations on the slower units.
+  dag.kernels[0].facts = {};
+  EXPECT_TRUE(dag.kernels[0].mayBeProduct());
+  EXPECT_EQ(model.estimate(dag, NodeId{0}).origin, Origin::Assumed);
+  EXPECT_GT(model.estimate(dag, NodeId{0}).us, whole.us);
 }
 
 TEST(Calibration, NothingIsTakenOffMeasuredRates) {

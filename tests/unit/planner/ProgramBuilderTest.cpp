@@ -25,7 +25,7 @@ struct Two {
                                            .location = {},
                                            .block = {8},
                                            .numArguments = 0,
-                                           .matmul = {}});
+                                           .facts = {}});
 
   static CudaFile source(const char *entry) {
     CudaFile file;
@@ -143,7 +143,7 @@ TEST(ProgramBuilder, ALoopIsOneTripWithItsValue) {
                                        .location = {},
                                        .block = {8},
                                        .numArguments = 0,
-                                       .matmul = {}});
+                                       .facts = {}});
   ASSERT_TRUE(kernel);
   ASSERT_TRUE(
       two.builder.launch({.kernel = *kernel,

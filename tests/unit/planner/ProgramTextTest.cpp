@@ -53,6 +53,11 @@ TEST(ProgramText, SaysWhatALaunchAsksFor) {
   EXPECT_TRUE(*back == program) << withBlocks;
 }
 
+static KernelFacts otherFacts(const std::string &kernel) {
+  std::mt19937_64 random(99);
+  return randomFacts(random, kernel);
+}
+
 TEST(ProgramText, SaysEverything) {
   Program base = randomProgram(3);
   DagNode *call = nullptr, *copy = nullptr, *collective = nullptr;
@@ -95,9 +100,10 @@ TEST(ProgramText, SaysEverything) {
       CHANGE(p.dag.buffers[0].shape.push_back(1)),
       CHANGE(p.dag.buffers.back().contents.push_back(std::byte(1))),
       CHANGE(p.dag.kernels[0].name += 'x'),
-      CHANGE(p.dag.kernels[0].hash += 'x'),
+      CHANGE((p.dag.kernels[0].facts = SharedFacts(),
+              p.dag.kernels[0].hash += 'x')),
       CHANGE(p.dag.kernels[0].source = MlirKernel{"another"}),
-      CHANGE(p.dag.kernels[0].matmul = MatmulFacts{ElementType::F8E5M2}),
+      CHANGE(p.dag.kernels[0].facts = otherFacts(p.dag.kernels[0].hash)),
       CHANGE(p.dag.kernels[0].location += 'x'),
       CHANGE(p.dag.kernels[0].block.z += 1),
       CHANGE(p.dag.kernels[0].numArguments += 1),
@@ -170,7 +176,7 @@ namespace {
 /// One argument copied to a device, and back to a result.
 class ProgramTextErrors : public ::testing::Test {
 protected:
-  std::string text = R"(mgpu-program 7
+  std::string text = R"(mgpu-program 8
 program "main" devices 2 spmd 0 resident 0
 buffer "x" on host argument 0 bytes 64 type f32 shape 4 4
 buffer "t" on 1 temporary 0 bytes 64 type f32 shape 16
@@ -202,9 +208,9 @@ end
 
 TEST_F(ProgramTextErrors, NameTheFault) {
   EXPECT_EQ(message("end\n", "# a comment\n\n end \r\n"), "accepted");
-  EXPECT_EQ(message("mgpu-program 7", "mgpu-program 3"),
+  EXPECT_EQ(message("mgpu-program 8", "mgpu-program 3"),
             "program line 1: the program has version 3, of an earlier mgpu; "
-            "this one reads version 7: make it anew by `mgpu-tune bundle "
+            "this one reads version 8: make it anew by `mgpu-tune bundle "
             "PROGRAM -o FILE`");
   EXPECT_EQ(message("devices 2", "devices 4000000000"),
             "program line 2: 4000000000 devices are more than 65536");

@@ -18,6 +18,53 @@ static BufferId addHostBuffer(Dag &dag, std::string name, BufferRole role,
   return {uint32_t(dag.buffers.size() - 1)};
 }
 
+namespace {
+
+/// Counters of which one is divided by 8.
+struct TiedCounters : AffineCounters {
+  TiedCounters(Dim3 grid, Dim3 block, uint32_t divided)
+      : AffineCounters(grid, block) {
+    const uint32_t quotient = addCounter(9), remainder = addCounter(8);
+    ties[quotient] =
+        ties[remainder] = {3, {{divided, 1}, {quotient, -8}, {remainder, -1}}};
+  }
+};
+
+} // namespace
+
+KernelFacts randomFacts(std::mt19937_64 &random, const std::string &kernel) {
+  auto pick = [&](uint64_t bound) { return random() % bound; };
+  using Step = KernelFacts::Step;
+  KernelFacts facts;
+  facts.kernel = kernel;
+  facts.grid = {uint32_t(2 + pick(1000)), 1, uint32_t(1 + pick(3))};
+  facts.block = {64, 2, uint32_t(1 + pick(4))};
+  facts.counters = TiedCounters(facts.grid, facts.block, uint32_t(pick(2)));
+  if (pick(2))
+    facts.product = {
+        double(1 + pick(99)), 2.5,  3,           4, ElementType::BF16,
+        ElementType::F32,     true, pick(2) == 0};
+  facts.places = {{}, {double(pick(100)) / 7, UINT64_MAX}, {2.5, pick(9)}};
+  facts.buffers = {{pick(2) == 0, 2}, {true, 0}};
+  for (uint64_t k = pick(9); k > 0; --k) {
+    Step step;
+    step.kind = Step::Kind(pick(6));
+    step.place = uint32_t(pick(3));
+    step.instructions = double(pick(100)) / 3;
+    step.isAddress = pick(2);
+    step.isCommon = pick(2);
+    step.buffer = uint32_t(pick(2));
+    step.width = 1u << pick(5);
+    step.bytes = step.width << pick(3);
+    if (pick(2))
+      step.address = {
+          int64_t(pick(1000)) - 500,
+          {{0, 1}, {uint32_t(6 + pick(2)), int64_t(pick(99)) - 50}}};
+    facts.steps.push_back(std::move(step));
+  }
+  return facts;
+}
+
 Program randomProgram(uint64_t seed) {
   std::mt19937_64 random(seed * 2 + 1);
   auto pick = [&](uint64_t bound) { return random() % bound; };
@@ -53,7 +100,7 @@ Program randomProgram(uint64_t seed) {
       kernel.source = file;
     }
     if (pick(2))
-      kernel.matmul = MatmulFacts{ElementType::BF16};
+      kernel.facts = randomFacts(random, kernel.hash);
     kernel.location = k == 0 ? "" : "a file.mlir:3:4";
     kernel.block = {uint32_t(1 + pick(9)), 2, 3};
     kernel.numArguments = uint32_t(pick(4));

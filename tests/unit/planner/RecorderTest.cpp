@@ -28,7 +28,7 @@ struct TwoDevices {
                                         .location = "k:1",
                                         .block = {64},
                                         .numArguments = 1,
-                                        .matmul = {}});
+                                        .facts = {}});
   uint32_t both =
       *recorder.createCommunicator({{0}, {1}}, recorder.place("p:1"));
 

@@ -4,10 +4,9 @@
 // asks of a GPU in it, and the order of the predictions.
 #include "WorkPrograms.h"
 
-#include "kernels/cuda/Matmul.h"
-#include "kernels/cuda/TensorMatmul.h"
-#include "kernels/cuda/WgmmaMatmul.h"
-#include "pipeline/compiler/ConfigWork.h"
+#include "kernels/compile/CudaConfig.h"
+#include "kernels/compile/CudaText.h"
+#include "kernels/cuda/ProductForms.h"
 #include "pipeline/compiler/KernelBuild.h"
 #include "pipeline/compiler/ParsedKernel.h"
 #include "planner/cost/TargetMachine.h"
@@ -57,12 +56,12 @@ public:
                                : parsed.error().message);
       return {};
     }
-    auto works = launchWorkOf(spec(), call(), text, std::span(&*parsed, 1));
-    if (!works || !works->front()) {
+    auto works = launchWorkOf(spec(), text, std::span(&*parsed, 1));
+    if (!works.front()) {
       ADD_FAILURE() << config << " is not counted";
       return {};
     }
-    return *works->front();
+    return *works.front();
   }
   double usIn(const std::string &config) const {
     DagNode copy = *node;
@@ -121,6 +120,19 @@ TEST(ConfigWork, DefaultsAreCountedAsTheyAreImported) {
   }
   const Launch tiles(product(1024, 512, 256, "f32", "f32"), "tiles");
   EXPECT_TRUE(tiles.workIn("") == tiles.asImported().asks);
+}
+
+TEST(ConfigWork, NothingIsKnownOfAKernelWithoutFacts) {
+  KernelSpec kernel;
+  kernel.source = MlirKernel{"module {}"};
+  CudaText text;
+  text.space.emplace();
+  const KernelConfig config;
+  EXPECT_FALSE(launchWorkOf(kernel, text, std::span(&config, 1)).front());
+  // Nor of tiles of a kernel that is no product.
+  kernel.facts = KernelFacts{};
+  text.form = "tiles";
+  EXPECT_FALSE(launchWorkOf(kernel, text, std::span(&config, 1)).front());
 }
 
 TEST(ConfigWork, WideAccessesArePredictedToBeFaster) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "planner/import/IdsOf.h"
+#include "facts/IdsOf.h"
 
 #include "dialect/mgpu/Instructions.h"
 
@@ -12,7 +12,7 @@
 #include "mlir/Interfaces/ControlFlowInterfaces.h"
 #include "llvm/ADT/DenseSet.h"
 
-namespace mgpu::planner {
+namespace mgpu::facts {
 
 using namespace mlir;
 
@@ -20,15 +20,24 @@ namespace {
 
 class Follower {
 public:
-  Ids follow(Value value) {
-    if (!seen.insert(value).second)
+  /// With `shared`, the ids that what a block's threads agree on follows from.
+  Ids follow(Value value, bool shared = false) {
+    const Ids ids = followOnce(value, shared);
+    return shared ? ids & blockIds() : ids;
+  }
+
+private:
+  /// A value is come by twice: what threads agree on says nothing of how else
+  /// it is used.
+  Ids followOnce(Value value, bool shared) {
+    if (!seen.insert({value, unsigned(shared)}).second)
       return {};
     Operation *op = value.getDefiningOp();
     if (!op) {
       auto argument = cast<BlockArgument>(value);
       auto loop =
           dyn_cast_or_null<scf::ForOp>(argument.getOwner()->getParentOp());
-      return loop ? ofLoop(loop, argument) : Ids();
+      return loop ? ofLoop(loop, argument, shared) : Ids();
     }
     if (auto id = dyn_cast<gpu::ThreadIdOp>(op))
       return Ids().set(size_t(id.getDimension()));
@@ -42,34 +51,37 @@ public:
           .set(3 + size_t(id.getDimension()));
     if (isa<gpu::AllReduceOp, gpu::SubgroupReduceOp, gpu::SubgroupBroadcastOp>(
             op))
-      return ofOperands(op) & blockIds();
-    Ids ids = ofOperands(op);
+      return ofOperands(op, /*shared=*/true);
+    Ids ids = ofOperands(op, shared);
     // What a branch or a loop gives follows from what it yields, too.
     for (Region &region : op->getRegions())
       for (Block &block : region)
         if (block.mightHaveTerminator())
-          ids |= ofOperands(block.getTerminator());
+          ids |= ofOperands(block.getTerminator(), shared);
     return ids;
   }
 
-private:
-  Ids ofOperands(Operation *op) {
+  Ids ofOperands(ValueRange values, bool shared) {
     Ids ids;
-    for (Value operand : op->getOperands())
-      ids |= follow(operand);
+    for (Value value : values)
+      ids |= follow(value, shared);
     return ids;
   }
-
-  Ids ofLoop(scf::ForOp loop, BlockArgument argument) {
-    Ids ids = follow(loop.getLowerBound()) | follow(loop.getStep());
-    if (argument == loop.getInductionVar())
-      return ids;
-    const unsigned k = argument.getArgNumber() - 1;
-    return ids | follow(loop.getUpperBound()) | follow(loop.getInitArgs()[k]) |
-           follow(loop.getYieldedValues()[k]);
+  Ids ofOperands(Operation *op, bool shared) {
+    return ofOperands(op->getOperands(), shared);
   }
 
-  llvm::DenseSet<Value> seen;
+  Ids ofLoop(scf::ForOp loop, BlockArgument argument, bool shared) {
+    if (argument == loop.getInductionVar())
+      return ofOperands({loop.getLowerBound(), loop.getStep()}, shared);
+    const unsigned k = argument.getArgNumber() - 1;
+    return ofOperands({loop.getLowerBound(), loop.getStep(),
+                       loop.getUpperBound(), loop.getInitArgs()[k],
+                       loop.getYieldedValues()[k]},
+                      shared);
+  }
+
+  llvm::DenseSet<std::pair<Value, unsigned>> seen;
 };
 
 /// Whether a walk of the region comes to an operation for which it holds.
@@ -112,4 +124,4 @@ bool mayOrderBlocks(Region &body) {
   });
 }
 
-} // namespace mgpu::planner
+} // namespace mgpu::facts

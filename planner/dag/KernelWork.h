@@ -1,28 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef MGPU_PLANNER_DAG_TILEWORK_H
-#define MGPU_PLANNER_DAG_TILEWORK_H
-
-// What a matrix product in tiles of shared memory asks of a GPU, and how many
-// threads of a launch run at once, and so await memory, together.
+#ifndef MGPU_PLANNER_DAG_KERNELWORK_H
+#define MGPU_PLANNER_DAG_KERNELWORK_H
 
 #include "planner/dag/Dag.h"
 
 namespace mgpu::planner {
 
-/// C += A * B, or C = A * B, `batch` times.
-struct ProductSizes {
-  double m = 0, n = 0, k = 0, batch = 1;
-  uint32_t factorBytes = 4, sumBytes = 4; ///< of an element
-  bool overwrites = false;                ///< C is not read
-  bool isTurned = false;                  ///< B is stored n x k
-};
+/// What the launch of the facts asks of a GPU: instructions, lines of memory
+/// and sectors, as the text of its kernel has them in one form. The emitter may
+/// do better (a row in registers); it does not change which bytes a block
+/// needs.
+LaunchWork workOf(const KernelFacts &facts, const LaunchWidth &form);
+
+// TileWork.cpp: matrix products in tiles of shared memory, and how many threads
+// of a launch run at once, and so await memory, together.
 
 /// A block and its tile of C.
 struct TileForm {
   enum class Kind : uint8_t {
-    Threads, ///< each thread has tileX x tileY elements (kernels/cuda/Matmul.h)
-    Mma,     ///< warps have mma.sync (kernels/cuda/TensorMatmul.h)
-    Wgmma,   ///< warpgroups have wgmma (kernels/cuda/WgmmaMatmul.h)
+    Threads, ///< each thread has tileX x tileY elements
+             ///< (kernels/cuda/Matmul.cpp)
+    Mma,     ///< warps have mma.sync (kernels/cuda/TensorMatmul.cpp)
+    Wgmma,   ///< warpgroups have wgmma (kernels/cuda/WgmmaMatmul.cpp)
   };
   Kind kind = Kind::Threads;
   uint32_t blockX = 16, blockY = 16; ///< threads of a block
@@ -35,10 +34,10 @@ struct TileForm {
 };
 
 /// How products of f32 and f64 are computed where nothing else is asked for.
-TileForm tilesByDefault(const ProductSizes &sizes);
+TileForm tilesByDefault(const Product &sizes);
 
 /// `sourceThreads` are those of the launch in the source.
-LaunchWork workOfTiles(const ProductSizes &sizes, const TileForm &form,
+LaunchWork workOfTiles(const Product &sizes, const TileForm &form,
                        double sourceThreads);
 
 /// Threads that a large GPU holds of blocks of `threads`, each of which has so
@@ -58,4 +57,4 @@ uint32_t flightOfSource(int64_t flightBytes, double resident,
 
 } // namespace mgpu::planner
 
-#endif // MGPU_PLANNER_DAG_TILEWORK_H
+#endif // MGPU_PLANNER_DAG_KERNELWORK_H

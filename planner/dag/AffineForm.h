@@ -1,40 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef MGPU_PLANNER_IMPORT_AFFINEFORM_H
-#define MGPU_PLANNER_IMPORT_AFFINEFORM_H
+#ifndef MGPU_PLANNER_DAG_AFFINEFORM_H
+#define MGPU_PLANNER_DAG_AFFINEFORM_H
 
 // constant + sum(coefficient * counter), the counters being thread ids, block
 // ids, loop counters, and quotients and remainders of such sums, each running
 // over 0..size-1.
 
-#include "planner/import/HostValue.h"
+#include "support/Types.h"
 
-#include "mlir/IR/Region.h"
-#include "mlir/IR/Value.h"
-#include "llvm/ADT/DenseMap.h"
-#include "llvm/ADT/STLFunctionalExtras.h"
-
+#include <array>
 #include <map>
 #include <optional>
+#include <span>
+#include <utility>
 #include <vector>
+
+namespace mgpu {
+class JsonFields;
+} // namespace mgpu
 
 namespace mgpu::planner {
 
 struct AffineForm {
   int64_t constant = 0;
-  llvm::SmallVector<std::pair<uint32_t, int64_t>, 4> terms; ///< by counter
+  std::vector<std::pair<uint32_t, int64_t>> terms; ///< by counter
 
   bool isConstant() const { return terms.empty(); }
   void add(const AffineForm &other, int64_t factor = 1);
+  bool operator==(const AffineForm &) const = default;
 };
 
-/// Evaluates index values of one kernel body; memoised.
-class AffineEvaluator {
+/// The counters of a launch's forms: thread ids x, y, z, block ids x, y, z, and
+/// those added to them.
+class AffineCounters {
 public:
-  AffineEvaluator(mlir::Region &body, Dim3 grid, Dim3 block,
-                  llvm::function_ref<HostValue(mlir::Value)> valueOf);
+  AffineCounters() = default;
+  AffineCounters(Dim3 grid, Dim3 block)
+      : sizes{block.x, block.y, block.z, grid.x, grid.y, grid.z} {}
 
-  /// None when the value is not affine in the counters.
-  std::optional<AffineForm> evaluate(mlir::Value value);
   /// Smallest and largest value over all counters.
   std::pair<int64_t, int64_t> range(const AffineForm &form) const;
   int64_t sizeOf(uint32_t counter) const { return sizes[counter]; }
@@ -50,42 +53,35 @@ public:
   /// Whether it has no loop counters, but ids and what is divided of them.
   bool isOfIds(const AffineForm &form) const;
   /// The value in the thread whose ids these are, where loop counters are 0.
-  int64_t valueAt(const AffineForm &form, llvm::ArrayRef<int64_t> ids) const;
+  int64_t valueAt(const AffineForm &form, std::span<const int64_t> ids) const;
   /// The same in a thread of the first block.
   int64_t valueAt(const AffineForm &form, Dim3 thread) const {
-    return valueAt(form, {thread.x, thread.y, thread.z, 0, 0, 0});
+    return valueAt(form, std::array<int64_t, 6>{thread.x, thread.y, thread.z});
   }
   /// Adds factor * form to `sum`. False, and `sum` is then of no use, where a
   /// value could pass 2^58: the byte addresses made of it must fit int64_t.
   bool addScaled(AffineForm &sum, const AffineForm &form, int64_t factor) const;
+  bool operator==(const AffineCounters &) const = default;
+
+  /// Whether sizes and ties are those that an importer makes, and a form is of
+  /// them, so that no sum of its terms overflows: of a file that may hold
+  /// anything.
+  bool areCountable() const;
+  bool areCountable(const AffineForm &form) const;
+
+protected:
+  static constexpr uint32_t firstBlockCounter = 3;
+  /// Whether every value of factor * form, and so each of its parts, is of
+  /// `width` bits.
+  bool fitsBits(const AffineForm &form, int64_t factor, unsigned width) const;
+
+  std::vector<int64_t> sizes;
+  std::map<uint32_t, AffineForm> ties; ///< by counter
 
 private:
-  std::optional<AffineForm> compute(mlir::Value value);
-  bool fits(const AffineForm &form, mlir::Type type) const;
-  std::optional<AffineForm> ofLoopCounter(mlir::BlockArgument argument);
-  std::optional<AffineForm> ofOperation(mlir::Operation *op);
-  std::optional<AffineForm> ofDivision(mlir::Operation *op);
-  /// divisor * quotient + remainder
-  struct Division {
-    AffineForm quotient, remainder;
-  };
-  /// `form` is not negative.
-  Division divide(AffineForm form, int64_t divisor);
-
-  mlir::Region &body;
-  Dim3 grid, block;
-  llvm::function_ref<HostValue(mlir::Value)> valueOf;
-  std::vector<int64_t> sizes;
-  llvm::DenseMap<mlir::Value, std::optional<AffineForm>> known;
-  std::map<uint32_t, AffineForm> ties; ///< by counter
-  /// Each division once. The key is the dividend, less multiples of the
-  /// divisor, and the divisor.
-  std::map<std::pair<std::vector<std::pair<uint32_t, int64_t>>,
-                     std::pair<int64_t, int64_t>>,
-           Division>
-      divisions;
+  friend void fields(JsonFields &f, AffineCounters &counters);
 };
 
 } // namespace mgpu::planner
 
-#endif // MGPU_PLANNER_IMPORT_AFFINEFORM_H
+#endif // MGPU_PLANNER_DAG_AFFINEFORM_H

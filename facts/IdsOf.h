@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef MGPU_PLANNER_IMPORT_IDSOF_H
-#define MGPU_PLANNER_IMPORT_IDSOF_H
+#ifndef MGPU_FACTS_IDSOF_H
+#define MGPU_FACTS_IDSOF_H
 
 // Which ids of threads and blocks a kernel's values follow from, and what its
 // threads say to each other.
@@ -10,7 +10,7 @@
 
 #include <bitset>
 
-namespace mgpu::planner {
+namespace mgpu::facts {
 
 /// Thread ids x, y, z, then block ids; an AffineForm's counters of these.
 using Ids = std::bitset<6>;
@@ -23,6 +23,9 @@ inline Ids blockIds() { return Ids(0b111000); }
 /// not followed.
 Ids idsOf(mlir::Value value);
 
+/// Whether the value differs between threads that are neighbours along x.
+inline bool variesAlongX(mlir::Value value) { return idsOf(value).test(0); }
+
 bool areEqualConstants(mlir::Value a, mlir::Value b);
 
 /// Whether threads of a block wait for each other here, or exchange values.
@@ -31,6 +34,6 @@ bool isExchangeWithinBlocks(mlir::Operation *op);
 /// loop that ends when another block's atomic operation has been seen.
 bool mayOrderBlocks(mlir::Region &body);
 
-} // namespace mgpu::planner
+} // namespace mgpu::facts
 
-#endif // MGPU_PLANNER_IMPORT_IDSOF_H
+#endif // MGPU_FACTS_IDSOF_H

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_KERNELS_CUDA_PRODUCTFORMS_H
+#define MGPU_KERNELS_CUDA_PRODUCTFORMS_H
+
+// The forms that a matrix product has on a GPU: tiles, tensor cores by warps or
+// by warpgroups, and a library.
+
+#include "kernels/abi/MatrixProduct.h"
+#include "kernels/cuda/CudaEmitter.h"
+#include "kernels/space/KernelSpace.h"
+
+#include "mlir/IR/BuiltinOps.h"
+
+#include <optional>
+#include <string>
+
+namespace mgpu::kernels {
+
+// Matmul.cpp, MatmulSpace.cpp: tiles in shared memory, several
+// elements to a thread. What such a kernel means is its body, a thread for each
+// element of C that adds A * B in order of k (dialect/conversion/linalg);
+// the text adds in that order too, so the bits are those of the body.
+
+/// Whether `kernel` is one that emitMatmul has a text for: @entry has the
+/// attribute mgpu.matmul, the positions of A, B and C, which are its only
+/// arguments, of f32 or f64 and static shape, [batch x] m x k, k x n, m x n.
+bool isMatmul(mlir::ModuleOp kernel);
+
+/// The text of one. A block of MGPU_BLOCK_X x MGPU_BLOCK_Y threads computes
+/// MGPU_TILE_X elements along n and MGPU_TILE_Y along m with each, and stages
+/// MGPU_DEPTH steps of k at a time.
+Result<CudaKernel> emitMatmul(mlir::ModuleOp kernel,
+                              const CudaEmitOptions &options);
+
+/// Its blocks, tiles and depths.
+KernelSpace matmulSpace(mlir::ModuleOp kernel, Dim3 block, Dim3 maxGrid);
+
+// TensorMatmul.cpp, TensorMatmulSpace.cpp: products of f16 and bf16 on tensor
+// cores (mma.sync), their tiles
+// brought to shared memory by copies that run ahead (cp.async). Sums are in
+// f32, from what C held, rounded once where C is narrower. A GPU may add the
+// 16 products of one instruction in an order of its own, and the body of such a
+// kernel rounds each sum of a narrow C: so the bits may differ from the body's,
+// unless all sums are exact.
+
+/// Why there is no such text for the kernel; empty where there is one. "-" for
+/// a kernel that is not a matrix product of two f16 or bf16 matrices.
+std::string tensorMatmulRefusal(mlir::ModuleOp kernel);
+
+/// The text. A block of MGPU_BLOCK_Y warps (MGPU_BLOCK_X is 32) computes
+/// 32 MGPU_TILE_X columns and MGPU_BLOCK_Y MGPU_TILE_Y rows; MGPU_WARPS_Y of
+/// its warps lie one above the other, the others side by side; MGPU_STAGES
+/// tiles of MGPU_DEPTH steps of k are in shared memory.
+Result<CudaKernel> emitTensorMatmul(mlir::ModuleOp kernel,
+                                    const CudaEmitOptions &options);
+
+KernelSpace tensorMatmulSpace(mlir::ModuleOp kernel, Dim3 block, Dim3 maxGrid);
+
+// WgmmaMatmul.cpp, WgmmaMatmulSpace.cpp: products of f16 and bf16 for sm_90a: a
+// warp brings boxes of A and B to shared memory by tensor copies (TMA), stage
+// after stage, and warpgroups multiply them there (wgmma). Sums are in f32,
+// from what C held, rounded once where C is narrower; the bits may differ from
+// the body's as TensorMatmul's may.
+
+/// Why there is no such text for the kernel; empty where there is one. "-" for
+/// a kernel that is not a matrix product of two f16 or bf16 matrices.
+std::string wgmmaMatmulRefusal(mlir::ModuleOp kernel);
+
+/// The text. A block has MGPU_BLOCK_Y warps (MGPU_BLOCK_X is 32). The last one
+/// loads and the others multiply, four to a warpgroup; the block computes 32
+/// MGPU_TILE_X columns and (MGPU_BLOCK_Y - 1) MGPU_TILE_Y rows. MGPU_STAGES
+/// tiles of MGPU_DEPTH steps of k are in dynamic shared memory; the space says
+/// how much that is. A and B are tensor maps, CudaKernel::tensorMaps, the same
+/// ones for every configuration.
+Result<CudaKernel> emitWgmmaMatmul(mlir::ModuleOp kernel,
+                                   const CudaEmitOptions &options);
+
+KernelSpace wgmmaMatmulSpace(mlir::ModuleOp kernel, Dim3 block, Dim3 maxGrid);
+
+// LibraryMatmul.cpp: what a library (cuBLASLt) can compute in a kernel's place.
+// It adds in an order of its own: the bits are the body's only where all sums
+// are exact.
+
+/// The type of numbers that CUDA's libraries multiply; none where it is not
+/// f16, bf16, f32 or f64.
+std::optional<ElementType> libraryType(mlir::Type type);
+
+/// Why the library is not asked; empty where it may be. "-" for a kernel that
+/// is not a matrix product of f16, bf16, f32 or f64.
+std::string libraryMatmulRefusal(mlir::ModuleOp kernel);
+
+/// What to ask it for.
+MatrixProduct libraryMatmul(mlir::ModuleOp kernel);
+
+} // namespace mgpu::kernels
+
+#endif // MGPU_KERNELS_CUDA_PRODUCTFORMS_H
