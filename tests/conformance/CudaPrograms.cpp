@@ -49,7 +49,7 @@ Result<size_t> CudaPrograms::add(const planner::Dag &dag,
     object.awaits = twins.onAwait && kernel.image.takesPart;
     object.tensorMaps = kernel.image.tensorMaps;
     object.argumentAlignment = kernel.image.argumentAlignment;
-    if (useCublasLt && spec.isMatmul())
+    if (useCublasLt && spec.product())
       object.product = kernels::libraryProduct(**spec.hostText());
     constexpr uint64_t enough = 8192; // for FakeCublasLt
     object.workspaceBytes = object.product ? enough : 0;
