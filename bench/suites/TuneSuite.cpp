@@ -5,9 +5,9 @@
 // samples in turn. The outputs of C++ are checked against the program's.
 //   bench-tune examples/mlp/mlp.mlir --db FILE [--seconds 10]
 #include "bench/suites/TuneBaselines.h"
-#include "pipeline/Load.h"
-#include "pipeline/Prepare.h"
+#include "pipeline/build/Prepare.h"
 #include "pipeline/compiler/MlirCompiler.h"
+#include "pipeline/program/Load.h"
 
 #include <CLI/CLI.hpp>
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // What becomes of a built program: it is checked, planned, opened, saved.
-#include "pipeline/MakeBundle.h"
-#include "pipeline/OpenMachine.h"
-#include "pipeline/Probe.h"
-#include "pipeline/SourceCompiler.h"
+#include "pipeline/build/MakeBundle.h"
 #include "pipeline/c/BuilderHandle.h"
 #include "pipeline/c/MeetingOf.h"
 #include "pipeline/c/OpenedBuilt.h"
+#include "pipeline/program/SourceCompiler.h"
+#include "pipeline/run/Probe.h"
+#include "pipeline/target/OpenMachine.h"
 #include "planner/schedule/Timeline.h"
 
 using namespace mgpu;

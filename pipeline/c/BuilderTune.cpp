@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A built program is tuned.
-#include "pipeline/SourceCompiler.h"
-#include "pipeline/Tune.h"
 #include "pipeline/c/BuilderHandle.h"
+#include "pipeline/program/SourceCompiler.h"
+#include "pipeline/tune/Tune.h"
 #include "support/Units.h"
 
 #include <atomic>

@@ -2,8 +2,8 @@
 #ifndef MGPU_PIPELINE_C_MEETINGOF_H
 #define MGPU_PIPELINE_C_MEETINGOF_H
 
-#include "pipeline/TheRanks.h"
 #include "pipeline/c/mgt.h"
+#include "pipeline/target/TheRanks.h"
 
 namespace mgpu::pipeline {
 

@@ -4,10 +4,10 @@
 // exception leaves it; every failure is a status and a sentence.
 #include "pipeline/c/mgt.h"
 
-#include "pipeline/Version.h"
 #include "pipeline/c/Calls.h"
 #include "pipeline/c/MeetingOf.h"
 #include "pipeline/c/OpenedBundle.h"
+#include "pipeline/program/Version.h"
 
 using namespace mgpu;
 using pipeline::guarded;

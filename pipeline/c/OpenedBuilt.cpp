@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "pipeline/c/OpenedBuilt.h"
 
-#include "pipeline/OwnKernels.h"
-#include "pipeline/SourceCompiler.h"
+#include "pipeline/build/OwnKernels.h"
 #include "pipeline/c/ThreadedGpus.h"
+#include "pipeline/program/SourceCompiler.h"
 
 #include <fmt/format.h>
 

@@ -4,8 +4,8 @@
 
 // A program that was built by calls, planned, compiled and on its target.
 
-#include "pipeline/Distributed.h"
 #include "pipeline/c/OpenedProgram.h"
+#include "pipeline/run/Distributed.h"
 
 namespace mgpu::pipeline {
 

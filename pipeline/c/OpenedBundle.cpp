@@ -7,9 +7,9 @@
 #include "device/cuda/api/Libraries.h"
 #include "device/host/CpuLevel.h"
 #include "kernels/compile/KernelRecipe.h"
-#include "pipeline/Target.h"
-#include "pipeline/Workers.h"
 #include "pipeline/c/ThreadedGpus.h"
+#include "pipeline/target/Target.h"
+#include "pipeline/target/Workers.h"
 
 #include <fmt/format.h>
 

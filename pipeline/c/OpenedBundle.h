@@ -6,8 +6,8 @@
 
 #include "capture/replay/Bundle.h"
 #include "device/cuda/CudaTarget.h"
-#include "pipeline/Distributed.h"
 #include "pipeline/c/OpenedProgram.h"
+#include "pipeline/run/Distributed.h"
 
 #include <string>
 

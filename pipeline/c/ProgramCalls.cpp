@@ -2,9 +2,9 @@
 //
 // The calls on an open program. The first that loses its target says why; all
 // that follow say that it was lost.
-#include "pipeline/Roles.h"
 #include "pipeline/c/Calls.h"
 #include "pipeline/c/OpenedProgram.h"
+#include "pipeline/program/Roles.h"
 #include "planner/schedule/Timeline.h"
 
 using namespace mgpu;

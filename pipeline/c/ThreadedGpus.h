@@ -2,7 +2,7 @@
 #ifndef MGPU_PIPELINE_C_THREADEDGPUS_H
 #define MGPU_PIPELINE_C_THREADEDGPUS_H
 
-#include "pipeline/Distributed.h"
+#include "pipeline/run/Distributed.h"
 
 namespace mgpu::pipeline {
 

@@ -2,7 +2,7 @@
 #ifndef MGPU_PIPELINE_COMPILER_MLIRCOMPILER_H
 #define MGPU_PIPELINE_COMPILER_MLIRCOMPILER_H
 
-#include "pipeline/Compiler.h"
+#include "pipeline/program/Compiler.h"
 
 namespace mgpu::pipeline {
 

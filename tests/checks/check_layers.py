@@ -12,6 +12,9 @@ import sys
 # is an error, and so is a row without a folder.
 PLAN = ["planner/dag", "planner/plan"]
 RUNTIME = PLAN + ["kernels/abi", "kernels/space", "kernels/compile", "device/api", "db"]
+# A room of pipeline has these and the rooms before it.
+STEPS = RUNTIME + ["planner/dagfile", "planner/record", "planner/schedule", "planner/schedule/*", "planner/cost",
+                   "device/*", "capture/*", "bench/measure", "tuner/*", "bench/profile"]
 OURS = {
     "support": [],
     "kernels/abi": [],
@@ -74,14 +77,18 @@ OURS = {
                              "tuner/record", "tuner/candidate"],
     "tuner/report": ["db", "tuner/space", "tuner/record"],
     "pipeline/torch": [],
-    "pipeline": RUNTIME + ["pipeline/torch", "planner/dagfile", "planner/record", "planner/schedule", "planner/schedule/*", "planner/cost", "device/*", "capture/*", "bench/measure",
-                           "tuner/*", "bench/profile"],
-    "pipeline/compiler": PLAN + ["facts", "dialect/*", "kernels/*", "planner/cost", "planner/import", "pipeline", "device/api"],
-    "pipeline/c": RUNTIME + ["planner/record", "bench/measure", "planner/schedule", "capture/*", "device/*", "pipeline"],
+    "pipeline/target": STEPS,
+    "pipeline/program": STEPS + ["pipeline/torch", "pipeline/target"],
+    "pipeline/plan": STEPS + ["pipeline/target", "pipeline/program"],
+    "pipeline/build": STEPS + ["pipeline/target", "pipeline/program", "pipeline/plan"],
+    "pipeline/run": STEPS + ["pipeline/target", "pipeline/program", "pipeline/plan", "pipeline/build"],
+    "pipeline/tune": STEPS + ["pipeline/target", "pipeline/program", "pipeline/plan", "pipeline/build", "pipeline/run"],
+    "pipeline/compiler": PLAN + ["facts", "dialect/*", "kernels/*", "planner/cost", "planner/import", "pipeline/*", "device/api"],
+    "pipeline/c": RUNTIME + ["planner/record", "bench/measure", "planner/schedule", "capture/*", "device/*", "pipeline/*"],
     "bench/suites": ["*"],
     "bench/suites/cuda": ["*"],
     "bench/suites/mpi": ["*"],
-    "tools/options": ["pipeline"],
+    "tools/options": ["pipeline/*"],
     "tools/mgpu-tune": ["*"],
     "tools/mgpu-opt": ["dialect/*", "kernels/lower"],
     "tools/mgpu-lsp-server": ["dialect/*"],

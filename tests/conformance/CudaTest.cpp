@@ -15,10 +15,10 @@
 
 #include "kernels/abi/KernelImage.h"
 #include "kernels/compile/NvrtcCompiler.h"
-#include "pipeline/Kernels.h"
-#include "pipeline/Load.h"
-#include "pipeline/MakeBundle.h"
+#include "pipeline/build/Kernels.h"
+#include "pipeline/build/MakeBundle.h"
 #include "pipeline/compiler/MlirCompiler.h"
+#include "pipeline/program/Load.h"
 #include "planner/plan/Verify.h"
 #include "planner/plan/Workspace.h"
 #include "planner/schedule/transform/Transform.h"

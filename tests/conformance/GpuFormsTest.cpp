@@ -3,8 +3,8 @@
 // Which form of matrix products a GPU takes, by its variants.
 #include "tests/conformance/ExampleProgram.h"
 
-#include "pipeline/Variants.h"
 #include "pipeline/compiler/MlirCompiler.h"
+#include "pipeline/program/Variants.h"
 
 #include <gtest/gtest.h>
 

@@ -13,7 +13,7 @@
 #include "kernels/abi/KernelImage.h"
 #include "kernels/compile/CompileTexts.h"
 #include "kernels/compile/NvrtcCompiler.h"
-#include "pipeline/TuneContext.h"
+#include "pipeline/build/TuneContext.h"
 #include "pipeline/compiler/KernelBuild.h"
 #include "pipeline/compiler/MlirCompiler.h"
 #include "tuner/session/TuningSession.h"

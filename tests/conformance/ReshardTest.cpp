@@ -2,11 +2,11 @@
 //
 // A tensor changes its layout in the way that the target's model says is the
 // fastest, and the plan says so too.
-#include "pipeline/Compiler.h"
-#include "pipeline/Load.h"
-#include "pipeline/OpenMachine.h"
-#include "pipeline/ProgramPlan.h"
 #include "pipeline/compiler/MlirCompiler.h"
+#include "pipeline/plan/ProgramPlan.h"
+#include "pipeline/program/Compiler.h"
+#include "pipeline/program/Load.h"
+#include "pipeline/target/OpenMachine.h"
 #include "support/FileIO.h"
 #include "support/Random.h"
 #include "tests/unit/Sweep.h"

@@ -7,9 +7,9 @@
 #include "tests/conformance/RandomSharded.h"
 #include "tests/conformance/RandomSpmd.h"
 
-#include "pipeline/Load.h"
-#include "pipeline/MakeBundle.h"
+#include "pipeline/build/MakeBundle.h"
 #include "pipeline/compiler/MlirCompiler.h"
+#include "pipeline/program/Load.h"
 #include "support/FileIO.h"
 #include "tests/conformance/Execute.h"
 #include "tests/conformance/Import.h"

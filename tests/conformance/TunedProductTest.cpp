@@ -11,7 +11,7 @@
 #include "capture/replay/Workspaces.h"
 #include "kernels/abi/KernelImage.h"
 #include "kernels/compile/NvrtcCompiler.h"
-#include "pipeline/TuneContext.h"
+#include "pipeline/build/TuneContext.h"
 #include "pipeline/compiler/MlirCompiler.h"
 #include "tuner/candidate/CandidateRun.h"
 

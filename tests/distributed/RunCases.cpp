@@ -5,7 +5,7 @@
 // mpirun, or with torchrun's variables. Usage: run-cases FILE auto|tcp
 #include "device/host/HostDriver.h"
 #include "device/tcp/TcpChannel.h"
-#include "pipeline/Distributed.h"
+#include "pipeline/run/Distributed.h"
 #include "support/FileIO.h"
 #include "tests/distributed/Case.h"
 #include "tests/unit/device/RendezvousBody.h"

@@ -2,8 +2,8 @@
 #ifndef MGPU_TESTS_GPU_SIDE_H
 #define MGPU_TESTS_GPU_SIDE_H
 
-#include "pipeline/Load.h"
-#include "pipeline/Run.h"
+#include "pipeline/program/Load.h"
+#include "pipeline/run/Run.h"
 
 #include "capture/replay/Replayer.h"
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // `mgpu-tune bundle`.
-#include "pipeline/ChooseOrder.h"
-#include "pipeline/Load.h"
-#include "pipeline/Target.h"
+#include "pipeline/plan/ChooseOrder.h"
+#include "pipeline/program/Load.h"
+#include "pipeline/target/Target.h"
 #include "support/FileIO.h"
 #include "support/Plural.h"
 #include "tools/mgpu-tune/FileUses.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // `mgpu-tune calibrate`: a target as a topology, measured.
-#include "pipeline/CalibrateTarget.h"
+#include "pipeline/tune/CalibrateTarget.h"
 #include "support/Descriptor.h"
 #include "support/FileIO.h"
 #include "support/TerminalLine.h"

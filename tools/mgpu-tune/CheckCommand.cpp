@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // `mgpu-tune check`.
-#include "pipeline/Check.h"
-#include "pipeline/Faults.h"
-#include "pipeline/Load.h"
-#include "pipeline/Probe.h"
-#include "pipeline/Roles.h"
+#include "pipeline/program/Faults.h"
+#include "pipeline/program/Load.h"
+#include "pipeline/program/Roles.h"
+#include "pipeline/run/Check.h"
+#include "pipeline/run/Probe.h"
 #include "support/Plural.h"
 #include "tools/mgpu-tune/JsonOutput.h"
 #include "tools/mgpu-tune/Options.h"

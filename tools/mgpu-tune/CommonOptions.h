@@ -5,7 +5,7 @@
 // Options that several commands have. The order of the calls is the order in
 // which --help lists them.
 
-#include "pipeline/Rounds.h"
+#include "pipeline/program/Rounds.h"
 #include "tools/mgpu-tune/CommandLine.h"
 #include "tools/mgpu-tune/Options.h"
 #include "tools/options/OptionChecks.h"

@@ -2,9 +2,9 @@
 //
 // `mgpu-tune compare FILE A B`.
 #include "db/FileSystem.h"
-#include "pipeline/ChooseOrder.h"
-#include "pipeline/Compare.h"
-#include "pipeline/Load.h"
+#include "pipeline/plan/ChooseOrder.h"
+#include "pipeline/program/Load.h"
+#include "pipeline/tune/Compare.h"
 #include "tools/mgpu-tune/JsonOutput.h"
 #include "tools/mgpu-tune/Options.h"
 

@@ -5,7 +5,7 @@
 // `mgpu-tune db ...` and the options of all commands that use the database.
 
 #include "db/TuningStore.h"
-#include "pipeline/Variants.h"
+#include "pipeline/program/Variants.h"
 #include "tools/mgpu-tune/CommandLine.h"
 
 #include <functional>

@@ -4,7 +4,7 @@
 // `mgpu-tune doctor`, what it has and what will not work.
 #include "device/cuda/CudaDriver.h"
 #include "device/cuda/api/Libraries.h"
-#include "pipeline/Doctor.h"
+#include "pipeline/target/Doctor.h"
 #include "support/Result.h"
 #include "tools/mgpu-tune/JsonOutput.h"
 #include "tools/mgpu-tune/Options.h"

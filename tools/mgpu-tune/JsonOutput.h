@@ -5,7 +5,7 @@
 // Prints the object of --json (docs/formats.md), with the version of its
 // schema, on success and on failure.
 
-#include "pipeline/Roles.h"
+#include "pipeline/program/Roles.h"
 
 #include <nlohmann/json_fwd.hpp>
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // `mgpu-tune kernels`.
-#include "pipeline/KernelListing.h"
-#include "pipeline/Kernels.h"
-#include "pipeline/Load.h"
-#include "pipeline/OpenMachine.h"
+#include "pipeline/build/KernelListing.h"
+#include "pipeline/build/Kernels.h"
+#include "pipeline/program/Load.h"
+#include "pipeline/target/OpenMachine.h"
 #include "support/FileIO.h"
 #include "support/Plural.h"
 #include "tools/mgpu-tune/FileUses.h"

@@ -5,11 +5,11 @@
 // The command line as plain data: a struct for each command. The parts that the
 // pipeline takes are its own option structs.
 
-#include "pipeline/Compare.h"
-#include "pipeline/JoinRanks.h"
-#include "pipeline/MakeBundle.h"
-#include "pipeline/OpenRunner.h"
-#include "pipeline/PlanProgram.h"
+#include "pipeline/build/MakeBundle.h"
+#include "pipeline/run/JoinRanks.h"
+#include "pipeline/run/OpenRunner.h"
+#include "pipeline/run/PlanProgram.h"
+#include "pipeline/tune/Compare.h"
 
 #include <map>
 #include <string>
@@ -26,7 +26,7 @@ struct ProgramOptions {
 };
 
 struct CheckOptions : ProgramOptions {
-  bool probe = false; ///< run the kernels (pipeline/Probe.h)
+  bool probe = false; ///< run the kernels (pipeline/run/Probe.h)
   std::string planFile, certificateFile;
 };
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // `mgpu-tune plan`.
-#include "pipeline/CheckAlike.h"
-#include "pipeline/Distributed.h"
-#include "pipeline/JoinRanks.h"
-#include "pipeline/Kernels.h"
-#include "pipeline/Load.h"
-#include "pipeline/OpenMachine.h"
-#include "pipeline/Roles.h"
-#include "pipeline/Target.h"
+#include "pipeline/build/Kernels.h"
+#include "pipeline/program/CheckAlike.h"
+#include "pipeline/program/Load.h"
+#include "pipeline/program/Roles.h"
+#include "pipeline/run/Distributed.h"
+#include "pipeline/run/JoinRanks.h"
+#include "pipeline/target/OpenMachine.h"
+#include "pipeline/target/Target.h"
 #include "planner/dagfile/DagJson.h"
 #include "planner/schedule/Timeline.h"
 #include "support/FileIO.h"

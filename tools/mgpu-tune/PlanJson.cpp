@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Prints the result of `plan --json`.
-#include "pipeline/Roles.h"
+#include "pipeline/program/Roles.h"
 #include "planner/schedule/Origins.h"
 #include "planner/schedule/PipelineReport.h"
 #include "planner/schedule/Timeline.h"

@@ -2,8 +2,8 @@
 //
 // `mgpu-tune report`: what the database knows of the tuning of one program.
 #include "db/FileSystem.h"
-#include "pipeline/Load.h"
-#include "pipeline/TunedSubject.h"
+#include "pipeline/program/Load.h"
+#include "pipeline/tune/TunedSubject.h"
 #include "support/FileIO.h"
 #include "tools/mgpu-tune/DbCommand.h"
 #include "tools/mgpu-tune/FileUses.h"

@@ -2,11 +2,11 @@
 //
 // `mgpu-tune tune`.
 #include "db/FileSystem.h"
-#include "pipeline/ChooseOrder.h"
-#include "pipeline/JoinRanks.h"
-#include "pipeline/Load.h"
-#include "pipeline/Tune.h"
-#include "pipeline/TuneTogether.h"
+#include "pipeline/plan/ChooseOrder.h"
+#include "pipeline/program/Load.h"
+#include "pipeline/run/JoinRanks.h"
+#include "pipeline/tune/Tune.h"
+#include "pipeline/tune/TuneTogether.h"
 #include "tools/mgpu-tune/DbCommand.h"
 #include "tools/mgpu-tune/JsonOutput.h"
 #include "tools/mgpu-tune/Options.h"

@@ -4,7 +4,7 @@
 #ifndef MGPU_TOOLS_MGPU_TUNE_TUNEPROGRESS_H
 #define MGPU_TOOLS_MGPU_TUNE_TUNEPROGRESS_H
 
-#include "pipeline/Tune.h"
+#include "pipeline/tune/Tune.h"
 #include "support/TerminalLine.h"
 
 namespace mgpu::tools {

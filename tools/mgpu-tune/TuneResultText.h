@@ -4,7 +4,7 @@
 #ifndef MGPU_TOOLS_MGPU_TUNE_TUNERESULTTEXT_H
 #define MGPU_TOOLS_MGPU_TUNE_TUNERESULTTEXT_H
 
-#include "pipeline/Tune.h"
+#include "pipeline/tune/Tune.h"
 
 #include <nlohmann/json_fwd.hpp>
 

@@ -5,8 +5,8 @@
 // answered by a program without it, which starts the one with the compiler for
 // whatever takes a program.
 #include "kernels/compile/NvrtcCompiler.h"
-#include "pipeline/Distributed.h"
-#include "pipeline/Version.h"
+#include "pipeline/program/Version.h"
+#include "pipeline/run/Distributed.h"
 #include "support/Progress.h"
 #include "tools/mgpu-tune/CommonOptions.h"
 #include "tools/mgpu-tune/JsonOutput.h"

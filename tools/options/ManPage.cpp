@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "pipeline/Version.h"
+#include "pipeline/program/Version.h"
 #include "tools/options/OptionPages.h"
 
 #include <fmt/format.h>

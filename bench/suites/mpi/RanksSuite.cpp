@@ -5,7 +5,7 @@
 // Usage: mpirun -n N bench-ranks-openmpi | bench-ranks-mpich [SECONDS]
 // SECONDS are for each figure of each side, 0.2 where not given.
 #include "device/host/HostDriver.h"
-#include "pipeline/TheRanks.h"
+#include "pipeline/target/TheRanks.h"
 #include "support/Clock.h"
 
 #include <algorithm>

@@ -4,7 +4,7 @@
 // not have.
 #include "FakeTarget.h"
 
-#include "pipeline/Doctor.h"
+#include "pipeline/target/Doctor.h"
 
 #include <gtest/gtest.h>
 

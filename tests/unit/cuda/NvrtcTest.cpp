@@ -11,7 +11,7 @@
 #include "device/cuda/api/DeviceKernels.h"
 #include "kernels/abi/CubinElf.h"
 #include "kernels/compile/PtxasLog.h"
-#include "pipeline/OwnKernels.h"
+#include "pipeline/build/OwnKernels.h"
 
 #include <fmt/format.h>
 

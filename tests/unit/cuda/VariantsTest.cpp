@@ -5,10 +5,10 @@
 #include "tests/unit/db/TempFolder.h"
 
 #include "kernels/compile/CudaText.h"
-#include "pipeline/Kernels.h"
-#include "pipeline/Prepare.h"
-#include "pipeline/TuneContext.h"
-#include "pipeline/VariantRecord.h"
+#include "pipeline/build/Kernels.h"
+#include "pipeline/build/Prepare.h"
+#include "pipeline/build/TuneContext.h"
+#include "pipeline/program/VariantRecord.h"
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "pipeline/build/CalibrationKernels.h"
+
+#include "pipeline/build/Kernels.h"
+#include "pipeline/program/Load.h"
+#include "support/Descriptor.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <sys/mman.h>
+#include <unistd.h>
+
+namespace mgpu::pipeline {
+
+namespace {
+
+using planner::DagNode;
+using planner::KernelCall;
+
+constexpr std::string_view hostKernels =
+#include "pipeline/Calibrate-host.inc"
+    ;
+constexpr std::string_view gpuKernels =
+#include "pipeline/Calibrate-gpu.inc"
+    ;
+
+/// What calibrate.mlir says of its kernels, in its order: for each number of
+/// the second four chains of 512 multiplications and additions; products of
+/// square matrices.
+constexpr double flopsOfNumber = 4 * 512 * 2;
+struct Element {
+  const char *type;
+  uint64_t bytes;
+};
+constexpr Element products[] = {{"f32", 4}, {"bf16", 2}};
+
+Result<LoadedProgram> loadKernels(const LoadOptions &options, bool isGpu) {
+  LoadOptions loading = options;
+  loading.racesAreErrors = true;
+  if (!options.file.empty())
+    return loadProgram(loading);
+  // In memory, for the importer, which takes names.
+  const Descriptor file(memfd_create("calibrate.mlir", MFD_CLOEXEC));
+  const std::string_view text = isGpu ? gpuKernels : hostKernels;
+  if (file.value < 0 ||
+      write(file.value, text.data(), text.size()) != ssize_t(text.size()))
+    return fail(ErrorKind::Absent, "there is no memory for a file of the "
+                                   "kernels to compile");
+  loading.file = fmt::format("/proc/self/fd/{}", file.value);
+  return loadProgram(loading);
+}
+
+/// A call has what it needs beside its arguments as one more
+/// (planner/plan/Workspace.h).
+bench::CalibrationKernel kernelOf(const planner::Dag &dag, const DagNode &node,
+                                  const std::vector<std::byte> &object) {
+  const auto &call = std::get<KernelCall>(node.work);
+  bench::CalibrationKernel out;
+  out.name = dag.kernels[call.kernel.value].name;
+  out.object = object;
+  out.grid = call.grid;
+  out.flops = node.flops;
+  out.bytes = double(node.bytesRead) + double(node.bytesWritten);
+  for (const planner::KernelArgument &argument : call.arguments) {
+    if (const auto *bits = std::get_if<uint64_t>(&argument.value)) {
+      out.arguments.push_back({0, *bits});
+      continue;
+    }
+    const planner::Buffer &buffer =
+        dag.buffer(std::get<planner::BufferId>(argument.value));
+    out.arguments.push_back({std::max<uint64_t>(buffer.sizeBytes, 1),
+                             uint64_t(argument.offsetBytes)});
+  }
+  if (const uint64_t bytes = kernels::workspaceBytesOf(object); bytes > 0)
+    out.arguments.push_back({bytes, 0});
+  return out;
+}
+
+} // namespace
+
+uint64_t bytesOf(const bench::CalibrationKernel &kernel) {
+  return kernel.arguments.empty() ? 0 : kernel.arguments.front().memoryBytes;
+}
+
+Result<CalibrationKernels> compileCalibration(const LoadOptions &options,
+                                              const std::string &architecture) {
+  MGPU_TRY_ASSIGN(LoadedProgram program,
+                  loadKernels(options, !architecture.empty()));
+  std::vector<std::vector<std::byte>> objects;
+  if (architecture.empty()) {
+    MGPU_TRY_ASSIGN(HostKernels kernels, pipeline::hostKernels(program, ""));
+    objects = std::move(kernels.objects);
+  } else {
+    auto cache = openCubinCache(options.database);
+    MGPU_TRY_ASSIGN(objects, cudaKernels(program, architecture, cache.get()));
+  }
+  std::vector<bench::CalibrationKernel> kernels;
+  for (const DagNode &node : program.dag.nodes)
+    if (const auto *call = std::get_if<KernelCall>(&node.work))
+      kernels.push_back(
+          kernelOf(program.dag, node, objects[call->kernel.value]));
+  if (kernels.size() != 2 + std::size(products))
+    return fail(ErrorKind::Invalid,
+                fmt::format("'{}' has {} kernels: give a bundle of "
+                            "pipeline/calibrate.mlir of this version",
+                            options.file, kernels.size()));
+  kernels[1].flops = flopsOfNumber * double(bytesOf(kernels[1]) / 4);
+  CalibrationKernels out{std::move(kernels[0]), std::move(kernels[1]), {}};
+  for (size_t k = 0; k < std::size(products); ++k) {
+    const auto [type, bytes] = products[k];
+    const auto edge =
+        uint32_t(std::lround(std::sqrt(bytesOf(kernels[2 + k]) / bytes)));
+    out.matmuls.push_back({type, edge, edge, edge, std::move(kernels[2 + k])});
+  }
+  return out;
+}
+
+} // namespace mgpu::pipeline

@@ -1,0 +1,391 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "pipeline/program/Load.h"
+
+#include "pipeline/program/Compiler.h"
+#include "pipeline/program/JaxExport.h"
+#include "pipeline/program/Roles.h"
+#include "pipeline/program/VariantRecord.h"
+#include "pipeline/target/OpenMachine.h"
+#include "pipeline/target/Target.h"
+#include "pipeline/torch/Lower.h"
+#include "planner/dagfile/DagJson.h"
+#include "planner/dagfile/TraceDag.h"
+#include "support/Array.h"
+#include "support/FileIO.h"
+#include "support/FileNames.h"
+#include "support/Plural.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <iostream>
+#include <iterator>
+
+namespace mgpu::pipeline {
+
+namespace {
+
+/// Every --arg names an argument, and no two name the same one.
+Result<void> checkArgumentKeys(const planner::Program &program,
+                               const LoadOptions &options) {
+  std::map<const planner::ProgramArgument *, std::string> given;
+  for (const auto &[key, value] : options.arguments) {
+    MGPU_TRY_ASSIGN(const planner::ProgramArgument *argument,
+                    findArgument(program, key, "--arg", false));
+    auto [earlier, isNew] = given.try_emplace(argument, key);
+    if (!isNew)
+      return fail(ErrorKind::Usage,
+                  fmt::format("--arg {} and --arg {} are the same argument",
+                              earlier->second, key));
+  }
+  return {};
+}
+
+/// Whether the user's `text` is the scalar that `value` is.
+bool isSameScalar(const std::string &text, const std::string &value,
+                  ElementType type) {
+  std::byte given[8] = {}, made[8] = {};
+  return text == value ||
+         (storeText(text, type, given) && storeText(value, type, made) &&
+          std::equal(given, given + sizeof given, made));
+}
+
+/// What decided the program cannot be decided again.
+Result<void> checkMadeFor(const LoadedProgram &program,
+                          const LoadOptions &options) {
+  const db::ProgramRecord &origin = program.bundle->origin();
+  for (const char *option : {"--role", "--resident-except"})
+    if (options.given.contains(option))
+      return fail(ErrorKind::Usage,
+                  fmt::format("{}: the roles of a bundle are fixed: make it "
+                              "again from {}",
+                              option, origin.source));
+  if (!options.fuse)
+    return fail(ErrorKind::Usage,
+                fmt::format("--no-fusion: the kernels of a bundle are made: "
+                            "make it again from {}",
+                            origin.source));
+  for (const char *option :
+       {"--node-limit", "--roll-from", "--devices", "--assign", "--schedule",
+        "--remat", "--grid", "--shardings", "--one-device"})
+    if (options.given.count(option))
+      return fail(ErrorKind::Usage,
+                  fmt::format("{}: the nodes of a bundle are made: make it "
+                              "again from {}",
+                              option, origin.source));
+  if (options.entry != "main" && options.entry != origin.entry)
+    return fail(ErrorKind::Usage,
+                fmt::format("--entry {}: the bundle is of @{}: make one of @{} "
+                            "from {}",
+                            options.entry, origin.entry, options.entry,
+                            origin.source));
+  for (size_t k = 0; k < program.arguments.size(); ++k) {
+    const planner::ProgramArgument &argument = program.arguments[k];
+    if (argument.buffer)
+      continue;
+    for (const std::string &key : {argument.name, std::to_string(k)})
+      if (auto given = options.arguments.find(key);
+          given != options.arguments.end() &&
+          !isSameScalar(given->second, argument.value, argument.elementType))
+        return fail(
+            ErrorKind::Usage,
+            fmt::format("--arg {0}={1}: the bundle was made for {2}={3},"
+                        " which decided its shape: leave it out, or "
+                        "make a bundle for {2}={1} from {4}",
+                        key, given->second, argument.name, argument.value,
+                        origin.source));
+  }
+  return {};
+}
+
+bool isBundle(const std::string &file) {
+  return file != "-" && db::isDatabaseFile(file);
+}
+
+Result<LoadedProgram> openBundle(const LoadOptions &options,
+                                 std::vector<Message> *) {
+  MGPU_TRY_ASSIGN(capture::Bundle bundle, capture::Bundle::open(options.file));
+  LoadedProgram program;
+  static_cast<planner::Program &>(program) = bundle.program();
+  program.bundle = std::make_shared<capture::Bundle>(std::move(bundle));
+  MGPU_TRY(checkMadeFor(program, options));
+  return program;
+}
+
+bool isNamedBundle(const std::string &file) { return file.ends_with(".mgpu"); }
+
+Result<LoadedProgram> refuseBundle(const LoadOptions &options,
+                                   std::vector<Message> *) {
+  return fail(ErrorKind::Invalid,
+              fmt::format("'{}' is not a bundle: `mgpu-tune bundle` makes them",
+                          options.file));
+}
+
+bool isJson(const std::string &file) {
+  return file.ends_with(".json") || file.ends_with(".json.gz");
+}
+
+/// A recorded trace or an mgpu-dag/2 file, by what it says of itself.
+Result<LoadedProgram> openJson(const LoadOptions &options,
+                               std::vector<Message> *) {
+  const std::string &path = options.file;
+  static constexpr uint64_t limit = uint64_t(4) << 30;
+  LoadedProgram program;
+  MGPU_TRY_ASSIGN(std::string text, readText(path, limit));
+  if (!planner::isTrace(text)) {
+    MGPU_TRY_ASSIGN(program.dag, planner::parseDagJson(text, path));
+    return program;
+  }
+  MGPU_TRY_ASSIGN(auto events, planner::readTraceEvents(text, path));
+  MGPU_TRY_ASSIGN(auto trace, planner::traceDag(std::move(events), path));
+  fmt::print(
+      stderr, "mgpu-tune: {}: {} of {} on {}, {:.3f} us\n", path,
+      counted(trace.dag.nodes.size(), "kernel or copy", "kernels and copies"),
+      counted(trace.dag.numDevices, "device"), counted(trace.streams, "stream"),
+      trace.recordedUs);
+  for (const std::string &note : trace.notes)
+    fmt::print(stderr, "mgpu-tune: note: {}\n", note);
+  program.dag = std::move(trace.dag);
+  program.recordedUs = trace.recordedUs;
+  return program;
+}
+
+bool isSource(const std::string &) { return true; }
+
+void sayExport(const JaxExport &jax, const std::string &path) {
+  fmt::print(stderr,
+             "mgpu-tune: {}: '{}', which JAX{}{} exported for {} on {}\n", path,
+             jax.function, jax.jaxVersion.empty() ? "" : " ", jax.jaxVersion,
+             fmt::join(jax.platforms, ", "), counted(jax.devices, "device"));
+  // jax.export: a module for several platforms is told which one it runs on.
+  if (jax.platforms.size() > 1)
+    fmt::print(stderr,
+               "mgpu-tune: note: its first argument is the number of the "
+               "platform in this list, from 0\n");
+}
+
+/// Says which variants are on because they have passed.
+void sayDefaults(const LoadedProgram &program) {
+  const bool isNarrow = std::ranges::any_of(
+      program.dag.kernels, [](const planner::KernelSpec &kernel) {
+        return kernel.product() && kernel.product()->isNarrow();
+      });
+  std::string names;
+  for (const VariantFacts &each : variantTable)
+    if (each.rule != DefaultRule::WhereThere &&
+        !program.variants.isAsked(each.variant) &&
+        program.variants.uses(each.variant) &&
+        (isNarrow || each.variant == Variant::Pdl))
+      names += (names.empty() ? "" : ", ") + std::string(each.name);
+  if (!names.empty())
+    fmt::print(stderr,
+               "mgpu-tune: variants that the database says have passed on this "
+               "GPU: {}\n",
+               names);
+}
+
+Result<LoadedProgram> importSource(const LoadOptions &options,
+                                   std::vector<Message> *messages) {
+  ImportOptions import = options;
+  import.variants = withEvidence(options);
+  MGPU_TRY_ASSIGN(LoadedProgram program,
+                  options.compiler->importProgram(import, messages));
+  program.variants = import.variants;
+  sayDefaults(program);
+  return program;
+}
+
+/// What exchanges on a target take. GPUs that are here are not asked for yet:
+/// one that is known stands for them.
+Result<std::shared_ptr<const planner::LatencyEstimator>>
+timesOn(const std::string &target) {
+  MGPU_TRY_ASSIGN(
+      planner::Machine machine,
+      openMachine(isCudaTarget(target) ? "sim:dgx-h100" : target, 1));
+  return std::make_shared<const planner::Machine>(std::move(machine));
+}
+
+/// An option that a format has no use for, and the sentence that refuses it,
+/// in which {0} is the option and {1} the file.
+struct RefusedOption {
+  const char *option, *sentence;
+};
+
+/// A .pt2 file becomes a program in StableHLO, with the file's own values of
+/// its weights where the user gives none.
+Result<void> takeArchive(LoadOptions &options) {
+  MGPU_TRY_ASSIGN(torch::Lowered lowered,
+                  torch::lowerProgram(options.file, options.dims));
+  options.text = std::make_shared<const std::string>(std::move(lowered.text));
+  for (const auto &[number, argument, tensor] : lowered.weights)
+    if (!options.arguments.contains(std::to_string(number)))
+      options.arguments.try_emplace(argument,
+                                    fmt::format("{}:{}", options.file, tensor));
+  return {};
+}
+
+struct Format {
+  const char *name;
+  bool (*accepts)(const std::string &file);
+  std::vector<RefusedOption> refused;
+  Result<LoadedProgram> (*load)(const LoadOptions &, std::vector<Message> *);
+};
+
+constexpr const char *isBuilt =
+    "{0}: the kernels of the bundle '{1}' are built; give it to `bundle`, with "
+    "the program";
+constexpr const char *holdsNodes =
+    "{0} is of .mlir programs: '{1}' holds nodes";
+
+/// The first format that accepts a file loads it.
+const Format formats[] = {
+    {"bundle", isBundle, {{"--variant", isBuilt}}, openBundle},
+    {"damaged bundle", isNamedBundle, {}, refuseBundle},
+    {"DAG or trace",
+     isJson,
+     {{"--entry", holdsNodes},
+      {"--role", holdsNodes},
+      {"--resident-except", holdsNodes},
+      {"--node-limit", holdsNodes},
+      {"--devices", holdsNodes},
+      {"--assign", holdsNodes},
+      {"--schedule", holdsNodes},
+      {"--remat", holdsNodes},
+      {"--grid", holdsNodes},
+      {"--shardings", holdsNodes},
+      {"--one-device", holdsNodes},
+      {"--roll-from", holdsNodes},
+      {"--no-fusion", holdsNodes},
+      {"--variant", holdsNodes}},
+     openJson},
+    {"program", isSource, {}, importSource},
+};
+
+} // namespace
+
+static bool isBytecode(std::span<const std::byte> bytes) {
+  constexpr std::string_view magic = "ML\xefR";
+  return bytes.size() >= magic.size() &&
+         std::memcmp(bytes.data(), magic.data(), magic.size()) == 0;
+}
+
+/// Whether a file of `size` bytes, with `head` as its first four, may be what
+/// decodeProgram() decodes. In an export of JAX's the four say where its table
+/// is; the letters of a text would place it behind the end of the file.
+static bool mayBeDecoded(std::span<const std::byte> head, uint64_t size) {
+  uint32_t table = 0;
+  std::memcpy(&table, head.data(), sizeof table);
+  return isBytecode(head) || table < size;
+}
+
+/// Gives a program that is bytecode, or an export of JAX's, its text.
+static Result<void> decodeProgram(LoadOptions &options) {
+  std::vector<std::byte> file;
+  std::span<const std::byte> bytes;
+  if (options.text) {
+    bytes = std::as_bytes(std::span(*options.text));
+  } else {
+    std::error_code error;
+    if (!std::filesystem::is_regular_file(options.file, error) ||
+        isBundle(options.file) || isJson(options.file))
+      return {};
+    MGPU_TRY_ASSIGN(const uint64_t size, fileSize(options.file));
+    if (size >= sizeof(uint32_t)) {
+      MGPU_TRY_ASSIGN(file, readFileRange(options.file, 0, sizeof(uint32_t)));
+      if (!mayBeDecoded(file, size))
+        return {};
+    }
+    MGPU_TRY_ASSIGN(file, readFile(options.file));
+    bytes = file;
+  }
+  if (isJaxExport(bytes)) {
+    MGPU_TRY_ASSIGN(JaxExport jax, readJaxExport(bytes, options.file));
+    sayExport(jax, options.file);
+    bytes = jax.module;
+  }
+  if (!isBytecode(bytes))
+    return {};
+  MGPU_TRY_ASSIGN(std::string text,
+                  options.compiler->decode(bytes, options.file));
+  options.text = std::make_shared<const std::string>(std::move(text));
+  return {};
+}
+
+static void findNeeded(LoadedProgram &program) {
+  const std::vector<bool> reads = planner::readsFirst(program.dag);
+  for (const planner::ProgramArgument &argument : program.arguments)
+    program.needsValue.push_back(argument.buffer &&
+                                 reads[argument.buffer->value]);
+}
+
+static Result<LoadedProgram> loadAgain(const LoadedProgram &program,
+                                       LoadOptions options) {
+  ImportOptions import = options;
+  import.variants = program.variants;
+  import.isQuiet = true;
+  MGPU_TRY_ASSIGN(LoadedProgram ordered,
+                  options.compiler->importProgram(import, nullptr));
+  ordered.variants = import.variants;
+  ordered.from = std::move(options);
+  MGPU_TRY(applyRoles(ordered));
+  findNeeded(ordered);
+  return ordered;
+}
+
+Result<LoadedProgram> loadOrder(const LoadedProgram &program,
+                                const std::string &schedule, bool remat) {
+  LoadOptions options = program.from;
+  options.schedule = schedule;
+  options.remat |= remat;
+  return loadAgain(program, std::move(options));
+}
+
+Result<LoadedProgram>
+loadSplits(const LoadedProgram &program,
+           const std::map<std::string, planner::Split> &splits) {
+  LoadOptions options = program.from;
+  options.splits = splits;
+  return loadAgain(program, std::move(options));
+}
+
+Result<LoadedProgram> loadProgram(const LoadOptions &given,
+                                  std::vector<Message> *messages) {
+  LoadOptions options = given;
+  if (options.file != "-")
+    MGPU_TRY(checkReadable(options.file));
+  else // It may be read more than once.
+    options.text = std::make_shared<const std::string>(
+        std::istreambuf_iterator<char>(std::cin),
+        std::istreambuf_iterator<char>());
+  if (torch::isArchive(options.file))
+    MGPU_TRY(takeArchive(options));
+  else if (!options.dims.empty())
+    return fail(
+        ErrorKind::Usage,
+        fmt::format("--dim {}: '{}' is no .pt2 file, which alone leaves "
+                    "sizes open",
+                    options.dims.begin()->first, options.file));
+  MGPU_TRY(decodeProgram(options));
+  const Format &format =
+      *std::find_if(std::begin(formats), std::end(formats),
+                    [&](const Format &f) { return f.accepts(options.file); });
+  for (const RefusedOption &each : format.refused)
+    if (options.given.contains(each.option))
+      return fail(ErrorKind::Usage, fmt::format(fmt::runtime(each.sentence),
+                                                each.option, options.file));
+  if (!options.times) {
+    MGPU_TRY_ASSIGN(options.times, timesOn(options.target));
+  }
+  MGPU_TRY_ASSIGN(LoadedProgram program, format.load(options, messages));
+  program.from = options;
+  program.from.entry = program.dag.name; // it may be the only public one
+  MGPU_TRY(applyRoles(program));
+  findNeeded(program);
+  MGPU_TRY(checkArgumentKeys(program, options));
+  return program;
+}
+
+} // namespace mgpu::pipeline

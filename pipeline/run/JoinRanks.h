@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_PIPELINE_RUN_JOINRANKS_H
+#define MGPU_PIPELINE_RUN_JOINRANKS_H
+
+#include "pipeline/run/GpuRanks.h"
+
+namespace mgpu::pipeline {
+
+/// Options of several processes that run a command together.
+struct RankOptions {
+  std::string distributed; ///< "auto", "openmpi", "mpich", "tcp"; or none
+  /// For each wait for another rank, and each replay on a GPU; 0: none.
+  uint64_t deadlineSeconds = 120;
+};
+
+/// The same, and options of several GPUs.
+struct GpuOptions : RankOptions {
+  std::string nccl; ///< "overlap,max-ctas=8"
+};
+
+/// Meets the other processes where --distributed says that there are some.
+/// Errors: those of joinRanks().
+Result<void> joinAsked(const RankOptions &options);
+/// Whether there are ranks, and their devices are GPUs.
+bool haveGpus(const LoadOptions &load);
+/// This rank's GPUs, once all agree on the program and on `more`.
+Result<GpuRanks> agreedGpus(const LoadedProgram &program,
+                            const RankOptions &options, device::Facts more);
+/// Usage for --deadline where there is nothing to wait for.
+Result<void> checkDeadline(const RankOptions &options, const LoadOptions &load);
+
+} // namespace mgpu::pipeline
+
+#endif // MGPU_PIPELINE_RUN_JOINRANKS_H

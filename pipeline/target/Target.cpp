@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "pipeline/target/Target.h"
+
+#include "device/cuda/CudaDriver.h"
+#include "device/host/HostDriver.h"
+#include "device/host/HostTarget.h"
+#include "kernels/compile/NvrtcCompiler.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <fmt/format.h>
+
+namespace mgpu::pipeline {
+
+namespace {
+
+/// The GPU of a target that has room for the program.
+Result<CudaTarget> findGpu(const std::string &target, uint32_t numDevices) {
+  MGPU_TRY_ASSIGN(auto several, severalGpus(target, numDevices));
+  if (several)
+    return fail(ErrorKind::Unsupported,
+                fmt::format("target '{}': only run and replay take several "
+                            "GPUs without --distributed; cuda:{}/{} is one as "
+                            "so many devices",
+                            target, several->front(), numDevices));
+  return device::oneGpu(target, numDevices);
+}
+
+void warnUser(const std::string &sentence) {
+  fmt::print(stderr, "mgpu-tune: warning: {}\n", sentence);
+}
+
+/// A CudaOptions::compile.
+constexpr auto compile = [](auto &...what) {
+  return kernels::compileCubin(what...);
+};
+
+Result<std::unique_ptr<device::Driver>> openGpu(const CudaTarget &cuda,
+                                                const OpenOptions &how) {
+  device::CudaOptions options;
+  options.gpu = cuda.gpus[0];
+  options.numDevices = cuda.devicesOnGpu;
+  options.deadline = how.deadline;
+  options.profiles = how.profiles;
+  options.warn = warnUser;
+  options.compile = how.compile ? how.compile : compile;
+  return device::createCudaDriver(options);
+}
+
+} // namespace
+
+Result<std::unique_ptr<device::Driver>>
+openRank(int gpu, uint32_t rank, std::chrono::milliseconds deadline,
+         const device::NcclOptions &nccl, std::function<Result<void>()> watch,
+         device::CudaCompile compile) {
+  // See CudaState::join(). The process is a worker of ours, and no one else's.
+  setenv("NCCL_GRAPH_MIXING_SUPPORT", "0", 1);
+  device::CudaOptions options;
+  options.gpu = gpu;
+  options.only = DeviceId{int32_t(rank)};
+  options.deadline = deadline;
+  options.watch = std::move(watch);
+  options.nccl = nccl;
+  if (rank == 0) // the others would say the same
+    options.warn = warnUser;
+  options.compile = std::move(compile);
+  return device::createCudaDriver(options);
+}
+
+Result<uint32_t> targetDevices(const std::string &target, uint32_t numDevices) {
+  std::string kind = target.substr(0, target.find(':'));
+  if (kind == "cuda") {
+    MGPU_TRY_ASSIGN(auto several, severalGpus(target, numDevices));
+    if (several)
+      return uint32_t(several->size());
+    MGPU_TRY_ASSIGN(CudaTarget cuda, findGpu(target, numDevices));
+    return cuda.devicesOnGpu;
+  }
+  if (kind == "sim")
+    return fail(ErrorKind::Unsupported,
+                fmt::format("target '{}': a machine that is not here can be "
+                            "planned for, not run on",
+                            target));
+  if (!kind.empty() && kind != "host")
+    return fail(ErrorKind::Usage,
+                fmt::format("unknown target '{}'; use host, host:N, cuda, "
+                            "cuda:K, cuda:K,L or cuda:K/N",
+                            target));
+  return device::hostTargetDevices(target, numDevices);
+}
+
+Result<std::unique_ptr<device::Driver>> openTarget(const std::string &target,
+                                                   uint32_t numDevices,
+                                                   const OpenOptions &options) {
+  if (isCudaTarget(target)) {
+    MGPU_TRY_ASSIGN(CudaTarget cuda, findGpu(target, numDevices));
+    return openGpu(cuda, options);
+  }
+  MGPU_TRY_ASSIGN(uint32_t devices, targetDevices(target, numDevices));
+  return device::createHostDriver(devices, options.threads, options.workerCpus);
+}
+
+uint32_t streamsOf(const std::string &target, uint32_t wished) {
+  constexpr uint32_t channels = 8;
+  auto cuda = parseCudaTarget(target);
+  if (!cuda)
+    return wished;
+  return std::clamp(channels / cuda->devicesOnGpu, 1u, wished);
+}
+
+} // namespace mgpu::pipeline

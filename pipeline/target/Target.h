@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_PIPELINE_TARGET_TARGET_H
+#define MGPU_PIPELINE_TARGET_TARGET_H
+
+// The --target option.
+
+#include "device/cuda/CudaDriver.h"
+#include "device/cuda/CudaTarget.h"
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace mgpu::pipeline {
+
+using device::CudaTarget;
+using device::isCudaTarget;
+using device::parseCudaTarget;
+using device::parseNccl;
+using device::severalGpus;
+
+struct OpenOptions {
+  uint32_t threads =
+      0; ///< threads that replay on the host; 0: as many as useful
+  /// That the host's further threads stay on; as device::WorkerPool has it.
+  std::span<const int> workerCpus = {};
+  /// openTargetRunner() keeps each thread that replays on a CPU of its own.
+  bool pins = false;
+  /// How long each replay on a GPU may take; zero is no limit.
+  std::chrono::milliseconds deadline = std::chrono::minutes(2);
+  bool profiles = false;            ///< CudaOptions::profiles
+  device::CudaCompile compile = {}; ///< CudaOptions::compile; null: NVRTC
+};
+
+/// Opens `target` for a program of `numDevices` devices. "" is "host". Errors:
+/// Usage for an unknown form, Absent for a device that is not there or not
+/// enough of them, Unsupported for a target this version does not run and for
+/// several GPUs (severalGpus()), which only `run` and `replay` take.
+Result<std::unique_ptr<device::Driver>>
+openTarget(const std::string &target, uint32_t numDevices,
+           const OpenOptions &options = {});
+
+/// One GPU of several, in a process of its own, whose environment it changes:
+/// device `rank` of the program. `watch` and `compile` are those of
+/// CudaOptions.
+Result<std::unique_ptr<device::Driver>>
+openRank(int gpu, uint32_t rank, std::chrono::milliseconds deadline,
+         const device::NcclOptions &nccl, std::function<Result<void>()> watch,
+         device::CudaCompile compile);
+
+/// The number of devices openTarget() would open; its errors, but that a GPU
+/// is looked for only when it is opened.
+Result<uint32_t> targetDevices(const std::string &target, uint32_t numDevices);
+
+/// The streams of each device that a target is planned for: on a GPU all its
+/// devices share eight hardware channels, beyond which chains wait for each
+/// other without need.
+uint32_t streamsOf(const std::string &target, uint32_t wished);
+
+} // namespace mgpu::pipeline
+
+#endif // MGPU_PIPELINE_TARGET_TARGET_H
