@@ -97,11 +97,13 @@ public:
           return open(devices);
         },
         1,
+        1,
         {},
         2,
         twins.onAwait ? std::vector{pipeline::pdlSetting("sm_90", false)}
                       : std::vector<tuner::TargetSetting>(),
         identity(),
+        planner::hostMachine(),
         device::profileOfArchitecture("sm_90"),
         tuner::Accuracy{
             [this](uint32_t kernel) {
