@@ -203,6 +203,7 @@ Result<CudaMachine> inspectCuda(const CudaApi &api) {
 
 Result<CudaMachine> inspectCuda() {
   MGPU_TRY_ASSIGN(auto api, openCuda());
+  isOpen = true;
   return inspectCuda(*api);
 }
 

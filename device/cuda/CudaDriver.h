@@ -33,7 +33,7 @@ struct CudaMachine {
 };
 Result<CudaMachine> inspectCuda();
 
-/// Whether this process has opened a GPU. One that forks it may not use it.
+/// Whether this process has initialised CUDA. One that it forks may not use it.
 bool hasOpenedCuda();
 
 /// The version of the headers built with, "13.0"; empty: none.

@@ -180,6 +180,11 @@ def measure(launcher, ranks, tune, bundle):
     print(f"{ranks} processes by {launcher} plan, profile and tune together")
 
 
+def working_program(tune):
+    """The program that a command with a program becomes, where the build has the compiler."""
+    return f"{tune}-compiler" if os.path.exists(f"{tune}-compiler") else tune
+
+
 def ranks_of(tune, processes):
     """The process ids of the ranks, by rank; those that mpirun started are found by their command."""
     if len(processes) > 1:
@@ -187,7 +192,7 @@ def ranks_of(tune, processes):
     found = {}
     for entry in sorted(os.listdir("/proc"), key=lambda name: -int(name) if name.isdigit() else 0):  # children first
         try:
-            if entry.isdigit() and os.readlink(f"/proc/{entry}/exe") == os.path.realpath(tune):
+            if entry.isdigit() and os.readlink(f"/proc/{entry}/exe") == os.path.realpath(working_program(tune)):
                 env = read(f"/proc/{entry}/environ").decode(errors="replace").split("\0")
                 values = dict(pair.split("=", 1) for pair in env if "=" in pair)
                 if values.get("MGPU_TEST_RUN") == os.environ["MGPU_TEST_RUN"]:
@@ -347,7 +352,7 @@ def forged(tune, bundle, examples):
         said = subprocess.run([tune, "--version"], check=True, capture_output=True, text=True).stdout
         commit = re.search(r"commit (\w+)", said).group(1).encode()
         with tempfile.TemporaryDirectory() as other_folder:
-            forged_version = forge_program(tune, other_folder, commit, commit[1:] + commit[:1])
+            forged_version = forge_program(working_program(tune), other_folder, commit, commit[1:] + commit[:1])
             expect_refusal([good, [forged_version, *good[1:]]], "rank 1 has another version than rank 0")
         alone = {key: value for key, value in os.environ.items() if key not in ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")}
         done = subprocess.run(good, env=alone, capture_output=True, text=True)

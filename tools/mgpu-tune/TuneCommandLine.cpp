@@ -65,6 +65,7 @@ void addCompareCommand(CommandLine &line) {
   options.load.compiler = &line.compiler;
   command->callback([command, shared, &line] {
     shared->load.given = givenOptions(command);
+    line.needsCompiler = !shared->b.empty();
     line.chosen = [shared] {
       return shared->b.empty() ? runPlanDiff(*shared) : runCompare(*shared);
     };

@@ -67,7 +67,7 @@ TEST(Pinning, WhoAsksForItGetsACpuForEachThreadOrASentence) {
   EXPECT_EQ(cpus->size(), all);
   auto refused = cpusToPin(all + 1);
   ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().kind, ErrorKind::Absent);
+  EXPECT_EQ(refused.error().kind, ErrorKind::Usage);
   EXPECT_NE(refused.error().message.find(fmt::format(
                 "replays with {} threads and this process may use {} CPU",
                 all + 1, all)),
