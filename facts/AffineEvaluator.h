@@ -19,7 +19,8 @@ using planner::AffineForm, planner::AffineCounters;
 /// Evaluates index values of one kernel body; memoised.
 class AffineEvaluator : public AffineCounters {
 public:
-  /// What a value defined outside of the body is, where that is a constant.
+  /// The constant that a value defined outside of the body is; null where it is
+  /// none.
   using ConstantOf = std::function<mlir::Attribute(mlir::Value)>;
   /// A grid of 0 blocks is one that is not known.
   AffineEvaluator(mlir::Region &body, Dim3 grid, Dim3 block,

@@ -11,8 +11,8 @@ namespace mgpu::facts {
 /// Thread ids x, y, z, then block ids.
 using ThreadIds = std::array<int64_t, 6>;
 
-/// What values of a kernel are in each thread of a launch, where they follow
-/// from the thread's ids and from constants alone.
+/// The values of a kernel in each thread of a launch, where they follow from
+/// the thread's ids and from constants alone.
 class ThreadValues {
 public:
   /// Looks at the first threads, `most` of them at most.

@@ -2,7 +2,7 @@
 #ifndef MGPU_BENCH_SUITES_SCHEDULESUITE_H
 #define MGPU_BENCH_SUITES_SCHEDULESUITE_H
 
-// What bench-schedule runs. It prints to stdout and returns the exit code.
+// The runs of bench-schedule. Each prints to stdout and returns the exit code.
 
 #include "planner/schedule/exact/Budget.h"
 #include "support/Result.h"

@@ -48,8 +48,8 @@ namespace mgpu::device {
 /// Devices that share one Memory are the host's; no text has these.
 enum class LinkKind : uint8_t { NvLink, Pcie, Memory };
 
-/// What the rates of a device are where nothing was measured. Those of a text
-/// are a data sheet's.
+/// The origin of a device's rates where nothing was measured. The rates of a
+/// text are a data sheet's.
 enum class RateSource : uint8_t { DataSheet, Scaled, Assumed };
 
 struct Topology {

@@ -41,8 +41,8 @@ void addLibraryChoices(KernelSpace &space);
 std::optional<uint32_t> libraryPlace(const KernelSpace &space,
                                      const KernelConfig &config);
 
-/// What the largest launch of a kernel asks of a GPU in configurations of
-/// `text`'s space, one answer for each; none where a library computes the
+/// The work that the largest launch of a kernel asks of a GPU in configurations
+/// of `text`'s space, one answer for each; none where a library computes the
 /// product, or where the kernel has no facts.
 std::vector<std::optional<planner::LaunchWork>>
 launchWorkOf(const planner::KernelSpec &kernel, const CudaText &text,

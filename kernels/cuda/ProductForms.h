@@ -16,10 +16,10 @@
 
 namespace mgpu::kernels {
 
-// Matmul.cpp, MatmulSpace.cpp: tiles in shared memory, several
-// elements to a thread. What such a kernel means is its body, a thread for each
-// element of C that adds A * B in order of k (dialect/conversion/linalg);
-// the text adds in that order too, so the bits are those of the body.
+// Matmul.cpp, MatmulSpace.cpp: tiles in shared memory, several elements to a
+// thread. The meaning of such a kernel is its body, a thread for each element
+// of C that adds A * B in order of k (dialect/conversion/linalg); the text adds
+// in that order too, so the bits are those of the body.
 
 /// Whether `kernel` is one that emitMatmul has a text for: @entry has the
 /// attribute mgpu.matmul, the positions of A, B and C, which are its only
@@ -89,7 +89,7 @@ std::optional<ElementType> libraryType(mlir::Type type);
 /// is not a matrix product of f16, bf16, f32 or f64.
 std::string libraryMatmulRefusal(mlir::ModuleOp kernel);
 
-/// What to ask it for.
+/// The product to ask it for.
 MatrixProduct libraryMatmul(mlir::ModuleOp kernel);
 
 } // namespace mgpu::kernels

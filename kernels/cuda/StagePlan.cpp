@@ -32,8 +32,8 @@ struct Position {
   int64_t constant = 0;
 };
 
-/// What a load reads of its buffer, in elements from the first one. A step
-/// along an axis on which the launch is one thread long is 0.
+/// The place in its buffer that a load reads, in elements from the first one. A
+/// step along an axis on which the launch is one thread long is 0.
 std::optional<Position> positionOf(memref::LoadOp load, Dim3 block, Dim3 grid,
                                    facts::AffineEvaluator &affine) {
   MemRefType type = load.getMemRefType();

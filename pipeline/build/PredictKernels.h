@@ -2,8 +2,8 @@
 #ifndef MGPU_PIPELINE_BUILD_PREDICTKERNELS_H
 #define MGPU_PIPELINE_BUILD_PREDICTKERNELS_H
 
-// What configurations of kernels are predicted to take on a GPU that need not
-// be here.
+// Predicts the times of configurations of kernels on a GPU that need not be
+// here.
 
 #include "device/api/DeviceProfile.h"
 #include "pipeline/program/LoadedProgram.h"

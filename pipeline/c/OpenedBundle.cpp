@@ -196,15 +196,11 @@ Result<void> OpenedBundle::openHost(capture::Bundle &bundle,
   open.threads = how.threads > 0        ? how.threads
                  : bundle.threads() > 0 ? bundle.threads()
                                         : threadsFor(thePlan, theProgram.dag);
+  open.pins = how.pins;
   std::vector<int> cpus;
-  if (how.pins) {
-    MGPU_TRY_ASSIGN(cpus, bench::cpusToPin(open.threads));
-    open.workerCpus = std::span<const int>(cpus).subspan(1);
-  }
-  MGPU_TRY_ASSIGN(auto driver,
-                  openTarget(target, theProgram.dag.numDevices, open));
-  if (how.pins) // last, as threads are born with what their parent may use
-    MGPU_TRY(bench::pinForGood(cpus[0]));
+  MGPU_TRY_ASSIGN(
+      auto driver,
+      pipeline::openHost(target, theProgram.dag.numDevices, open, cpus));
   return run(std::move(driver), kernels.objects);
 }
 

@@ -15,7 +15,8 @@ namespace mgpu::pipeline {
 
 class OpenedBundle final : public OpenedProgram {
 public:
-  /// As mgt_options has them; of the host alone but for the first two.
+  /// The settings of mgt_options; they are of the host alone but for the first
+  /// two.
   struct How {
     std::string nccl; ///< as device::parseNccl(), "" but on several GPUs
     std::chrono::milliseconds deadline{}; ///< of GPUs; 0: their own

@@ -36,8 +36,8 @@ applyAll(Dag &dag, const std::vector<Transform> &transforms) {
   return names;
 }
 
-/// What --transforms asks for. The scheduler says how free the plan is where
-/// the list does not.
+/// The transforms that --transforms asks for. The scheduler says how free the
+/// plan is where the list does not.
 static Result<TransformChoice> chosenTransforms(const PlanOptions &options) {
   std::string list = options.transforms;
   if (list == "auto" || list == "none")
@@ -161,10 +161,7 @@ Result<Plan> readPlanText(const std::string &path, std::string_view text,
 static uint64_t memoryOf(const TargetPlan &plan, const Dag &dag) {
   if (plan.overlap)
     return plan.overlap->peakBytes;
-  uint64_t most = 0;
-  for (uint64_t bytes : plan.plan.arenaBytes)
-    most = std::max(most, bytes + dag.residentBytes);
-  return most;
+  return largestArena(plan.plan) + dag.residentBytes;
 }
 
 Result<Front> makeFront(const Dag &dag, const MachineRequest &request) {

@@ -31,7 +31,7 @@ struct PlanOptions {
 Result<void> checkSeed(const PlanOptions &options,
                        const std::set<std::string> &given);
 
-/// What plans for one machine have in common. It refers to its parts.
+/// A request that plans for one machine have in common. It refers to its parts.
 struct MachineRequest {
   const planner::Machine &machine;
   const PlanOptions &plan;
@@ -57,7 +57,7 @@ Result<planner::Plan> makePlan(LoadedProgram &program,
 
 /// A plan that `plan -o` has written, proven. Applies the transforms it names.
 Result<planner::Plan> readPlan(const std::string &path, planner::Dag &dag);
-/// The same of its text; `path` is what errors call it.
+/// Reads a plan's text; `path` is what errors call it.
 Result<planner::Plan> readPlanText(const std::string &path,
                                    std::string_view text, planner::Dag &dag);
 

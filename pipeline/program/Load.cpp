@@ -198,8 +198,8 @@ Result<LoadedProgram> importSource(const LoadOptions &options,
   return program;
 }
 
-/// What exchanges on a target take. GPUs that are here are not asked for yet:
-/// one that is known stands for them.
+/// The times of exchanges on a target. GPUs that are here are not asked for
+/// yet: one that is known stands for them.
 Result<std::shared_ptr<const planner::LatencyEstimator>>
 timesOn(const std::string &target) {
   MGPU_TRY_ASSIGN(

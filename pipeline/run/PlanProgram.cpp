@@ -14,7 +14,7 @@ MachineRequest requestOf(const LoadedProgram &program,
           report.workspace};
 }
 
-/// What `tune` found of the program here; false: nothing.
+/// Takes what `tune` found of the program here; false where there is nothing.
 static Result<bool> takeTuned(LoadedProgram &program,
                               const PlanRequest &options, PlanReport &report) {
   MGPU_TRY_ASSIGN(auto choice, findTuned(program, options.prepare));

@@ -28,8 +28,8 @@ struct PlanRequest {
 struct PlanReport {
   planner::Plan plan;
   uint32_t threads = 0; ///< that replay it on the host, where that is known
-  /// What it was planned for, and how it was found; none of a stored plan and
-  /// of one that `tune` found.
+  /// The machine it was planned for, and how it was found; none of a stored
+  /// plan and of one that `tune` found.
   std::optional<planner::Machine> machine;
   std::optional<planner::TargetPlan> target;
   uint64_t workspace = 0; ///< each device's, for cuBLASLt
@@ -43,8 +43,8 @@ struct PlanReport {
   ShardingChoice shardings; ///< for --shardings
 };
 
-/// What the plans of a report have in common; it refers to `report` and
-/// `options`.
+/// The request that the plans of a report have in common; it refers to `report`
+/// and `options`.
 MachineRequest requestOf(const LoadedProgram &program,
                          const PlanRequest &options, const PlanReport &report);
 

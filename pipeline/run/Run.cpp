@@ -136,21 +136,18 @@ Result<void> writeOutputs(const LoadedProgram &program, const Pairs &outputs,
   return {};
 }
 
-/// Opens the host for a prepared program.
-static Result<std::unique_ptr<device::Driver>>
-openHost(const LoadedProgram &program, OpenOptions open, Prepared &prepared) {
-  const std::string &target = program.from.target;
-  if (prepared.threads > 0)
-    open.threads = prepared.threads;
+Result<std::unique_ptr<device::Driver>> openHost(const std::string &target,
+                                                 uint32_t numDevices,
+                                                 OpenOptions open,
+                                                 std::vector<int> &cpus) {
   if (open.pins) {
-    MGPU_TRY_ASSIGN(const uint32_t devices,
-                    targetDevices(target, program.dag.numDevices));
-    if (open.threads == 0)
-      open.threads = std::min(devices, usableCores());
-    MGPU_TRY_ASSIGN(prepared.cpus, bench::cpusToPin(open.threads));
-    open.workerCpus = std::span<const int>(prepared.cpus).subspan(1);
+    MGPU_TRY_ASSIGN(cpus, bench::cpusToPin(open.threads));
+    open.workerCpus = std::span<const int>(cpus).subspan(1);
   }
-  return openTarget(target, program.dag.numDevices, open);
+  MGPU_TRY_ASSIGN(auto driver, openTarget(target, numDevices, open));
+  if (open.pins) // last, as threads are born with what their parent may use
+    MGPU_TRY(bench::pinForGood(cpus[0]));
+  return driver;
 }
 
 Result<std::unique_ptr<Runner>>
@@ -172,13 +169,13 @@ openTargetRunner(LoadedProgram &program, const PrepareOptions &prepareOptions,
   MGPU_TRY_ASSIGN(prepared, prepare(program, prepareOptions,
                                     onGpu ? driver->architecture() : ""));
   if (!onGpu) {
-    MGPU_TRY_ASSIGN(driver, openHost(program, open, prepared));
+    if (prepared.threads > 0)
+      open.threads = prepared.threads;
+    MGPU_TRY_ASSIGN(driver, openHost(target, devices, open, prepared.cpus));
   } else if (open.pins) {
     MGPU_TRY_ASSIGN(prepared.cpus, bench::cpusToPin(1));
-  }
-  // Last of all, as threads are born with what their parent may use.
-  if (!prepared.cpus.empty())
     MGPU_TRY(bench::pinForGood(prepared.cpus[0]));
+  }
   if (guard) {
     prepared.plan = tuner::spreadBuffers(std::move(prepared.plan), program.dag);
     auto guarded = std::make_unique<tuner::GuardedDriver>(std::move(driver));

@@ -16,6 +16,13 @@ namespace mgpu::pipeline {
 
 using capture::Runner;
 
+/// Opens the host with open.threads threads. With open.pins each, the calling
+/// one too, stays on a CPU of its own, which `cpus` names.
+Result<std::unique_ptr<device::Driver>> openHost(const std::string &target,
+                                                 uint32_t numDevices,
+                                                 OpenOptions open,
+                                                 std::vector<int> &cpus);
+
 /// Opens the program's target, prepares the program for it, and builds its
 /// graphs. Threads that the program was prepared for win over open.threads. A
 /// GPU is opened first, as its architecture decides the kernels; the host

@@ -15,10 +15,14 @@ namespace mgpu::pipeline {
 using device::CudaTarget;
 using nlohmann::json;
 
-/// Asks `question` in a process of its own, within a minute. Its errors come
-/// back with their kind; Absent where the process fails.
+/// Asks `question` of the driver: here where this process has initialised CUDA,
+/// which one that it forks may not use, else in a process of its own, within a
+/// minute. Its errors come back with their kind; Absent where the process
+/// fails.
 static Result<std::string>
-askInProcess(const std::function<Result<std::string>()> &question) {
+askDriver(const std::function<Result<std::string>()> &question) {
+  if (device::hasOpenedCuda())
+    return question();
   auto handler = [&](std::span<const std::byte>) -> Outcome<Bytes> {
     Result<std::string> found = question();
     const std::string &text = found ? *found : found.error().message;
@@ -76,7 +80,7 @@ Result<tuner::TargetIdentity> identifyGpu(const std::string &target,
                                           bool inHere) {
   auto describe = [&] { return describeGpu(target); };
   MGPU_TRY_ASSIGN(const std::string text,
-                  inHere ? describe() : askInProcess(describe));
+                  inHere ? describe() : askDriver(describe));
   const json found = json::parse(text, nullptr, false);
   if (!found.is_object())
     return fail(ErrorKind::Internal, "the GPU's description is not read back");
@@ -85,45 +89,33 @@ Result<tuner::TargetIdentity> identifyGpu(const std::string &target,
                                found.value("software", "")};
 }
 
+/// The GPUs of a target as JSON, as one process tells them another.
 static Result<std::string> describeGpus(const std::string &target) {
   MGPU_TRY_ASSIGN(CudaTarget cuda, device::parseCudaTarget(target));
   MGPU_TRY_ASSIGN(device::CudaMachine machine, device::inspectCuda());
   json gpus = json::array();
   for (int number : cuda.gpus) {
     MGPU_TRY_ASSIGN(const auto gpu, gpuOf(machine, number));
-    gpus.push_back({gpu.name, gpu.arch, machine.driver});
+    gpus.push_back({gpu.name, gpu.arch, machine.driver, gpu.memoryBytes,
+                    gpu.multiprocessors, gpu.clockKhz, gpu.memoryClockKhz,
+                    gpu.busBits});
   }
   return textOf(gpus);
 }
 
 Result<std::vector<GpuIdentity>> gpusOfTarget(const std::string &target) {
   MGPU_TRY_ASSIGN(const std::string text,
-                  askInProcess([&] { return describeGpus(target); }));
-  const json found = json::parse(text, nullptr, false);
+                  askDriver([&] { return describeGpus(target); }));
   std::vector<GpuIdentity> gpus;
-  for (const json &gpu : found)
-    if (gpu.is_array() && gpu.size() == 3)
-      gpus.push_back({gpu[0], gpu[1], gpu[2]});
+  for (const json &gpu : json::parse(text, nullptr, false))
+    gpus.push_back({gpu.at(0), gpu.at(1), gpu.at(2)});
   if (gpus.empty())
     return fail(ErrorKind::Internal, "the GPUs are not read back");
   return gpus;
 }
 
-static Result<std::string> describeFacts(const std::string &target) {
-  MGPU_TRY_ASSIGN(CudaTarget cuda, device::parseCudaTarget(target));
-  MGPU_TRY_ASSIGN(device::CudaMachine machine, device::inspectCuda());
-  json gpus = json::array();
-  for (int number : cuda.gpus) {
-    MGPU_TRY_ASSIGN(const auto gpu, gpuOf(machine, number));
-    gpus.push_back({gpu.name, gpu.arch, gpu.memoryBytes, gpu.multiprocessors,
-                    gpu.clockKhz, gpu.memoryClockKhz, gpu.busBits});
-  }
-  return textOf(gpus);
-}
-
 Result<std::vector<planner::GpuFacts>> factsOfGpus(const std::string &target) {
-  auto describe = [&] { return describeFacts(target); };
-  auto text = device::hasOpenedCuda() ? describe() : askInProcess(describe);
+  auto text = askDriver([&] { return describeGpus(target); });
   if (!text && text.error().kind == ErrorKind::Absent)
     return fail(ErrorKind::Absent,
                 fmt::format("{}; --target sim:NAME plans for a GPU that is not "
@@ -134,14 +126,14 @@ Result<std::vector<planner::GpuFacts>> factsOfGpus(const std::string &target) {
   std::vector<planner::GpuFacts> gpus;
   for (const json &gpu : json::parse(*text, nullptr, false)) {
     const std::string arch = gpu.at(1); // "sm_90"
-    gpus.push_back({gpu.at(0), uint32_t(std::atoi(arch.c_str() + 3)), gpu.at(2),
-                    gpu.at(3), gpu.at(4), gpu.at(5), gpu.at(6)});
+    gpus.push_back({gpu.at(0), uint32_t(std::atoi(arch.c_str() + 3)), gpu.at(3),
+                    gpu.at(4), gpu.at(5), gpu.at(6), gpu.at(7)});
   }
   return gpus;
 }
 
 Result<std::string> architectureOf(const std::vector<int> &gpus) {
-  return askInProcess([&] { return device::architectureOf(gpus); });
+  return askDriver([&] { return device::architectureOf(gpus); });
 }
 
 } // namespace mgpu::pipeline

@@ -27,8 +27,7 @@ struct GpuIdentity {
 /// Every GPU that a target of `cuda` names.
 Result<std::vector<GpuIdentity>> gpusOfTarget(const std::string &target);
 
-/// What the driver says of each GPU of a target: what its times are predicted
-/// by. In this process where it has opened a GPU.
+/// The driver's facts about each GPU of a target, by which times are predicted.
 Result<std::vector<planner::GpuFacts>> factsOfGpus(const std::string &target);
 
 /// What several GPUs take: "sm_90". Errors: those of the driver; Absent where

@@ -8,7 +8,7 @@
 
 namespace mgpu::planner {
 
-/// As the driver states it, not as it is now.
+/// The highest clock, which the driver states; not that of now.
 struct GpuFacts {
   std::string name;          ///< "NVIDIA H100 80GB HBM3"
   uint32_t architecture = 0; ///< 90: compute capability 9.0
@@ -19,7 +19,7 @@ struct GpuFacts {
 
 /// `devices` devices of such a GPU, each with all of its rates and a part of
 /// its memory. A GPU of a machine built in, by its name and its
-/// multiprocessors, has the published rates. Those of another are scaled:
+/// multiprocessors, has the published rates. The rates of another are scaled:
 /// memory is the bus's bytes at both edges of its clock, FP32 two operations
 /// for each lane and clock, and tensor cores keep the ratio to FP32 that the
 /// built-in GPU of the nearest older architecture has; links are of that

@@ -2,7 +2,7 @@
 #ifndef MGPU_PLANNER_COST_LATENCYESTIMATOR_H
 #define MGPU_PLANNER_COST_LATENCYESTIMATOR_H
 
-// What schedulers ask for durations. A Machine (TargetMachine.h) answers.
+// Schedulers ask it for durations. A Machine (TargetMachine.h) answers.
 
 #include "planner/dag/Dag.h"
 #include "planner/dag/Origin.h"

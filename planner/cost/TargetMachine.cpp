@@ -118,7 +118,7 @@ std::string Machine::name() const {
                                      numMeasured(), times.size(), model);
 }
 
-/// What the figures of the device rest on.
+/// The origin of the device's figures.
 static Origin ratesOrigin(const device::Topology &topology) {
   if (topology.calibration)
     return Origin::Measured;

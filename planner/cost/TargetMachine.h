@@ -74,14 +74,14 @@ public:
   const device::Topology &topology() const { return about; }
   /// Virtual devices of the host, which share its memory.
   bool isHost() const { return about.link.kind == device::LinkKind::Memory; }
-  /// The same with what was measured of the nodes of one DAG; empty: nothing.
+  /// The machine with times measured of the nodes of one DAG; empty: none.
   Machine withTimes(NodeTimes measured) const;
   size_t numMeasured() const;
-  /// The same with another machine.
+  /// The tables and times on another topology.
   Machine on(device::Topology other) const {
     return Machine(std::move(other), table, choosesAlgorithms).withTimes(times);
   }
-  /// The same with every collective by ring Simple where NCCL is estimated.
+  /// The machine with every collective by ring Simple where NCCL is estimated.
   Machine withoutAlgorithms() const {
     return Machine(about, table, false).withTimes(times);
   }
@@ -92,9 +92,9 @@ public:
     uint32_t ranks = 0, nodes = 1;
   };
   std::optional<Asked> asked(const Dag &dag, const DagNode &node) const;
-  /// What each of NCCL's algorithms takes for a collective by its own estimate,
-  /// the fastest first; empty of other nodes, and of collectives that are sends
-  /// and receives.
+  /// The time of each of NCCL's algorithms for a collective by its own
+  /// estimate, the fastest first; empty of other nodes, and of collectives that
+  /// are sends and receives.
   std::vector<NcclTime> algorithms(const Dag &dag, NodeId node) const;
   /// Everything used beside the tables and curves.
   std::vector<Coefficient> coefficients() const;

@@ -2,9 +2,10 @@
 #ifndef MGPU_PLANNER_DAG_KERNELFACTS_H
 #define MGPU_PLANNER_DAG_KERNELFACTS_H
 
-// What the text of a kernel does. An importer finds it once, where it makes the
-// kernel, and it goes with the kernel in a DAG, in its text and in bundles.
-// Nothing that must hold is decided by it: it says how long a launch may take.
+// Facts about what the text of a kernel does. An importer finds them once,
+// where it makes the kernel, and they go with the kernel in a DAG, in its text
+// and in bundles. Nothing that must hold is decided by them: they say how long
+// a launch may take.
 
 #include "planner/dag/AffineForm.h"
 #include "support/Types.h"
@@ -53,7 +54,7 @@ struct LaunchWidth {
   /// Blocks that must fit one multiprocessor, so that a thread has no more
   /// registers than it needs.
   uint32_t minBlocks = 1;
-  // What only a configuration says.
+  // Fields that only a configuration sets.
   uint32_t blockY = 0, blockZ = 0; ///< as blockX
   /// Threads of the source along x that one thread is one after the other, or,
   /// where blocks are those of the source, blocks that one block is.
@@ -63,8 +64,8 @@ struct LaunchWidth {
   auto operator<=>(const LaunchWidth &) const = default;
 };
 
-/// What a kernel does in its largest launch. Without steps or a product nothing
-/// is known of it.
+/// The facts of a kernel in its largest launch. Without steps or a product
+/// nothing is known of it.
 struct KernelFacts {
   /// Where steps are.
   struct Place {

@@ -90,7 +90,7 @@ public:
   }
 
 private:
-  /// What the lanes of the first subgroup touch.
+  /// Lines and sectors that the lanes of the first subgroup touch.
   struct Touched {
     double lines = 1, sectors = 1;
   };
@@ -124,7 +124,7 @@ private:
   LaunchWork work;
 };
 
-/// As sm_80 and later have them, about.
+/// The counts are about those of sm_80 and later.
 double Counter::instructionsOf(const Step &step) const {
   switch (step.kind) {
   case Step::Kind::BlockReduction: // some of them are a thread's own numbers
@@ -143,7 +143,8 @@ void Counter::visit(const Step &step) {
   if (step.kind == Step::Kind::Load || step.kind == Step::Kind::Store)
     return visitAccess(step);
   double each = instructionsOf(step);
-  // What neighbours have in common is done once for those that are one thread.
+  // Work that neighbours have in common is done once for those that are one
+  // thread.
   if (form.vector > 1 && step.isCommon)
     each /= form.vector;
   work.instructions +=
@@ -301,7 +302,7 @@ void Counter::visitAccess(const Step &access) {
     sectors =
         std::min(sectors, own.blocks * sectorsOfBlock(*address, width, bytes));
   work.movedBytes += sectors * sectorBytes;
-  // What all lanes share comes from the first cache soon.
+  // Bytes that all lanes share come from the first cache soon.
   if (access.kind == Step::Kind::Load && touched.sectors > 1)
     addFlight(access.place, pieces);
 }

@@ -6,10 +6,10 @@
 
 namespace mgpu::planner {
 
-/// What the launch of the facts asks of a GPU: instructions, lines of memory
-/// and sectors, as the text of its kernel has them in one form. The emitter may
-/// do better (a row in registers); it does not change which bytes a block
-/// needs.
+/// The work that the launch of the facts asks of a GPU: instructions, lines of
+/// memory and sectors, as the text of its kernel has them in one form. The
+/// emitter may do better (a row in registers); it does not change which bytes a
+/// block needs.
 LaunchWork workOf(const KernelFacts &facts, const LaunchWidth &form);
 
 // TileWork.cpp: matrix products in tiles of shared memory, and how many threads

@@ -76,9 +76,9 @@ private:
 /// Trips of the counted loops and the share of the threads that the conditions
 /// around `region` let through, within `body`; times the threads of the launch
 /// it is how often the launch runs it. Exact where bounds and conditions are
-/// affine and take neighbouring values equally often (ids of threads and
-/// blocks that make a global index), and no two of different ids, nor two loops
-/// of the same, depend on each other. What is decided by anything else is taken
+/// affine and take neighbouring values equally often (ids of threads and blocks
+/// that make a global index), and no two of different ids, nor two loops of the
+/// same, depend on each other. A condition that anything else decides is taken
 /// to run, once, as is what stands behind "is not equal".
 double timesRun(mlir::Region &region, mlir::Region &body,
                 AffineEvaluator &affine);

@@ -50,8 +50,8 @@ static void recordAccess(std::vector<KernelAccess> &accesses,
     ++count;
     if (known.box != access.box || known.blockSteps != access.blockSteps)
       continue;
-    // What is sure to happen stays apart from what may happen to the same
-    // bytes, else a guarded write would become a sure one.
+    // Accesses that are sure to happen stay apart from those that may happen to
+    // the same bytes, else a guarded write would become a sure one.
     if (known.exact == access.exact) {
       known.reads |= access.reads;
       known.writes |= access.writes;

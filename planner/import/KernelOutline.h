@@ -36,7 +36,7 @@ public:
   mlir::FailureOr<Outlined>
   outlineSource(ir::LaunchOp launch, Dim3 block, int64_t dynamicSharedBytes,
                 llvm::function_ref<HostValue(mlir::Value)> valueOf);
-  /// What a launch of the kernel does, if none before it was as large.
+  /// The facts of a launch of the kernel, if none before it was as large.
   void keepFacts(KernelId kernel, KernelFacts facts);
 
 private:

@@ -7,8 +7,8 @@
 
 namespace mgpu::planner {
 
-/// What the body of a kernel does in a launch: all but the kernel's hash and
-/// the product that it is.
+/// Finds what the body of a kernel does in a launch: all but the kernel's hash
+/// and the product that it is.
 KernelFacts stepsOf(mlir::Region &body, Dim3 grid, Dim3 block,
                     KernelViews &views, AffineEvaluator &affine);
 

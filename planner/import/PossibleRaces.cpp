@@ -45,7 +45,7 @@ std::vector<int64_t> elementsOf(const PossibleAccess &access, Region &body,
   for (int64_t thread = 0; thread < values.numThreads(); ++thread)
     elements.push_back(
         affine.valueAt(access.view.offset, values.idsOf(thread)));
-  // What a thread that does not come here would compute need not be known.
+  // The value in a thread that does not come here need not be known.
   std::vector<bool> comes(elements.size(), true);
   for (Operation *op = access.from.op; op->getParentRegion() != &body;
        op = op->getParentOp())

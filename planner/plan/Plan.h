@@ -99,6 +99,9 @@ struct Plan {
 /// The durations of the plan's steps, by node of its DAG.
 std::vector<double> durationsOf(const Plan &plan, const Dag &dag);
 
+/// The bytes of the largest arena; 0 without devices.
+uint64_t largestArena(const Plan &plan);
+
 /// The text form: readable, diffable, read back exactly.
 std::string toText(const Plan &plan, const Dag &dag);
 /// Errors name the line. `dag` is as the plan's transforms leave it.

@@ -76,6 +76,13 @@ std::string Plan::verdictLine() const {
       toString(boundBy), verdict.empty() ? "" : ": ", verdict, model);
 }
 
+uint64_t largestArena(const Plan &plan) {
+  uint64_t most = 0;
+  for (uint64_t bytes : plan.arenaBytes)
+    most = std::max(most, bytes);
+  return most;
+}
+
 std::vector<double> durationsOf(const Plan &plan, const Dag &dag) {
   std::vector<double> durations(dag.nodes.size());
   for (const PlanStep &step : plan.steps)

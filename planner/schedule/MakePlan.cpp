@@ -107,16 +107,13 @@ private:
       if (isFree(transform))
         MGPU_TRY(chooseChunks(gain));
       const bool isPolicy = bool(policyFlagOf(transform.kind));
-      if (transform.kind == TransformKind::Algorithm) {
-        gain.changes = changedAlgorithms();
-        chooses = gain.changes > 0;
-      } else if (!isPolicy) {
-        MGPU_TRY_ASSIGN(Transformed made, transformed(current(), gain.transform,
-                                                      contextOf(&gain.left)));
+      if (!isPolicy) {
+        MGPU_TRY_ASSIGN(Transformed made, tried(gain.transform, gain.left));
         gain.changes = made.changes;
         if (made.dag)
           changed = std::move(made.dag);
       }
+      chooses |= transform.kind == TransformKind::Algorithm && gain.changes > 0;
       gain.isKept = gain.changes > 0 || isPolicy;
       if (gain.isKept)
         kept.emplace_back(toString(gain.transform));
@@ -206,6 +203,16 @@ private:
     return changes;
   }
 
+  /// The DAG after a transform; algorithms change none of its nodes.
+  Result<Transformed> tried(const Transform &transform,
+                            std::vector<std::string> &left) const {
+    if (transform.kind != TransformKind::Algorithm)
+      return transformed(current(), transform, contextOf(&left));
+    Transformed trial;
+    trial.changes = changedAlgorithms();
+    return trial;
+  }
+
   bool isBetter(const TargetPlan &a) const {
     return !best || isBetter(a, *best);
   }
@@ -237,13 +244,7 @@ private:
       if (isFree(gain.transform))
         MGPU_TRY(chooseChunks(gain));
       const bool ofAlgorithms = gain.transform.kind == TransformKind::Algorithm;
-      Transformed trial; // algorithms change no node
-      if (ofAlgorithms) {
-        trial.changes = changedAlgorithms();
-      } else {
-        MGPU_TRY_ASSIGN(
-            trial, transformed(current(), gain.transform, contextOf(&left)));
-      }
+      MGPU_TRY_ASSIGN(Transformed trial, tried(gain.transform, left));
       gain.changes = trial.changes;
       gain.left.insert(gain.left.end(), left.begin(), left.end());
       if (gain.changes > 0)
@@ -276,12 +277,11 @@ private:
   static uint64_t memoryOf(const TargetPlan &plan) {
     if (plan.overlap)
       return plan.overlap->peakBytes;
-    const std::vector<uint64_t> &arenas = plan.plan.arenaBytes;
-    return arenas.empty() ? 0 : *std::max_element(arenas.begin(), arenas.end());
+    return largestArena(plan.plan);
   }
 
-  /// What a schedule policy brings, against a plan without it; which stays
-  /// where it is not longer, and at the same length needs no more memory.
+  /// Weighs a schedule policy against a plan without it; which stays where it
+  /// is not longer, and at the same length needs no more memory.
   Result<void> weigh(TransformKind kind) {
     SchedulePolicy allowed = schedulePolicy;
     allowed.*policyFlagOf(kind) = false;
@@ -332,7 +332,7 @@ private:
                   {plan.streamsPerDevice, options.memoryBytes});
   }
 
-  /// Those with a frozen duration that the source does not have by that name.
+  /// Nodes with a frozen duration that the source does not have by that name.
   std::vector<bool> scaledNodes() const {
     std::set<std::string_view> names;
     for (const DagNode &node : source.nodes)
@@ -444,7 +444,7 @@ Result<TargetPlan> makePlan(const Dag &dag, const Machine &machine,
                             dag.numDevices, topology.name, topology.devices));
   if (!request.transforms.empty() && machine.numMeasured() > 0)
     return makePlan(dag, machine.withTimes({}), request, budget);
-  // What the program without resident arguments is planned with.
+  // The budget by which the program without resident arguments is planned.
   exact::Budget again = budget.part(1);
   MGPU_TRY_ASSIGN(TargetPlan made,
                   Transforming(dag, machine, request, budget).run());

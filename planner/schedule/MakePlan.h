@@ -24,13 +24,14 @@ struct PlanRequest {
   uint64_t memoryBytes = UINT64_MAX; ///< a device's, with resident buffers
   uint32_t streamsPerDevice = 4;
   double scaleComm = 1; ///< spmd DAGs: multiplies collectives' times
-  /// Tried in order; each is kept if the plan after it is shorter. Those that
-  /// are schedule policies come last: each is kept if the plan without it is
-  /// longer, or as long with more memory.
+  /// Tried in order; each is kept if the plan after it is shorter. Schedule
+  /// policies come last: each is kept if the plan without it is longer, or as
+  /// long with more memory.
   std::vector<Transform> transforms;
   /// Transforms are made, whether the plan gets shorter or not.
   bool makesAll = false;
-  /// What the schedule may do from the start; those of `transforms` among them.
+  /// The freedoms of the schedule from the start; those of `transforms` among
+  /// them.
   SchedulePolicy schedulePolicy;
   std::vector<OpFactor> ops; ///< TransformContext::ops
 
@@ -38,7 +39,7 @@ struct PlanRequest {
   bool isFixed() const { return scheduler != "list" || drawn != 0; }
 };
 
-/// What a transform did for the plan. Times are makespans in microseconds; 0
+/// The gain of a transform for the plan. Times are makespans in microseconds; 0
 /// before where nothing fitted the memory, and after where nothing changed or
 /// fitted. For a schedule policy, before is the plan without it, of the same
 /// DAG.
@@ -80,17 +81,17 @@ Result<uint64_t> memoryLimit(const device::Topology &topology,
 exact::Budget movesFor(const Dag &dag);
 
 /// Absent if the DAG has more devices than the machine, whose times of nodes
-/// count only where there are no transforms. A DAG that is spmd goes
-/// to the overlap search, others to ListSearch; both as far as the schedule
-/// policies reach: without `order` there is nothing to search. The plan of the
-/// least makespan with contention that fits the memory is kept. Each transform
-/// that changes something takes an equal share of the budget, and is kept if
-/// the plan gets shorter: with contention, or, for a DAG that is spmd, by the
-/// model that its search is of. What does not fit is Invalid, and the error
+/// count only where there are no transforms. A DAG that is spmd goes to the
+/// overlap search, others to ListSearch; both as far as the schedule policies
+/// reach: without `order` there is nothing to search. The plan of the least
+/// makespan with contention that fits the memory is kept. Each transform that
+/// changes something takes an equal share of the budget, and is kept if the
+/// plan gets shorter: with contention, or, for a DAG that is spmd, by the model
+/// that its search is of. A program that does not fit is Invalid, and the error
 /// says at which step, what is live there and how much is missing.
 Result<TargetPlan> makePlan(const Dag &dag, const Machine &machine,
                             const PlanRequest &request, exact::Budget &budget);
-/// The same by movesFor() the DAG.
+/// Plans with movesFor() the DAG as the budget.
 Result<TargetPlan> makePlan(const Dag &dag, const Machine &machine,
                             const PlanRequest &request = {});
 

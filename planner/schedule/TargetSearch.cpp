@@ -14,8 +14,8 @@
 
 namespace mgpu::planner {
 
-/// What is live where the plan's arena is fullest, on the device that exceeds
-/// the limit most.
+/// The buffers that are live where the plan's arena is fullest, on the device
+/// that exceeds the limit most.
 static Error doesNotFit(const Plan &plan, const Dag &dag, uint64_t limit) {
   size_t worst = 0;
   for (size_t d = 0; d < plan.arenaBytes.size(); ++d)
@@ -138,7 +138,7 @@ private:
       return consider(std::move(plan));
     }
     MGPU_TRY_ASSIGN(Plan plan, made(Perturbed(machine, options.drawn)));
-    // The draw chose the order. What is predicted is what was estimated.
+    // The draw chose the order. The prediction is what was estimated.
     for (PlanStep &step : plan.steps)
       step.durationUs = machine.durationUs(dag, step.node);
     predictTimes(plan, dag);
@@ -176,12 +176,6 @@ private:
     if (schedulePolicy.order && (contends() || !hasPlan()))
       MGPU_TRY(disturb(budget));
     return schedulePolicy.join && hasPlan() ? join() : Result<void>();
-  }
-
-  static uint64_t largestArena(const Plan &plan) {
-    return plan.arenaBytes.empty() ? 0
-                                   : *std::max_element(plan.arenaBytes.begin(),
-                                                       plan.arenaBytes.end());
   }
 
   bool hasPlan() const { return !best.plan.steps.empty() || dag.nodes.empty(); }

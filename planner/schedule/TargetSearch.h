@@ -2,7 +2,7 @@
 #ifndef MGPU_PLANNER_SCHEDULE_TARGETSEARCH_H
 #define MGPU_PLANNER_SCHEDULE_TARGETSEARCH_H
 
-// What makePlan() is made of.
+// The search that makePlan() is made of.
 
 #include "planner/schedule/MakePlan.h"
 

@@ -141,7 +141,8 @@ Result<int> followPlan(LoadedProgram &program) {
 
 } // namespace
 
-/// What is known of a machine before the program is: what exchanges take on it.
+/// A machine as it is known before the program is: the times of exchanges on
+/// it.
 static Result<void> readMachine(LoadOptions &load, const PlanOptions &options,
                                 PlanReport &report) {
   if (!isElsewhere(load.target))

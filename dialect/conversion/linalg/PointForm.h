@@ -16,8 +16,8 @@ namespace mgpu::conversion {
 /// write the same element.
 bool hasPointForm(mlir::linalg::LinalgOp op);
 
-/// What getStaticLoopRanges gives, at a tenth of its cost where each loop alone
-/// indexes a dimension.
+/// The ranges that getStaticLoopRanges gives, at a tenth of its cost where each
+/// loop alone indexes a dimension.
 llvm::SmallVector<int64_t> loopRangesOf(mlir::linalg::LinalgOp op);
 
 /// Whether `op` is a matmul that targets may have a text or a library for: one

@@ -14,7 +14,7 @@ enum class ClockKind : uint8_t {
 };
 
 /// How long a search may go on: time, or nodes, which give the same result on
-/// every machine. What a node is, each search says.
+/// every machine. Each search says what a node is.
 class Budget {
 public:
   explicit Budget(double seconds, uint64_t nodes = UINT64_MAX,
