@@ -56,8 +56,11 @@ public:
     take(value);
     return value;
   }
+  /// Ends where the bytes do, whatever size stands before it.
   std::string text() {
-    auto size = std::min<uint64_t>(take<uint64_t>(), bytes.size());
+    const auto told =
+        take<uint64_t>(); // takes bytes, so they are counted after
+    const size_t size = std::min<uint64_t>(told, bytes.size());
     std::string out(reinterpret_cast<const char *>(bytes.data()), size);
     bytes = bytes.subspan(size);
     return out;

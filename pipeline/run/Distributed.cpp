@@ -87,10 +87,14 @@ Result<Prepared> fromBytes(std::span<const std::byte> bytes, planner::Dag &dag,
   const std::string first = reader.text();
   out.nccl = reader.text();
   out.threads = reader.take<uint32_t>();
-  auto left = reader.take<uint64_t>();
-  if (left > 0 && what == KernelsFor::Processor)
+  const auto count = reader.take<uint64_t>();
+  if (count > reader.rest().size() / sizeof(uint64_t))
+    return fail(
+        ErrorKind::Absent,
+        fmt::format("rank 0 announces {} kernels and sends fewer", count));
+  if (count > 0 && what == KernelsFor::Processor)
     MGPU_TRY(checkProcessor(out.cpu, first));
-  for (; left > 0; --left) {
+  for (uint64_t k = 0; k < count; ++k) {
     const std::string kernel = reader.text();
     const auto object = std::as_bytes(std::span(kernel));
     out.kernels.emplace_back(object.begin(), object.end());
