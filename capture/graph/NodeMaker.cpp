@@ -109,7 +109,8 @@ NodeMaker::addKernel(const DagNode &node, const KernelCall &call,
                                   {},
                                   call.part,
                                   mayBeginEarly,
-                                  {}};
+                                  {},
+                                  spec.location};
   for (const KernelArgument &argument : call.arguments) {
     if (const auto *bits = std::get_if<uint64_t>(&argument.value)) {
       params.arguments.push_back(*bits);

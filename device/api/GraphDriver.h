@@ -50,6 +50,8 @@ struct KernelNodeParams {
   /// The buffers of a kernel that a user wrote for GPUs, whose accesses a
   /// backend may check.
   std::vector<KernelMemory> memory{};
+  /// "file:line:column" of the launch, for error texts; may be empty.
+  std::string place{};
 };
 
 struct CopyNodeParams {

@@ -50,14 +50,16 @@ struct PtxWork {
   std::shared_ptr<PtxKernel> kernel;
   kernels::ptx::LaunchOptions options;
   DeviceId device;
-  std::string name;
+  std::string name, place;
   std::shared_ptr<KernelFault> fault;
   void run() {
     if (fault->isThere())
       return;
     if (Result<void> ok = kernel->run(device, options); !ok)
-      fault->set({ok.error().kind,
-                  fmt::format("node '{}': {}", name, ok.error().message)});
+      fault->set(
+          {ok.error().kind, fmt::format("node '{}'{}: {}", name,
+                                        place.empty() ? "" : " (" + place + ")",
+                                        ok.error().message)});
   }
 };
 
@@ -255,8 +257,9 @@ HostGraph::addPtx(const KernelNodeParams &params,
                   kernel->launchOf(params));
   if (options.grid.volume() == 0)
     return append(queueOf(params.device), {runNothing, nullptr}, dependencies);
-  auto work = std::make_shared<PtxWork>(
-      PtxWork{kernel, std::move(options), params.device, params.name, fault});
+  auto work = std::make_shared<PtxWork>(PtxWork{kernel, std::move(options),
+                                                params.device, params.name,
+                                                params.place, fault});
   works.push_back(work);
   return append(queueOf(params.device), {runWork<PtxWork>, work.get()},
                 dependencies);

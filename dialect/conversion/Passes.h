@@ -104,6 +104,9 @@ struct SpmdPipelineOptions : mlir::PassPipelineOptions<SpmdPipelineOptions> {
                      llvm::cl::desc("Backward work of mpmd computes forward "
                                     "work again"),
                      llvm::cl::init(false)};
+  ListOption<std::string> customs{
+      *this, "customs",
+      llvm::cl::desc("The kernels of custom calls: NAME=FILE.cu:ENTRY")};
   Option<bool> tosa{*this, "tosa", llvm::cl::desc("Convert operations of tosa"),
                     llvm::cl::init(true)};
 };

@@ -497,13 +497,16 @@ def ConvertStablehloToLinalg
     ones. Tensors of rank 0 whose values follow from constants become numbers of
     host code, which decide loops and branches. A stablehlo.while that counts
     becomes an scf.for; a branch that depends on the devices' numbers becomes a
-    choice between the results of both.
+    choice between the results of both. A custom call of a name that is not known
+    becomes an spmd.custom_call, with the kernel that `customs` gives it.
 
     An error names what has no form: a loop that goes on as long as the devices'
     numbers say, complex and quantised numbers, tokens, and dynamic shapes.
   }];
-  let options = [EntryOption];
-  let dependentDialects = ["::mlir::arith::ArithDialect",
+  let options = [EntryOption,
+    ListOption<"customs", "customs", "std::string",
+               "The kernels of custom calls: NAME=FILE.cu:ENTRY">];
+  let dependentDialects = ["::mgpu::spmd::SpmdDialect", "::mlir::arith::ArithDialect",
     "::mlir::linalg::LinalgDialect", "::mlir::math::MathDialect",
     "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"];
 }

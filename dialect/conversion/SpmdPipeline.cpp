@@ -105,7 +105,8 @@ void addSpmdFrontEnds(OpPassManager &passes, const SpmdPipelineOptions &options,
     passes.addPass(createRematFragments({entry}));
   passes.addPass(createConvertMpmdToSpmd({entry}));
   passes.addPass(createConvertSdyToSpmd({entry}));
-  passes.addPass(createConvertStablehloToLinalg({entry}));
+  passes.addPass(createConvertStablehloToLinalg(
+      {entry, llvm::to_vector(options.customs)}));
   if (options.tosa)
     addTosa(passes);
   passes.addPass(std::make_unique<AvoidWrongFolds>());

@@ -73,6 +73,10 @@ def Mgpu_LaunchOp : Mgpu_Op<"launch", [
     The host target runs it, and the tuner takes from it how far rounding may
     lead results apart.
 
+    With `opaque`, nothing is known of the kernel but what it touches: `source`
+    is the name of what it computes, such as a custom call's, and there is no
+    `entry`. It can be checked and planned; what runs it is refused.
+
     With `objects`, a dictionary from architectures to cubins or PTX, the kernel
     is compiled already, and `source` only says where it comes from.
 
@@ -102,7 +106,9 @@ def Mgpu_LaunchOp : Mgpu_Op<"launch", [
     - (launch_c20) a tunable has at most 64 values;
     - (launch_c21) the tunables have at most 2^20 combinations;
     - (launch_c22) the values of a tunable are all different;
-    - (launch_c23) `objects` is a dictionary of strings that is not empty.
+    - (launch_c23) `objects` is a dictionary of strings that is not empty;
+    - (launch_c24) `opaque` comes with `source`, and without `entry`,
+      `reference`, `tunables` and `objects`.
   }];
   let arguments = (ins Mgpu_Device:$device, Variadic<AnyType>:$args,
       Variadic<Index>:$grid, Variadic<Index>:$block,
@@ -129,6 +135,9 @@ def Mgpu_LaunchOp : Mgpu_Op<"launch", [
     /// Whether the kernel is a file of CUDA C++, and the body empty.
     bool hasSource() { return (*this)->hasAttr(getSourceAttrName()); }
     static ::llvm::StringRef getSourceAttrName() { return "source"; }
+    static ::llvm::StringRef getOpaqueAttrName() { return "opaque"; }
+    /// Whether nothing is known of the kernel but what it touches.
+    bool isOpaque() { return (*this)->hasAttr(getOpaqueAttrName()); }
     /// Whether the kernel, given as a file, may read or write the memory of
     /// argument `position`.
     bool mayRead(unsigned position);

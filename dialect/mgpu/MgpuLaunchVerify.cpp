@@ -126,37 +126,9 @@ static LogicalResult verifyTunables(LaunchOp op) {
   return success();
 }
 
-static LogicalResult verifySource(LaunchOp op) {
-  if (!op.hasSource()) {
-    for (StringRef name :
-         {"entry", "reference", "tunables", "reads", "writes", "objects"})
-      if (op->hasAttr(name))
-        return op.emitOpError("has '")
-               << name << "', which belongs to a kernel given by 'source'"
-               << rule(op, 7);
-    return success();
-  }
-  auto source = op->getAttrOfType<StringAttr>("source");
-  if (!source || source.getValue().empty())
-    return op.emitOpError("'source' must be the path of a file of CUDA C++")
-           << rule(op, 8);
-  auto entry = op->getAttrOfType<StringAttr>("entry");
-  if (!entry || !isIdentifier(entry.getValue()))
-    return op.emitOpError("needs 'entry', the name of an extern \"C\" "
-                          "__global__ function in ")
-           << source << rule(op, 9);
-  if (Attribute objects = op->getAttr("objects")) {
-    auto all = dyn_cast<DictionaryAttr>(objects);
-    if (!all || all.empty() || !llvm::all_of(all, [](NamedAttribute each) {
-          return isa<StringAttr>(each.getValue());
-        }))
-      return op.emitOpError("'objects' must be like {sm_90 = \"...\"}")
-             << rule(op, 23);
-  }
-  if (Attribute reference = op->getAttr("reference");
-      reference && !isa<FlatSymbolRefAttr>(reference))
-    return op.emitOpError("'reference' must name a function, as in @name")
-           << rule(op, 10);
+/// A kernel that is not a body: its arguments, and which of them it touches.
+static LogicalResult verifySourceArguments(LaunchOp op) {
+  Attribute source = op->getAttr(LaunchOp::getSourceAttrName());
   if (!llvm::hasSingleElement(op.getBody().front()) ||
       op.getBody().getNumArguments() != 0)
     return op.emitOpError("takes its kernel from ")
@@ -188,6 +160,49 @@ static LogicalResult verifySource(LaunchOp op) {
     if (isa<MemRefType>(arg.getType()) && !op.mayRead(k) && !op.mayWrite(k))
       return op.emitOpError("argument ")
              << k << " is neither in 'reads' nor in 'writes'" << rule(op, 15);
+  return success();
+}
+
+static LogicalResult verifySource(LaunchOp op) {
+  if (!op.hasSource()) {
+    for (StringRef name : {"entry", "reference", "tunables", "reads", "writes",
+                           "objects", "opaque"})
+      if (op->hasAttr(name))
+        return op.emitOpError("has '")
+               << name << "', which belongs to a kernel given by 'source'"
+               << rule(op, 7);
+    return success();
+  }
+  auto source = op->getAttrOfType<StringAttr>("source");
+  if (!source || source.getValue().empty())
+    return op.emitOpError("'source' must be the path of a file of CUDA C++")
+           << rule(op, 8);
+  if (op.isOpaque())
+    for (StringRef name : {"entry", "reference", "tunables", "objects"})
+      if (op->hasAttr(name))
+        return op.emitOpError("is opaque, and has '")
+               << name << "' of a kernel that is known" << rule(op, 24);
+  auto entry = op->getAttrOfType<StringAttr>("entry");
+  if (op.isOpaque())
+    return verifySourceArguments(op);
+  if (!entry || !isIdentifier(entry.getValue()))
+    return op.emitOpError("needs 'entry', the name of an extern \"C\" "
+                          "__global__ function in ")
+           << source << rule(op, 9);
+  if (Attribute objects = op->getAttr("objects")) {
+    auto all = dyn_cast<DictionaryAttr>(objects);
+    if (!all || all.empty() || !llvm::all_of(all, [](NamedAttribute each) {
+          return isa<StringAttr>(each.getValue());
+        }))
+      return op.emitOpError("'objects' must be like {sm_90 = \"...\"}")
+             << rule(op, 23);
+  }
+  if (Attribute reference = op->getAttr("reference");
+      reference && !isa<FlatSymbolRefAttr>(reference))
+    return op.emitOpError("'reference' must name a function, as in @name")
+           << rule(op, 10);
+  if (failed(verifySourceArguments(op)))
+    return failure();
   return verifyTunables(op);
 }
 

@@ -7,6 +7,7 @@
 
 #include "mlir/Dialect/Bufferization/IR/BufferizableOpInterface.h"
 #include "mlir/Dialect/Bufferization/IR/DstBufferizableOpInterfaceImpl.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 
 using namespace mlir;
 using namespace mgpu::spmd;
@@ -72,6 +73,56 @@ struct DestinationModel
     onMemrefs.propertiesAttr = op->getPropertiesAsAttribute();
     rewriter.create(onMemrefs);
     bufferization::replaceOpWithBufferizedValues(rewriter, op, init);
+    return success();
+  }
+};
+
+/// The pointers of a kernel lead to elements without gaps: a view with gaps is
+/// copied before, and back if it is written.
+struct CustomCallModel
+    : bufferization::DstBufferizableOpInterfaceExternalModel<CustomCallModel,
+                                                             CustomCallOp> {
+  bool bufferizesToMemoryRead(Operation *op, OpOperand &operand,
+                              const bufferization::AnalysisState &) const {
+    return !cast<CustomCallOp>(op).isDpsInit(&operand) ||
+           keepsInit(op, operand);
+  }
+
+  LogicalResult bufferize(Operation *op, RewriterBase &rewriter,
+                          const bufferization::BufferizationOptions &options,
+                          bufferization::BufferizationState &state) const {
+    auto call = cast<CustomCallOp>(op);
+    SmallVector<Value> operands;
+    SmallVector<std::pair<Value, Value>> back;
+    for (OpOperand &operand : op->getOpOperands()) {
+      FailureOr<Value> buffer =
+          bufferization::getBuffer(rewriter, operand.get(), options, state);
+      if (failed(buffer))
+        return failure();
+      operands.push_back(*buffer);
+      auto type = cast<MemRefType>(buffer->getType());
+      if (type.areTrailingDimsContiguous(type.getRank()))
+        continue;
+      auto plain = MemRefType::get(type.getShape(), type.getElementType());
+      operands.back() =
+          memref::AllocOp::create(rewriter, op->getLoc(), plain).getResult();
+      if (bufferizesToMemoryRead(op, operand, {options}))
+        memref::CopyOp::create(rewriter, op->getLoc(), *buffer,
+                               operands.back());
+      if (call.isDpsInit(&operand))
+        back.push_back({operands.back(), *buffer});
+    }
+    OperationState onMemrefs(op->getLoc(), op->getName());
+    onMemrefs.addOperands(operands);
+    onMemrefs.propertiesAttr = op->getPropertiesAsAttribute();
+    rewriter.create(onMemrefs);
+    SmallVector<Value> results(
+        ArrayRef(operands).drop_front(call.getInputs().size()));
+    for (auto [from, to] : back) {
+      memref::CopyOp::create(rewriter, op->getLoc(), from, to);
+      llvm::replace(results, from, to);
+    }
+    bufferization::replaceOpWithBufferizedValues(rewriter, op, results);
     return success();
   }
 };
@@ -174,6 +225,7 @@ void mgpu::spmd::registerBufferization(DialectRegistry &registry) {
     attachModels<DistributeOp, CollectOp, AllReduceOp, AllGatherOp,
                  ReduceScatterOp, AllToAllOp, BroadcastOp, PermuteOp, MoveOp>(
         context);
+    CustomCallOp::attachInterface<CustomCallModel>(*context);
     OnOp::attachInterface<OnModel>(*context);
     YieldOp::attachInterface<YieldModel>(*context);
   });

@@ -114,6 +114,11 @@ DeviceGroups groupsOf(ArrayAttr groups, ArrayRef<int64_t> devices) {
   });
 }
 
+bool keepsInit(Operation *op, OpOperand &init) {
+  auto call = dyn_cast<CustomCallOp>(op);
+  return call && call.keeps(init.getOperandNumber() - call.getInputs().size());
+}
+
 void addEffects(
     DestinationStyleOpInterface op,
     SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>>
@@ -123,7 +128,7 @@ void addEffects(
       continue;
     if (op.isDpsInit(&operand))
       effects.emplace_back(MemoryEffects::Write::get(), &operand);
-    else
+    if (!op.isDpsInit(&operand) || keepsInit(op, operand))
       effects.emplace_back(MemoryEffects::Read::get(), &operand);
   }
 }

@@ -24,8 +24,11 @@ using DeviceGroups = llvm::SmallVector<llvm::SmallVector<int64_t>>;
 /// The groups that an attribute lists; without one, `devices` are a group.
 DeviceGroups groupsOf(mlir::ArrayAttr groups, llvm::ArrayRef<int64_t> devices);
 
-/// On memrefs: `op` reads its inputs and writes its inits. On tensors there are
-/// no effects.
+/// Whether `op`, a custom call, may read what its init holds.
+bool keepsInit(mlir::Operation *op, mlir::OpOperand &init);
+
+/// On memrefs: `op` reads its inputs and the inits that it keeps, and writes
+/// its inits. On tensors there are no effects.
 void addEffects(mlir::DestinationStyleOpInterface op,
                 llvm::SmallVectorImpl<mlir::SideEffects::EffectInstance<
                     mlir::MemoryEffects::Effect>> &effects);

@@ -278,6 +278,57 @@ def Spmd_CallOp : Spmd_Op<"call",
   }];
 }
 
+def Spmd_CustomCallOp : Spmd_Op<"custom_call", [AttrSizedOperandSegments,
+    DestinationStyleOpInterface,
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "A computation that is known by name";
+  let description = [{
+    Each device that runs it reads all of `inputs` and writes all of `inits`;
+    of an init that `kept` lists it may read what was there, too. It becomes an
+    `mgpu.launch` of CUDA C++ where `source` names a file: the pointers of the
+    inputs, then those of the inits, are the arguments of `entry`. A thread is
+    launched for each element of the first init, in blocks of 256. Without
+    `source` nothing but what it touches is known: it can be planned, not run.
+
+    Constraints, by the label that ends the message about each:
+    - (custom_call_c1) there is an init;
+    - (custom_call_c2) `source` and `entry` come together;
+    - (custom_call_c3) `kept` lists positions of inits;
+    - (custom_call_c4) sizes are static.
+
+    Example:
+    ```mlir
+    %y = spmd.custom_call "scale" from "scale.cu" entry "scale"
+        ins(%x : tensor<8xf32>) outs(%e : tensor<8xf32>) -> tensor<8xf32>
+    ```
+  }];
+  let arguments = (ins StrAttr:$target, Variadic<Spmd_Shaped>:$inputs,
+      Variadic<Spmd_Shaped>:$inits, OptionalAttr<StrAttr>:$source,
+      OptionalAttr<StrAttr>:$entry, OptionalAttr<DenseI64ArrayAttr>:$kept);
+  let results = (outs Variadic<AnyRankedTensor>:$outputs);
+  let assemblyFormat = [{
+    $target (`from` $source^)? (`entry` $entry^)? (`kept` $kept^)?
+    `ins` `(` ($inputs^ `:` type($inputs))? `)`
+    `outs` `(` ($inits^ `:` type($inits))? `)`
+    attr-dict (`->` type($outputs)^)?
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    ::mlir::MutableOperandRange getDpsInitsMutable() { return getInitsMutable(); }
+    /// Whether it may read what init `number` holds.
+    bool keeps(unsigned number) {
+      return getKept() && ::llvm::is_contained(*getKept(), int64_t(number));
+    }
+  }];
+  let extraClassDefinition = [{
+    void $cppClass::getEffects(::llvm::SmallVectorImpl<
+        ::mlir::SideEffects::EffectInstance<::mlir::MemoryEffects::Effect>>
+        &effects) {
+      ::mgpu::spmd::addEffects(*this, effects);
+    }
+  }];
+}
+
 //===----------------------------------------------------------------------===//
 // Collectives
 //===----------------------------------------------------------------------===//

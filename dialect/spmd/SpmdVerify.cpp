@@ -274,6 +274,25 @@ LogicalResult ShardToFullOp::verify() {
   return success();
 }
 
+LogicalResult CustomCallOp::verify() {
+  if (getInits().empty())
+    return emitOpError("gives nothing") << rule(*this, 1);
+  if (bool(getSource()) != bool(getEntry()))
+    return emitOpError("has 'source' or 'entry' without the other")
+           << rule(*this, 2);
+  if (std::optional<ArrayRef<int64_t>> kept = getKept())
+    for (int64_t number : *kept)
+      if (number < 0 || size_t(number) >= getInits().size())
+        return emitOpError("keeps init ")
+               << number << " of " << getInits().size() << rule(*this, 3);
+  for (Value operand : getOperands())
+    if (!cast<ShapedType>(operand.getType()).hasStaticShape())
+      return emitOpError("has an operand of type ")
+             << operand.getType() << ", whose sizes are not static"
+             << rule(*this, 4);
+  return success();
+}
+
 LogicalResult DistributeOp::verify() {
   return checkShard(*this, getInput(), getInit(), getLayout(), 1);
 }

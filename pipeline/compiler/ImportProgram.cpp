@@ -18,9 +18,11 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/MLProgram/IR/MLProgram.h"
 #include "mlir/IR/MLIRContext.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/SourceMgr.h"
 
 #include <cstdlib>
+#include <filesystem>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -121,6 +123,34 @@ Result<void> checkArgumentNames(ModuleOp module, const ImportOptions &options) {
   return {};
 }
 
+/// The kernels of custom calls by whole paths, each with its entry. Errors:
+/// Usage where the name of a call cannot be that of a function.
+Result<std::map<std::string, std::string>>
+wholeCustoms(const std::map<std::string, std::string> &customs) {
+  auto isWord = [](llvm::StringRef name) {
+    return !name.empty() && !llvm::isDigit(name[0]) &&
+           llvm::all_of(name,
+                        [](char c) { return llvm::isAlnum(c) || c == '_'; });
+  };
+  std::map<std::string, std::string> whole;
+  for (const auto &[name, kernel] : customs) {
+    const size_t colon = kernel.rfind(':');
+    const bool hasEntry = colon != kernel.npos &&
+                          isWord(llvm::StringRef(kernel).substr(colon + 1));
+    if (!hasEntry && !isWord(name))
+      return fail(
+          ErrorKind::Usage,
+          fmt::format("--custom {0}={1}: no function has the name '{0}': "
+                      "say which one it is, --custom '{0}={1}:ENTRY'",
+                      name, kernel));
+    const auto path =
+        std::filesystem::absolute(hasEntry ? kernel.substr(0, colon) : kernel);
+    whole[name] =
+        path.string() + ":" + (hasEntry ? kernel.substr(colon + 1) : name);
+  }
+  return whole;
+}
+
 planner::ImportOptions importOptions(const ImportOptions &options,
                                      ModuleOp module) {
   planner::ImportOptions import;
@@ -136,6 +166,12 @@ planner::ImportOptions importOptions(const ImportOptions &options,
   return import;
 }
 
+/// https://no-color.org: the variable is set and not empty.
+void obeyNoColor() {
+  if (const char *plain = std::getenv("NO_COLOR"); plain && *plain)
+    llvm::errs().enable_colors(false);
+}
+
 } // namespace
 
 Result<LoadedProgram>
@@ -143,9 +179,8 @@ MlirCompiler::importProgram(const ImportOptions &options,
                             std::vector<Message> *messages) const {
   MLIRContext context(programDialects(), MLIRContext::Threading::DISABLED);
   context.printOpOnDiagnostic(false);
-  // https://no-color.org: set and not empty.
-  if (const char *plain = std::getenv("NO_COLOR"); plain && *plain)
-    llvm::errs().enable_colors(false);
+  MGPU_TRY_ASSIGN(auto customs, wholeCustoms(options.customs));
+  obeyNoColor();
   // Opens the file again to show the line under each message.
   llvm::SourceMgr sources;
   SourceMgrDiagnosticHandler showLines(
@@ -178,7 +213,8 @@ MlirCompiler::importProgram(const ImportOptions &options,
        options.arguments, options.roles, options.reportSharding,
        options.schedule, options.remat, options.isQuiet, options.grid,
        options.splits, options.keepText,
-       exchangeCost(options.times, options.oneDevice), options.oneDevice});
+       exchangeCost(options.times, options.oneDevice), options.oneDevice,
+       std::move(customs)});
   if (!parsed && (numErrors == 0 || parsed.error().kind != ErrorKind::Invalid))
     return countErrors(std::move(parsed.error()));
   if (!parsed)

@@ -69,8 +69,8 @@ Result<void> checkMadeFor(const LoadedProgram &program,
                             "make it again from {}",
                             origin.source));
   for (const char *option :
-       {"--node-limit", "--roll-from", "--devices", "--assign", "--schedule",
-        "--remat", "--grid", "--shardings", "--one-device"})
+       {"--node-limit", "--roll-from", "--devices", "--assign", "--custom",
+        "--schedule", "--remat", "--grid", "--shardings", "--one-device"})
     if (options.given.count(option))
       return fail(ErrorKind::Usage,
                   fmt::format("{}: the nodes of a bundle are made: make it "
@@ -252,6 +252,7 @@ const Format formats[] = {
       {"--node-limit", holdsNodes},
       {"--devices", holdsNodes},
       {"--assign", holdsNodes},
+      {"--custom", holdsNodes},
       {"--schedule", holdsNodes},
       {"--remat", holdsNodes},
       {"--grid", holdsNodes},

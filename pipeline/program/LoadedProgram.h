@@ -60,6 +60,9 @@ struct ImportOptions : RoleOptions {
   uint64_t devices = 0;
   /// The meshes of mpmd's named computations and tensors, by name.
   std::map<std::string, std::string> meshes;
+  /// The kernels of custom calls by the names that are called: FILE.cu:ENTRY,
+  /// or FILE.cu where the entry has the call's name.
+  std::map<std::string, std::string> customs;
   /// The order of an mpmd program's fragments (docs/schedules.md); empty is the
   /// planner's own, and "auto" what chooseOrder() finds best.
   std::string schedule;

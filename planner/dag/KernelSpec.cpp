@@ -35,6 +35,12 @@ Result<const std::string *> KernelSpec::hostText() const {
     return fail(ErrorKind::Invalid, "kernel " + name + " has no source");
   if (!file->reference.empty())
     return &file->reference;
+  if (file->isOpaque())
+    return fail(ErrorKind::Unsupported,
+                "nothing says what the custom call '" + file->entry +
+                    "' computes, so it can be planned and not run: give it a "
+                    "kernel by --custom '" +
+                    file->entry + "=FILE.cu:ENTRY'");
   if (file->text.empty() && !file->cubins.empty())
     return fail(ErrorKind::Absent,
                 "'" + file->entry + "' of " + file->file +

@@ -62,6 +62,10 @@ struct CudaFile {
   /// Compiled by others, cubins or PTX, by architecture ("sm_90"). With them
   /// `text` may be empty.
   std::map<std::string, std::string> cubins = {};
+  /// Whether nothing says what it computes: `entry` is a custom call's name.
+  bool isOpaque() const {
+    return text.empty() && cubins.empty() && reference.empty() && host.empty();
+  }
   bool operator==(const CudaFile &) const = default;
 };
 

@@ -85,6 +85,8 @@ struct ParseOptions {
   /// A function over tensors becomes the program of device 0, which stands for
   /// all. Errors: Unsupported for others, and where devices differ.
   bool oneDevice = false;
+  /// As in ImportOptions of the pipeline, with an entry in each: FILE.cu:ENTRY.
+  std::map<std::string, std::string> customs = {};
 };
 
 struct ParsedProgram {

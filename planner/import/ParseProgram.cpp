@@ -18,6 +18,7 @@
 #include "dialect/conversion/TransformSchedule.h"
 #include "dialect/mgpu/Diagnostics.h"
 #include "support/FileIO.h"
+#include "support/Spelling.h"
 
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/AsmParser/AsmParserState.h"
@@ -28,6 +29,7 @@
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Support/FileUtilities.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/SourceMgr.h"
@@ -137,6 +139,30 @@ static void setOptions(conversion::SpmdPipelineOptions &spmd, ModuleOp module,
   spmd.schedule = options.schedule;
   spmd.remat = options.remat;
   spmd.tosa = conversion::hasTosa(module);
+  for (const auto &[name, kernel] : options.customs)
+    spmd.customs.push_back(name + "=" + kernel);
+}
+
+/// Usage for a kernel of a custom call that the program does not make.
+static Result<void>
+checkCustoms(ModuleOp module, const std::map<std::string, std::string> &given) {
+  if (given.empty())
+    return {};
+  std::vector<std::string> called;
+  module.walk([&](Operation *op) {
+    auto name = op->getAttrOfType<StringAttr>("call_target_name");
+    if (name && !llvm::is_contained(called, name.getValue()))
+      called.push_back(name.str());
+  });
+  for (const auto &[name, kernel] : given)
+    if (!llvm::is_contained(called, name))
+      return fail(ErrorKind::Usage,
+                  "--custom " + name + ": the program has no such call; " +
+                      (called.empty()
+                           ? "it has none"
+                           : "it calls " + llvm::join(called, ", ")) +
+                      didYouMean(name, called));
+  return {};
 }
 
 /// Makes a program of devices and buffers of a function over tensors. Passes on
@@ -269,6 +295,7 @@ static Result<ParsedProgram> lower(OwningOpRef<ModuleOp> module, StringRef text,
   MGPU_TRY(checkMeshNames(*module, entry, options.meshes));
   MGPU_TRY(checkSchedule(entry, options.schedule, options.remat));
   ParsedProgram program{std::move(module), options.entry, {}};
+  MGPU_TRY(checkCustoms(*program.module, options.customs));
   MGPU_TRY(applyShardings(program, entry, options));
   program.meshes = meshesOf(entry);
   MLIRContext &context = *program.module->getContext();

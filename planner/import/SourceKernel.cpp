@@ -133,6 +133,11 @@ std::map<std::string, std::string> objectsOf(ir::LaunchOp launch) {
   return objects;
 }
 
+/// An error at a launch, which may stand for a custom call: it names neither.
+InFlightDiagnostic refuse(ir::LaunchOp launch, StringRef words) {
+  return emitError(launch.getLoc()) << "the launch " << words;
+}
+
 /// The text of the launch's file, with the entry it names.
 FailureOr<StringRef> readSource(ir::LaunchOp launch,
                                 llvm::StringMap<std::string> &files,
@@ -142,33 +147,36 @@ FailureOr<StringRef> readSource(ir::LaunchOp launch,
     constexpr uint64_t most = 16 << 20;
     auto bytes = readFile(path, most, most);
     if (!bytes)
-      return launch.emitOpError("cannot read its kernel: ")
+      return refuse(launch, "cannot read its kernel: ")
              << bytes.error().message;
     std::string text(reinterpret_cast<const char *>(bytes->data()),
                      bytes->size());
     if (text.find('\0') != std::string::npos)
-      return launch.emitOpError("takes its kernel from '")
+      return refuse(launch, "takes its kernel from '")
              << path << "', which is not text";
     // What is compiled is known by the text of this file.
     static const std::regex absolute(
         "(^|\\n)[ \\t]*#[ \\t]*include[ \\t]*[\"<]/");
     if (std::regex_search(text, absolute))
-      return launch.emitOpError("takes its kernel from '")
+      return refuse(launch, "takes its kernel from '")
              << path
              << "', which includes a file by its whole path: only the CUDA "
                 "toolkit's headers can be included, by their names";
+    if (StringRef(text).trim().empty())
+      return refuse(launch, "takes its kernel from '")
+             << path << "', which is empty";
     at = files.try_emplace(path, std::move(text)).first;
   }
   StringRef text = at->second;
   StringRef entry = cast<StringAttr>(launch->getAttr("entry")).getValue();
   EntryFound found = findEntry(text, entry);
   if (!found.isNamed)
-    return launch.emitOpError("names the kernel '")
+    return refuse(launch, "names the kernel '")
            << entry << "', but '" << path << "' has none: declare it extern "
            << "\"C\" __global__ there";
   size_t given = launch.getArgs().size();
   if (!found.parameters.empty() && !llvm::is_contained(found.parameters, given))
-    return launch.emitOpError("gives ")
+    return refuse(launch, "gives ")
            << given << (given == 1 ? " argument" : " arguments")
            << ", but the kernel '" << entry << "' in '" << path << "' takes "
            << found.parameters.front();
@@ -279,12 +287,14 @@ KernelTable::outlineSource(ir::LaunchOp launch, Dim3 block,
   }
   file.cubins = objectsOf(launch);
   FailureOr<StringRef> text = StringRef();
-  if (file.cubins.empty())
+  if (file.cubins.empty() && !launch.isOpaque())
     text = readSource(launch, files, pathOf(launch));
   if (failed(text))
     return failure();
   file.file = cast<StringAttr>(launch->getAttr("source")).str();
-  file.entry = cast<StringAttr>(launch->getAttr("entry")).str();
+  file.entry = launch.isOpaque()
+                   ? file.file
+                   : cast<StringAttr>(launch->getAttr("entry")).str();
   file.dynamicSharedBytes = uint32_t(dynamicSharedBytes);
   for (auto &[name, values] : launch.getTunables())
     file.tunables.push_back({name.str(), {values.begin(), values.end()}});

@@ -106,6 +106,9 @@ void addProgramOptions(CLI::App *command, ProgramOptions &options) {
            "says");
   addPairs(command, "--assign", load.meshes,
            "Mesh V runs the named computation K of an mpmd program");
+  addPairs(command, "--custom", load.customs,
+           "The custom call K is the kernel of CUDA C++ V, FILE.cu:ENTRY "
+           "(docs/from-jax.md)");
   command->add_option(
       "--schedule", load.schedule,
       "The order of an mpmd program's microbatches: gpipe, 1f1b, "

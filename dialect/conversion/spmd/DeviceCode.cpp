@@ -25,7 +25,8 @@ private:
 
 bool isCode(Operation *op) {
   return isa_and_nonnull<spmd::SpmdDialect>(op->getDialect()) &&
-         !isa<spmd::LayoutConstraintOp, spmd::SameLayoutOp>(op);
+         !isa<spmd::LayoutConstraintOp, spmd::SameLayoutOp, spmd::CustomCallOp>(
+             op);
 }
 
 /// Whether `op` or what is in it uses a value that differs between devices.

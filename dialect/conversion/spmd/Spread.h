@@ -61,6 +61,7 @@ private:
   void emitDistribute(int64_t device, spmd::DistributeOp op);
   void emitCollect(int64_t device, spmd::CollectOp op);
   void emitStore(int64_t device, mlir::memref::StoreOp op);
+  void emitCustomCall(int64_t device, spmd::CustomCallOp op);
 
   bool isUniform(mlir::Operation *op) const;
   bool isWritten(int64_t device) const { return device < int64_t(maps.size()); }

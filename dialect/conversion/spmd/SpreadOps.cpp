@@ -48,6 +48,7 @@ void Spread::emitOn(int64_t device, Operation *op) {
       .Case([&](memref::AllocOp each) { emitAlloc(device, each); })
       .Case([&](memref::GetGlobalOp each) { emitGlobal(device, each); })
       .Case([&](memref::StoreOp each) { emitStore(device, each); })
+      .Case([&](spmd::CustomCallOp each) { emitCustomCall(device, each); })
       .Case([&](spmd::OnOp each) { emitBody(device, each); })
       .Case<scf::ForOp, scf::IfOp, scf::WhileOp, scf::IndexSwitchOp>(
           [&](auto) { emitControlFlow(device, op); })
@@ -203,6 +204,60 @@ void Spread::emitStore(int64_t device, memref::StoreOp op) {
         memref::SubViewOp::create(b, op.getLoc(), element, offsets, ones, ones);
   linalg::FillOp::create(b, op.getLoc(), on(device, op.getValueToStore()),
                          element);
+}
+
+/// The kernel's macros ELEMENTS, of the first init, and DIM0, DIM1 and on, the
+/// sizes of the first input or else of that init.
+static DictionaryAttr macrosOf(OpBuilder &b, spmd::CustomCallOp op,
+                               int64_t elements) {
+  Value first = op.getInputs().empty() ? op.getInits()[0] : op.getInputs()[0];
+  SmallVector<NamedAttribute> macros;
+  auto say = [&](const Twine &name, int64_t value) {
+    if (value <= UINT32_MAX && macros.size() < 8)
+      macros.push_back(b.getNamedAttr(
+          b.getStringAttr(name), b.getArrayAttr(b.getI64IntegerAttr(value))));
+  };
+  say("ELEMENTS", elements);
+  for (auto [k, size] :
+       llvm::enumerate(cast<MemRefType>(first.getType()).getShape()))
+    say("DIM" + Twine(k), size);
+  return b.getDictionaryAttr(macros);
+}
+
+/// A launch of the file of CUDA C++, or one of which only the uses are known.
+void Spread::emitCustomCall(int64_t device, spmd::CustomCallOp op) {
+  constexpr int64_t threads = 256;
+  const int64_t elements =
+      cast<MemRefType>(op.getInits()[0].getType()).getNumElements();
+  auto size = [&](int64_t number) -> Value {
+    return arith::ConstantIndexOp::create(b, op.getLoc(), number);
+  };
+  SmallVector<Value> arguments = llvm::map_to_vector(
+      op->getOperands(), [&](Value value) { return on(device, value); });
+  auto launch = ir::LaunchOp::create(
+      b, op.getLoc(), devices[device],
+      ValueRange(
+          size(std::max<int64_t>(llvm::divideCeil(elements, threads), 1))),
+      ValueRange(size(threads)), Value(), arguments);
+  SmallVector<int64_t> reads, writes;
+  for (OpOperand &operand : op->getOpOperands()) {
+    const bool isInit = op.isDpsInit(&operand);
+    const int64_t position = operand.getOperandNumber();
+    if (!isInit || spmd::keepsInit(op, operand))
+      reads.push_back(position);
+    if (isInit)
+      writes.push_back(position);
+  }
+  launch->setAttr("reads", b.getDenseI64ArrayAttr(reads));
+  launch->setAttr("writes", b.getDenseI64ArrayAttr(writes));
+  launch->setAttr(ir::LaunchOp::getSourceAttrName(),
+                  op.getSource() ? op.getSourceAttr() : op.getTargetAttr());
+  if (op.getSource()) {
+    launch->setAttr("entry", op.getEntryAttr());
+    launch->setAttr("tunables", macrosOf(b, op, elements));
+  } else {
+    launch->setAttr(ir::LaunchOp::getOpaqueAttrName(), b.getUnitAttr());
+  }
 }
 
 //===----------------------------------------------------------------------===//

@@ -107,9 +107,11 @@ void addResults(func::FuncOp function, Lowering &low) {
 
 /// Makes a body of linalg for `function`, and a signature without unsigned
 /// integers.
-LogicalResult convert(func::FuncOp function) {
+LogicalResult convert(func::FuncOp function,
+                      const llvm::StringMap<CustomKernel> &customs) {
   Block &old = function.front();
   Lowering low(function.getContext());
+  low.customs = customs;
   Block *body = new Block;
   function.getBody().push_front(body);
   low.b.setInsertionPointToEnd(body);
@@ -152,17 +154,24 @@ struct ConvertStablehloToLinalg
     if (!isStablehlo && !hasUnsigned)
       return success();
     isChanged = true;
-    return convert(function);
+    return convert(function, kernels);
   }
 
   void runOnOperation() override {
     bool isChanged = false;
+    for (const std::string &each : customs) {
+      auto [name, kernel] = StringRef(each).split('=');
+      auto [file, kernelEntry] = kernel.rsplit(':');
+      kernels[name] = {file.str(), kernelEntry.str()};
+    }
     for (func::FuncOp function : programsOf(getOperation(), entry))
       if (failed(convertOne(function, isChanged)))
         return signalPassFailure();
     if (!isChanged)
       markAllAnalysesPreserved();
   }
+
+  llvm::StringMap<CustomKernel> kernels; ///< of custom calls, by name
 };
 
 } // namespace

@@ -11,6 +11,7 @@
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "llvm/ADT/StringSet.h"
 
 namespace mgpu::conversion {
 
@@ -36,6 +37,12 @@ struct Generic {
 /// The part of tensors that one thread writes.
 struct ThreadPart {
   llvm::SmallVector<mlir::OpFoldResult> offsets, sizes;
+};
+
+/// What computes a custom call: an extern "C" __global__ function of a file of
+/// CUDA C++.
+struct CustomKernel {
+  std::string file, entry;
 };
 
 /// A value that the program says must be so.
@@ -131,6 +138,8 @@ public:
 
   mlir::ImplicitLocOpBuilder b;
   llvm::SmallVector<Expectation> expectations;
+  llvm::StringMap<CustomKernel> customs; ///< by the call's name
+  llvm::StringSet<> opaque; ///< names of calls that a warning has told
 
 private:
   mlir::LogicalResult lower(mlir::Operation *op);
@@ -190,6 +199,9 @@ llvm::ArrayRef<NamedFamily> reductionFamily();
 llvm::ArrayRef<NamedFamily> windowFamily();
 llvm::ArrayRef<NamedFamily> solveFamily();
 llvm::ArrayRef<NamedFamily> sortFamily();
+/// The largest numbers of each row of the one operand, and their places, which
+/// are two results: floats in their total order, of equal ones the first.
+mlir::LogicalResult lowerTopK(Lowering &low, mlir::Operation *op);
 llvm::ArrayRef<NamedFamily> contractionFamily();
 llvm::ArrayRef<NamedFamily> convolutionFamily();
 llvm::ArrayRef<NamedFamily> loopFamily();

@@ -4,6 +4,7 @@
 // on the host once results are fetched.
 #include "dialect/conversion/stablehlo/Lowering.h"
 
+#include "dialect/spmd/SpmdDialect.h"
 #include "dialect/stablehlo/StablehloDialect.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -65,6 +66,145 @@ Value areEqual(Lowering &low, CustomCallOp op) {
   })[0];
 }
 
+/// Why a call that no name leads further from cannot even be planned; "" where
+/// what it touches is all that is to be known.
+StringRef whyRefused(CustomCallOp op) {
+  StringRef target = op.getCallTargetName();
+  if (target.contains("callback"))
+    return "calls back into the program that exported it; export it without";
+  for (StringRef library :
+       {"lapack_", "cusolver_", "hipsolver_", "cublas_getrf"})
+    if (target.starts_with(library))
+      return "is a factorisation of a library that this version does not have; "
+             "compute it before, and pass what it gives as an argument";
+  if (op.getNumResults() == 0)
+    return "gives nothing, so it is called for an effect that is not seen here";
+  if (!llvm::all_of(op->getOperandTypes(), llvm::IsaPred<RankedTensorType>))
+    return "takes something else than tensors";
+  return "";
+}
+
+/// A call of which nothing is known but its name and what it touches. A result
+/// that takes an operand's place begins as that operand.
+LogicalResult lowerByName(Lowering &low, CustomCallOp op) {
+  StringRef target = op.getCallTargetName();
+  if (StringRef why = whyRefused(op); !why.empty())
+    return refuse(op) << "'" << target << "' " << why;
+  SmallVector<Value> inits =
+      llvm::map_to_vector(op.getResults(), [&](Value result) {
+        return low.empty(signlessTensor(result));
+      });
+  SmallVector<int64_t> kept;
+  if (auto aliases = op.getOutputOperandAliases())
+    for (auto alias : aliases->getAsRange<OutputOperandAliasAttr>()) {
+      ArrayRef<int64_t> place = alias.getOutputTupleIndices();
+      const int64_t result = place.empty() ? 0 : place[0];
+      if (!alias.getOperandTupleIndices().empty() || place.size() > 1 ||
+          result < 0 || size_t(result) >= inits.size() ||
+          alias.getOperandIndex() < 0 ||
+          size_t(alias.getOperandIndex()) >= op.getInputs().size())
+        return refuse(op) << "'" << target << "' names operands and results "
+                          << "that it does not have as one memory";
+      Value operand = low[op.getInputs()[alias.getOperandIndex()]];
+      if (operand.getType() != inits[result].getType())
+        return refuse(op) << "'" << target << "' has a result of another type "
+                          << "than the operand whose place it takes";
+      inits[result] = operand;
+      kept.push_back(result);
+    }
+  auto call = spmd::CustomCallOp::create(
+      low.b, ValueRange(inits).getTypes(), low.b.getStringAttr(target),
+      low.all(op.getInputs()), inits, StringAttr(), StringAttr(),
+      kept.empty() ? DenseI64ArrayAttr() : low.b.getDenseI64ArrayAttr(kept));
+  if (auto at = low.customs.find(target); at != low.customs.end()) {
+    call.setSource(at->second.file);
+    call.setEntry(at->second.entry);
+  } else if (low.opaque.insert(target).second) {
+    emitWarning(op.getLoc())
+        << "nothing says what '" << target
+        << "' computes: its time is assumed to be that of the bytes it touches,"
+           " and it runs with --custom '"
+        << target << "=FILE.cu:ENTRY' alone";
+  }
+  for (auto [result, made] : llvm::zip(op.getResults(), call.getOutputs()))
+    low.set(result, made);
+  return success();
+}
+
+/// One half of Threefry-2x32's output, of 20 rounds (Salmon et al., "Parallel
+/// random numbers: as easy as 1, 2, 3", 2011, section 4.2).
+Value threefry(ImplicitLocOpBuilder &b, ValueRange in, unsigned half) {
+  static constexpr unsigned rotations[2][4] = {{13, 15, 26, 6},
+                                               {17, 29, 16, 24}};
+  auto number = [&](uint32_t value) -> Value {
+    return arith::ConstantOp::create(b, b.getI32IntegerAttr(int32_t(value)));
+  };
+  auto add = [&](Value x, Value y) -> Value {
+    return arith::AddIOp::create(b, x, y);
+  };
+  auto exclusive = [&](Value x, Value y) -> Value {
+    return arith::XOrIOp::create(b, x, y);
+  };
+  auto rotated = [&](Value x, unsigned by) -> Value {
+    return arith::OrIOp::create(b, arith::ShLIOp::create(b, x, number(by)),
+                                arith::ShRUIOp::create(b, x, number(32 - by)));
+  };
+  const Value keys[] = {in[0], in[1],
+                        exclusive(exclusive(in[0], in[1]), number(0x1BD11BDA))};
+  Value x = add(in[2], keys[0]), y = add(in[3], keys[1]);
+  for (unsigned group = 0; group < 5; ++group) {
+    for (unsigned by : rotations[group % 2]) {
+      x = add(x, y);
+      y = exclusive(rotated(y, by), x);
+    }
+    x = add(x, keys[(group + 1) % 3]);
+    y = add(add(y, keys[(group + 2) % 3]), number(group + 1));
+  }
+  return half == 0 ? x : y;
+}
+
+/// Calls of XLA's GPU and processor libraries whose meaning is known.
+bool lowerKnown(Lowering &low, CustomCallOp op) {
+  StringRef target = op.getCallTargetName();
+  SmallVector<Type> types(op->getOperandTypes());
+  llvm::append_range(types, op->getResultTypes());
+  if ((target.starts_with("cu_threefry2x32") ||
+       target.starts_with("hip_threefry2x32")) &&
+      op.getInputs().size() == 4 && op.getNumResults() == 2 &&
+      llvm::all_equal(types) && isa<RankedTensorType>(types[0]) &&
+      getElementTypeOrSelf(types[0]).isUnsignedInteger(32)) {
+    for (unsigned half : {0, 1})
+      low.set(op.getResult(half),
+              low.elementwise(
+                  signlessTensor(op.getResult(half)), low.all(op.getInputs()),
+                  [half](ImplicitLocOpBuilder &b, ValueRange in) {
+                    return SmallVector<Value>{threefry(b, in, half)};
+                  }));
+    return true;
+  }
+  return false;
+}
+
+/// `mhlo.topk` and `TopK`, whose results are those of chlo.top_k.
+bool isTopK(CustomCallOp op) {
+  StringRef target = op.getCallTargetName();
+  if ((target != "mhlo.topk" && target != "TopK" && target != "__gpu$TopK") ||
+      op.getInputs().size() != 1 || op.getNumResults() != 2)
+    return false;
+  auto attributes = op->getAttrOfType<DictionaryAttr>("mhlo.attributes");
+  auto largest =
+      attributes ? attributes.getAs<BoolAttr>("largest") : BoolAttr();
+  auto in = dyn_cast<RankedTensorType>(op.getInputs()[0].getType());
+  auto out = dyn_cast<RankedTensorType>(op.getResult(0).getType());
+  auto places = dyn_cast<RankedTensorType>(op.getResult(1).getType());
+  return (!largest || largest.getValue()) && in && out && places &&
+         in.getRank() > 0 && in.getElementType() == out.getElementType() &&
+         places.getElementType().isInteger(32) &&
+         places.getShape() == out.getShape() && in.getRank() == out.getRank() &&
+         in.getShape().drop_back() == out.getShape().drop_back() &&
+         out.getShape().back() <= in.getShape().back();
+}
+
 LogicalResult lowerCustomCall(Lowering &low, CustomCallOp op) {
   StringRef target = op.getCallTargetName();
   bool isPair = op.getInputs().size() == 2 &&
@@ -79,9 +219,13 @@ LogicalResult lowerCustomCall(Lowering &low, CustomCallOp op) {
   if (isPair && target.consume_front("check.expect_") &&
       (target == "eq" || target == "close" || target == "almost_eq"))
     return expect(low, op, target, options, low[op.getInputs()[1]]);
-  return refuse(op) << "calls '" << op.getCallTargetName()
-                    << "', which this version does not know; export the "
-                       "program without it (docs/limits.md)";
+  if (!low.customs.contains(op.getCallTargetName())) {
+    if (isTopK(op))
+      return lowerTopK(low, op);
+    if (lowerKnown(low, op))
+      return success();
+  }
+  return lowerByName(low, op);
 }
 
 /// Operations of the check dialect.

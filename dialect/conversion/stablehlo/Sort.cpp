@@ -230,8 +230,8 @@ LogicalResult lowerSort(Lowering &low, SortOp op) {
   return success();
 }
 
-/// The largest numbers of each row, and their places: floats in their total
-/// order, of equal ones the first.
+} // namespace
+
 LogicalResult lowerTopK(Lowering &low, Operation *op) {
   Value input = low[op->getOperand(0)];
   auto type = cast<RankedTensorType>(input.getType());
@@ -263,8 +263,6 @@ LogicalResult lowerTopK(Lowering &low, Operation *op) {
     low.set(result, low.sliced(each, zeros, made.getShape(), ones));
   return success();
 }
-
-} // namespace
 
 ArrayRef<NamedFamily> sortFamily() {
   static const NamedFamily all[] = {family<SortOp, lowerSort>(),

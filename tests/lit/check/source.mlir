@@ -9,9 +9,9 @@
 // RUN: cat %S/Inputs/prologue.mlir %t/races > %t/races.mlir && mgpu-tune check %t/races.mlir 2>&1 | FileCheck %s --check-prefix=RACES
 
 // FINE: fine.mlir: ok: {{.*}} 2 kernels
-// MISSING: missing.mlir:{{[0-9]+}}:3: error: 'mgpu.launch' op cannot read its kernel: {{.*}}none.cu
-// ENTRY: entry.mlir:{{[0-9]+}}:3: error: 'mgpu.launch' op names the kernel 'commented', but '{{.*}}k.cu' has none: declare it extern "C" __global__ there
-// COUNT: count.mlir:{{[0-9]+}}:3: error: 'mgpu.launch' op gives 1 argument, but the kernel 'scale' in '{{.*}}k.cu' takes 2
+// MISSING: missing.mlir:{{[0-9]+}}:3: error: the launch cannot read its kernel: {{.*}}none.cu
+// ENTRY: entry.mlir:{{[0-9]+}}:3: error: the launch names the kernel 'commented', but '{{.*}}k.cu' has none: declare it extern "C" __global__ there
+// COUNT: count.mlir:{{[0-9]+}}:3: error: the launch gives 1 argument, but the kernel 'scale' in '{{.*}}k.cu' takes 2
 // RACES: warning:
 // RACES: the earlier use is here
 

@@ -163,3 +163,12 @@ func.func @objects(%d: !mgpu.device, %n: index) {
   mgpu.launch %d grid(%n) block(%n) attributes {source = "gpu.binary @k", entry = "k", objects = {sm_90 = 3 : i32}}
   return
 }
+
+// -----
+
+func.func @opaque(%d: !mgpu.device, %n: index, %x: memref<8xf32>) {
+  mgpu.launch %d args(%x : memref<8xf32>) grid(%n) block(%n) attributes {source = "norm", opaque, reads = [], writes = [0]}
+  // expected-error @below {{is opaque, and has 'entry' of a kernel that is known [launch_c24]}}
+  mgpu.launch %d grid(%n) block(%n) attributes {source = "norm", opaque, entry = "k"}
+  return
+}

@@ -554,3 +554,35 @@ func.func @group(%x: tensor<9xf32>, %y: tensor<8xf32>) {
   spmd.same_layout %y group = 1 : tensor<8xf32>
   return
 }
+
+// -----
+
+func.func @f(%x: tensor<8xf32>) {
+  // expected-error @below {{gives nothing [custom_call_c1]}}
+  spmd.custom_call "k" ins(%x : tensor<8xf32>) outs()
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<8xf32>) {
+  // expected-error @below {{has 'source' or 'entry' without the other [custom_call_c2]}}
+  %y = spmd.custom_call "k" from "k.cu" ins() outs(%x : tensor<8xf32>) -> tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<8xf32>) {
+  // expected-error @below {{keeps init 1 of 1 [custom_call_c3]}}
+  %y = spmd.custom_call "k" kept [1] ins() outs(%x : tensor<8xf32>) -> tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?xf32>) {
+  // expected-error @below {{has an operand of type 'tensor<?xf32>', whose sizes are not static [custom_call_c4]}}
+  %y = spmd.custom_call "k" ins() outs(%x : tensor<?xf32>) -> tensor<?xf32>
+  return
+}

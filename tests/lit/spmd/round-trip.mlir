@@ -71,3 +71,12 @@ func.func @constraints(%x: tensor<8x4xf32>) {
   spmd.same_layout %a group = 4 : tensor<8x4xf32>
   return
 }
+
+// CHECK-LABEL: func @custom_call
+func.func @custom_call(%x: tensor<8xf32>, %y: tensor<8xf32>) -> tensor<8xf32> {
+  // CHECK: spmd.custom_call "scale" from "scale.cu" entry "scale" kept [0] ins(%{{.*}} : tensor<8xf32>) outs(%{{.*}} : tensor<8xf32>) -> tensor<8xf32>
+  %0 = spmd.custom_call "scale" from "scale.cu" entry "scale" kept [0] ins(%x : tensor<8xf32>) outs(%y : tensor<8xf32>) -> tensor<8xf32>
+  // CHECK: spmd.custom_call "noise" ins() outs(%{{.*}} : tensor<8xf32>) -> tensor<8xf32>
+  %1 = spmd.custom_call "noise" ins() outs(%0 : tensor<8xf32>) -> tensor<8xf32>
+  return %1 : tensor<8xf32>
+}

@@ -26,8 +26,8 @@ func.func @main(%x: tensor<2xcomplex<f32>>) -> tensor<2xcomplex<f32>> {
 // -----
 
 func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
-  // expected-error @below {{calls 'my_kernel', which this version does not know}}
-  %0 = stablehlo.custom_call @my_kernel(%x) : (tensor<2xf32>) -> tensor<2xf32>
+  // expected-error @below {{'accumulate' names operands and results that it does not have as one memory}}
+  %0 = stablehlo.custom_call @accumulate(%x) {output_operand_aliases = [#stablehlo.output_operand_alias<output_tuple_indices = [], operand_index = 1, operand_tuple_indices = []>]} : (tensor<2xf32>) -> tensor<2xf32>
   return %0 : tensor<2xf32>
 }
 
