@@ -100,6 +100,16 @@ Result<std::unique_ptr<device::Driver>> openTarget(const std::string &target,
   return device::createHostDriver(devices, options.threads, options.workerCpus);
 }
 
+std::string idleText(uint32_t used, uint32_t devices) {
+  if (used >= devices)
+    return "";
+  return fmt::format(
+      "idle       {} of {} devices: the program is for {}; give its arguments "
+      "shardings (sdy, spmd.layout), or --devices {} where it has some "
+      "(docs/tensor-programs.md)\n",
+      devices - used, devices, used, devices);
+}
+
 uint32_t streamsOf(const std::string &target, uint32_t wished) {
   constexpr uint32_t channels = 8;
   auto cuda = parseCudaTarget(target);

@@ -56,6 +56,10 @@ openRank(int gpu, uint32_t rank, std::chrono::milliseconds deadline,
 /// is looked for only when it is opened.
 Result<uint32_t> targetDevices(const std::string &target, uint32_t numDevices);
 
+/// "idle       7 of 8 devices: ...": what to do where a machine of `devices`
+/// has more than the program's `used`; else nothing.
+std::string idleText(uint32_t used, uint32_t devices);
+
 /// The streams of each device that a target is planned for: on a GPU all its
 /// devices share eight hardware channels, beyond which chains wait for each
 /// other without need.

@@ -2,6 +2,7 @@
 //
 // Prints the result of `plan` for people.
 #include "pipeline/program/Roles.h"
+#include "pipeline/target/Target.h"
 #include "planner/schedule/HostReplay.h"
 #include "planner/schedule/Origins.h"
 #include "planner/schedule/PipelineReport.h"
@@ -161,6 +162,13 @@ void printText(const PlanReport &report, const LoadedProgram &program,
     return;
   }
   fmt::print("{}", planner::summaryText(plan, program.dag));
+  const uint32_t used = program.dag.numDevices;
+  fmt::print(
+      "{}",
+      idleText(used,
+               report.machine && !report.machine->isHost()
+                   ? report.machine->topology().devices
+                   : targetDevices(program.from.target, used).value_or(used)));
   if (program.from.oneDevice)
     fmt::print("alike      device 0 stands for {}: of the others the plan has "
                "the collectives alone\n",

@@ -9,6 +9,7 @@
 #include "pipeline/program/HostOutputs.h"
 #include "pipeline/program/Load.h"
 #include "pipeline/run/Trace.h"
+#include "pipeline/target/Target.h"
 #include "support/FileIO.h"
 #include "support/Units.h"
 #include "tools/mgpu-tune/FileUses.h"
@@ -146,8 +147,11 @@ void printText(const LoadedProgram &program, const RunOptions &options,
       durationText(times.importUs + prepared.planUs + prepared.compileUs),
       durationText(times.importUs), durationText(prepared.planUs),
       durationText(prepared.compileUs));
-  fmt::print("plan    {}\n{}", prepared.plan.verdictLine(),
-             uploadsText(program, durationsOf(prepared.plan, program.dag)));
+  const uint32_t used = program.dag.numDevices;
+  fmt::print(
+      "plan    {}\n{}{}", prepared.plan.verdictLine(),
+      idleText(used, targetDevices(program.from.target, used).value_or(used)),
+      uploadsText(program, durationsOf(prepared.plan, program.dag)));
   if (!prepared.cpus.empty())
     fmt::print("pinned  CPU{} {}\n", prepared.cpus.size() == 1 ? "" : "s",
                bench::cpusText(prepared.cpus));
