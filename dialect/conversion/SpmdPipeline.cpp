@@ -38,9 +38,9 @@ using namespace mlir;
 
 namespace {
 
-/// What is folded wrongly, written so that it is not. No program has 2^31 trips
-/// of a loop or elements along a dimension, so that casts of these to i32 drop
-/// nothing; as casts they are seen through.
+/// Rewrites operations that MLIR folds wrongly, so that it does not fold them.
+/// No program has 2^31 trips of a loop or elements along a dimension, so that
+/// casts of these to i32 drop nothing; as casts they are seen through.
 struct AvoidWrongFolds : PassWrapper<AvoidWrongFolds, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(AvoidWrongFolds)
 

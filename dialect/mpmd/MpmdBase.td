@@ -226,14 +226,14 @@ def Mpmd_MeshTensorType
     ::mlir::RankedTensorType getGlobalTensorType() const {
       return getRankedTensorType();
     }
-    /// What a device of `mesh`, its mesh, holds of it; null where the sharding
-    /// does not suit the mesh.
+    /// The type of the part of it that a device of `mesh`, its mesh, holds;
+    /// null where the sharding does not suit the mesh.
     ::mlir::RankedTensorType getLocalTensorType(::mgpu::sdy::MeshAttr mesh) const;
     /// Whether each device has all of it.
     bool isFullyReplicated() const;
     bool isOnHost() const;
 
-    // What a shaped type must have.
+    // Members that a shaped type must have.
     ::mlir::ShapedType cloneWith(
         ::std::optional<::llvm::ArrayRef<int64_t>> shape,
         ::mlir::Type elementType) const;

@@ -150,7 +150,7 @@ def Spmd_LayoutAttr : AttrDef<Spmd_Dialect, "Layout"> {
     rangesOf(unsigned dim, int64_t size) const;
     /// Whether a tensor of shape `full` can be cut so.
     bool fits(::llvm::ArrayRef<int64_t> full) const;
-    /// The same layout of the devices from `device` on.
+    /// This layout, for the devices from `device` on.
     LayoutAttr startingAt(int64_t device) const;
     /// The shape of a shard of a tensor of shape `full`: dynamic where devices
     /// have parts of different sizes.

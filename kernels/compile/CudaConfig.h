@@ -22,7 +22,7 @@ struct CudaText;
 std::vector<std::pair<std::string, std::string>>
 macrosOf(const KernelSpace &space, const KernelConfig &config);
 
-/// Those of the tunables alone.
+/// The macros of the tunables alone.
 std::vector<std::pair<std::string, std::string>>
 tunableMacros(const KernelSpace &space, const KernelConfig &config);
 

@@ -14,7 +14,7 @@ namespace mgpu::kernels {
 CudaText fileText(const planner::CudaFile &file, const std::string &name,
                   Dim3 block, Dim3 maxGrid);
 
-/// What may be chosen of such a kernel on a target: its tunables alone.
+/// The space of such a kernel on a target: its tunables alone.
 KernelSpace fileSpace(const planner::CudaFile &file, Dim3 block, Dim3 maxGrid,
                       KernelTarget target);
 

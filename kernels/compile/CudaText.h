@@ -15,8 +15,8 @@ namespace mgpu::kernels {
 
 struct Cubin;
 
-/// A kernel as CUDA C++, with what chooses between it and others. As compiled
-/// without macros.
+/// A kernel as CUDA C++, with what chooses between it and others. It is
+/// compiled without macros.
 struct CudaText {
   std::string name;   ///< of the kernel; unique within the program
   KernelImage image;  ///< its blob includes nothing, unless its author wrote it
@@ -40,14 +40,15 @@ struct CudaText {
 /// All but the blobs.
 void fields(JsonFields &f, CudaText &kernel);
 
-/// Those of a text on one line, without its candidates; parseFacts() reads it.
+/// The facts of a text on one line, without its candidates; parseFacts() reads
+/// it.
 std::string factsText(const CudaText &kernel);
 /// Invalid where factsText() would not have written it, and as checkSpace().
 Result<CudaText> parseFacts(std::string_view facts);
 
-/// Whether it can be compiled for a GPU of `arch` ("sm_90"): empty, or why
-/// not. What a candidate says of itself, CudaText::disabled, is not a reason
-/// here.
+/// Whether it can be compiled for a GPU of `arch` ("sm_90"): empty, or why not.
+/// A candidate that is disabled (CudaText::disabled) is not refused here for
+/// that.
 std::string archRefusal(const CudaText &kernel, const std::string &arch);
 /// The architecture to compile it for, where the GPU is of `arch`: "sm_90a" of
 /// "sm_90" for a text of sm_90a, which a GPU of sm_90 loads.
@@ -61,9 +62,9 @@ bool awaitsOn(const CudaText &kernel, const std::string &arch);
 std::vector<std::pair<std::string, std::string>>
 awaitMacros(const CudaText &kernel, const std::string &arch);
 
-/// What NVRTC is told. Emitted kernels keep every rounding; one written by hand
-/// gets the compiler's own defaults, as its author tested it, and finds the
-/// headers of the toolkit where there is one.
+/// The options that NVRTC is given. Emitted kernels keep every rounding; one
+/// written by hand gets the compiler's own defaults, as its author tested it,
+/// and finds the headers of the toolkit where there is one.
 std::vector<std::string> compileOptions(const CudaText &kernel);
 
 /// Whether the entry in a cubin takes the parameters that the launch gives.

@@ -195,7 +195,7 @@ Result<std::vector<std::string>> findCompiler(const std::string &kernel) {
                                                chosen.front())));
 }
 
-/// What tells one compiler from another, without asking it.
+/// Tells one compiler from another, without asking it.
 std::string identityOf(const std::vector<std::string> &compiler) {
   std::string identity;
   for (const std::string &word : compiler) {

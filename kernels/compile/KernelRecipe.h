@@ -21,7 +21,7 @@ struct KernelRecipe {
   std::vector<std::string> options; ///< beside the macros
   std::string compileArch;          ///< "sm_90a" for a GPU of image.arch sm_90
 
-  /// As one program among others, or alone.
+  /// The program as one among others, or alone.
   BatchItem item() const;
   CompileJob job() const;
 
@@ -30,7 +30,7 @@ struct KernelRecipe {
   /// what a user wrote, Internal for what was emitted.
   Result<KernelImage> imageOf(const CompiledKernel &compiled,
                               const Cubin &cubin) const;
-  /// The same for code that came compiled, of which only what can be read is
+  /// The image of code that came compiled, of which only what can be read is
   /// checked.
   KernelImage imageOf(std::span<const std::byte> cubin) const;
 };

@@ -19,7 +19,8 @@
 
 namespace mgpu::kernels {
 
-/// What a cached value is: the log's length in 8 bytes, the log, the cubin.
+/// Packs a value for the cache: the log's length in 8 bytes, the log, the
+/// cubin.
 static device::Blob pack(const CompiledKernel &kernel) {
   uint64_t length = kernel.log.size();
   device::Blob blob(sizeof length + length + kernel.cubin.size());

@@ -65,7 +65,7 @@ public:
 
   /// "13.0"
   std::string version() const;
-  /// What was opened.
+  /// The path of the library that was opened.
   const std::string &path() const { return library->path; }
   const std::vector<int> &architectures() const {
     return library->architectures;
@@ -87,8 +87,8 @@ private:
 };
 
 /// One program for one architecture, with --fmad=false: as the host computes.
-/// Opens NVRTC for it; `cache` as above. What device::CudaOptions::compile asks
-/// for.
+/// Opens NVRTC for it; `cache` as above. It is the function for
+/// device::CudaOptions::compile.
 Result<std::vector<std::byte>> compileCubin(const std::string &source,
                                             const std::string &name,
                                             const std::string &arch,

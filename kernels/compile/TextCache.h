@@ -14,7 +14,7 @@
 
 namespace mgpu::kernels {
 
-/// What decides texts beside the kernels themselves.
+/// The maker of texts, and all that decides them beside the kernels themselves.
 struct TextMaker {
   /// Names the code that emits the texts, and what it is linked to (emitterId
   /// of kernels/cuda): another build may emit other texts. Empty: nothing is

@@ -6,7 +6,7 @@
 
 namespace mgpu::kernels {
 
-/// What becomes of asynchronous copies, ldmatrix and the instructions of
+/// Says what becomes of asynchronous copies, ldmatrix and the instructions of
 /// dialect/mgpu/Instructions.h.
 enum class NvidiaOps {
   Expanded,

@@ -13,7 +13,7 @@ namespace {
 
 using Elements = SmallVector<Value>;
 
-/// What this lane has of the factors of one m16n8k8 of tf32.
+/// This lane's part of the factors of one m16n8k8 of tf32.
 struct Slice {
   std::array<Value, 4> a;
   std::array<Value, 2> b;

@@ -14,8 +14,8 @@ namespace mgpu::kernels {
 /// form stays.
 void expandProduct(mlir::nvgpu::MmaSyncOp op);
 
-/// The same of a product whose A has two values of each four along k:
-/// m16n8k32 of f16 and bf16.
+/// Expands a product whose A has two values of each four along k: m16n8k32 of
+/// f16 and bf16.
 void expandProduct(mlir::nvgpu::MmaSparseSyncOp op);
 
 } // namespace mgpu::kernels

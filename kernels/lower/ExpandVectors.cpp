@@ -249,7 +249,8 @@ LogicalResult expandVectors(ModuleOp module) {
   });
   if (!found.wasInterrupted())
     return success();
-  // Those of several dimensions, and those that do not follow a row, by loops.
+  // Vectors of several dimensions, and those that do not follow a row, become
+  // loops.
   RewritePatternSet loops(module.getContext());
   populateVectorToSCFConversionPatterns(
       loops, VectorTransferToSCFOptions().enableFullUnroll());

@@ -19,8 +19,8 @@ namespace mgpu::kernels {
 mlir::LogicalResult normaliseKernel(mlir::ModuleOp module, Dim3 block,
                                     NvidiaOps ops = NvidiaOps::Expanded);
 
-/// What no statement needs would be a warning of the C++ compiler: also what
-/// control flow hands on to nobody.
+/// Erases values that no statement needs, also those that control flow hands on
+/// to nobody: the C++ compiler would warn of them.
 void eraseDeadCode(mlir::ModuleOp module);
 
 } // namespace mgpu::kernels

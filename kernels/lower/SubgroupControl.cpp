@@ -29,7 +29,7 @@ bool mayDivideByZero(Operation *op) {
       op);
 }
 
-/// What may be done where it was not asked for.
+/// Whether it may be done where it was not asked for.
 bool isHarmless(Operation *op) {
   return isa<memref::AllocaOp>(op) ||
          (op->getNumRegions() == 0 && isMemoryEffectFree(op) &&
@@ -328,7 +328,7 @@ SmallVector<Value> emitBlock(Block &block, Value condition, OpBuilder &b,
       run.push_back(&op);
       continue;
     }
-    // What a harmless one needs may be in the run.
+    // A value that a harmless one needs may be in the run.
     emitRun(run, condition, b, map);
     if (meetsInSubgroup(&op) && !isChecked) {
       checkLanes(&op, condition, b);
@@ -375,7 +375,8 @@ void flattenSubgroupControl(func::FuncOp entry) {
   entry.walk<WalkOrder::PreOrder>([&](Operation *op) {
     if (!isNested(op) || uniformity.hasUniformControl(op))
       return WalkResult::advance();
-    // What is inside control that not all threads share cannot be done by all.
+    // An operation inside control that not all threads share cannot be done by
+    // all.
     if (canFlatten(op))
       found.push_back(op);
     return WalkResult::skip();

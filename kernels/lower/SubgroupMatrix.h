@@ -53,10 +53,10 @@ bool usesSubgroupMatrices(mlir::ModuleOp module);
 /// block that is not of whole subgroups.
 mlir::LogicalResult checkSubgroupMatrices(mlir::ModuleOp module, Dim3 block);
 
-/// What host code does in their place, for @entry, without calls: a matrix is a
-/// vector of the lane's elements, and a product goes through workgroup memory.
-/// Each element adds its products in order of k to what it held; in f32 for
-/// f16, rounded once at the end where C is f16, and for f32, whose A and B are
+/// Replaces them by host code, for @entry, without calls: a matrix is a vector
+/// of the lane's elements, and a product goes through workgroup memory. Each
+/// element adds its products in order of k to what it held; in f32 for f16,
+/// rounded once at the end where C is f16, and for f32, whose A and B are
 /// rounded to tf32 first, to nearest, ties away from zero.
 void lowerSubgroupMatrices(mlir::ModuleOp module, Dim3 block);
 

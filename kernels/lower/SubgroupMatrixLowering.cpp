@@ -31,7 +31,7 @@ public:
   void run();
 
 private:
-  /// What an operation's matrices were.
+  /// The vectors that stand for an operation's matrices.
   struct Matrices {
     Operation *op;
     SmallVector<gpu::MMAMatrixType> operands; ///< only those that are matrices

@@ -73,7 +73,7 @@ LogicalResult makeSubgroupProducts(ModuleOp module, Dim3 block) {
     if (failed(applyPatternsGreedily(function, std::move(patterns))))
       return failure();
     IRRewriter rewriter(module.getContext());
-    // What has no form as matrices stays.
+    // An operation that has no form as matrices stays.
     (void)convertVectorToMMAOps(rewriter, function);
   }
   return success();

@@ -37,13 +37,14 @@ private:
   Value constant(int64_t value) {
     return arith::ConstantIndexOp::create(b, loc, value);
   }
-  /// What a text calls the value that is made there.
+  /// The name that a text gives the value that is made there.
   Location named(StringRef name) {
     return NameLoc::get(b.getStringAttr(name), op.getLoc());
   }
   /// Its buffer, in the function of the operation.
   FailureOr<Passage> passage(Type whole, Type piece, StringRef name);
-  /// What is in memory for a value of `type`: i1 takes a byte there.
+  /// The type that stands in memory for a value of `type`: i1 takes a byte
+  /// there.
   static Type storedType(Type type);
   Value toStored(Value value);
   Value fromStored(Value value, Type type);

@@ -42,8 +42,8 @@ struct KernelConstraint {
   Formula left;
   Relation relation = Relation::AtMost;
   Formula right;
-  /// What is wrong with a configuration that breaks it; $left and $right stand
-  /// for the values of the sides.
+  /// Says what is wrong with a configuration that breaks it; $left and $right
+  /// stand for the values of the sides.
   std::string reason;
   bool bindsDefaults = false; ///< the defaults keep others whatever they are
   bool operator==(const KernelConstraint &) const = default;
@@ -111,9 +111,9 @@ struct KernelSpace {
     constraints.push_back({std::move(rule), std::move(left), relation,
                            std::move(right), std::move(reason)});
   }
-  /// What holds for every launch: no more threads in a block than any GPU
-  /// takes, whole warps where the block is free, and no block (or cluster) of
-  /// which half or more has no work. `covers` is set before.
+  /// Adds the constraints of every launch: no more threads in a block than any
+  /// GPU takes, whole warps where the block is free, and no block (or cluster)
+  /// of which half or more has no work. `covers` is set before.
   void requireLaunch();
   /// No more workgroup memory than a kernel has without asking the GPU.
   void requireStaticShared();
@@ -121,7 +121,7 @@ struct KernelSpace {
   uint64_t sharedBytesOf(const KernelConfig &config) const {
     return uint64_t(std::max<int64_t>(sharedBytes.of(config), 0));
   }
-  /// As `covers`, and no less than 1.
+  /// The elements of `covers`, and no less than 1.
   Dim3 covered(const KernelConfig &config) const;
   /// The grid to launch with for a call whose grid, in blocks of the source,
   /// is `sourceGrid`: whole clusters. A host object knows it itself and is

@@ -85,8 +85,8 @@ private:
 KernelSpace narrowed(const KernelSpace &space, const KernelConfig &around,
                      uint64_t most, const std::string &reason) {
   Narrowing narrowing(space, around, most, reason);
-  // What usually changes a kernel's time most comes first; the sizes of a tile
-  // are none or both.
+  // The axes that usually change a kernel's time most come first; the sizes of
+  // a tile are none or both.
   std::vector<std::vector<size_t>> axes;
   for (std::initializer_list<P> group : {std::initializer_list<P>{P::Vector},
                                          {P::Items},

@@ -80,7 +80,7 @@ Result<KernelSpace> parseSpace(std::string_view text) {
 /// Beyond these nothing that the emitter writes goes.
 static constexpr uint32_t mostValues = 64, mostValue = 1 << 20;
 
-/// What is wrong with the values of a parameter, or null.
+/// Says what is wrong with the values of a parameter, or null.
 static const char *faultOf(const KernelSpace &space,
                            KernelParameter parameter) {
   using P = KernelParameter;

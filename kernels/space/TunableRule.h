@@ -6,9 +6,9 @@
 
 namespace mgpu::kernels {
 
-/// What a user says of the tunables of his kernel: "TILE * STAGES <= 48",
-/// "ITEMS == 2 * UNROLL" or "ITEMS % UNROLL == 0". A side is a sum of products
-/// of numbers and names of `tunables`. Usage for other texts.
+/// Reads a rule that a user writes for the tunables of his kernel: "TILE *
+/// STAGES <= 48", "ITEMS == 2 * UNROLL" or "ITEMS % UNROLL == 0". A side is a
+/// sum of products of numbers and names of `tunables`. Usage for other texts.
 Result<KernelConstraint>
 parseRule(std::string_view text,
           std::span<const planner::KernelTunable> tunables);

@@ -26,9 +26,9 @@ constexpr std::string_view gpuKernels =
 #include "pipeline/Calibrate-gpu.inc"
     ;
 
-/// What calibrate.mlir says of its kernels, in its order: for each number of
-/// the second four chains of 512 multiplications and additions; products of
-/// square matrices.
+/// The work of calibrate.mlir's kernels, in its order: for each number of the
+/// second four chains of 512 multiplications and additions; products of square
+/// matrices.
 constexpr double flopsOfNumber = 4 * 512 * 2;
 struct Element {
   const char *type;

@@ -42,7 +42,7 @@ void KernelListing::add(size_t kernel, const kernels::CudaText &text,
   listed.kernel = kernel;
   if (!emitted)
     listed.error = emitted.error();
-  // What is used is compiled, and fails where it cannot be.
+  // A configuration in use is compiled, and fails where it cannot be.
   std::string refusal =
       text.disabled.empty() ? "" : kernels::archRefusal(text, arch);
   const bool isFor = refusal.empty();

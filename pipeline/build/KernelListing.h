@@ -45,14 +45,15 @@ struct KernelListing {
   const device::DeviceProfile *gpu; ///< null: an architecture without limits
   std::vector<kernels::CudaText> texts = {}; ///< by KernelId
   std::vector<Listed> all = {}; ///< each kernel's text, then its candidates
-  /// What is compiled, as indices of `all`, and what came of it.
+  /// The configurations that are compiled, as indices of `all`, and what came
+  /// of it.
   std::vector<size_t> compiled = {};
   std::vector<Result<kernels::CompiledText>> results = {};
 
   void list(const std::vector<Result<kernels::CudaText>> &emitted);
   /// Leaves out what the GPU cannot launch.
   void checkLaunches();
-  /// What launches take on a machine.
+  /// Predicts the times of launches on a machine.
   void predict(const planner::Machine &machine);
   Result<void> compile(device::BlobCache *cache, uint64_t seconds);
 

@@ -32,7 +32,7 @@ Result<HostKernels> hostKernels(const LoadedProgram &program,
 /// the operation that cannot be emitted. `cache` keeps them, and may be null.
 Result<std::vector<Result<kernels::CudaText>>>
 eachCudaText(const LoadedProgram &program, device::BlobCache *cache);
-/// The same where none fails.
+/// The texts, where none fails.
 Result<std::vector<kernels::CudaText>> cudaTexts(const LoadedProgram &program,
                                                  device::BlobCache *cache);
 

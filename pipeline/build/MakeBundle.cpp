@@ -136,7 +136,7 @@ Result<void> addAlternatives(const LoadedProgram &program,
   return {};
 }
 
-/// Those that the program does not have compiled already.
+/// Compiles the cubins that the program does not have already.
 Result<void> compileCubins(const LoadedProgram &program,
                            const std::vector<std::string> &archs,
                            std::vector<capture::KernelForms> &kernels) {
@@ -232,7 +232,7 @@ Result<MadeBundle> makeBundle(LoadedProgram program,
   } else {
     MGPU_TRY_ASSIGN(contents.plan, makePlan(program, prepare));
   }
-  // What is stored is the program as the transforms left it.
+  // The program is stored as the transforms left it.
   if (!contents.plan.transforms.empty())
     contents.origin.options += fmt::format(
         "transforms {}\n", fmt::join(contents.plan.transforms, ","));

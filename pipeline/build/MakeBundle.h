@@ -13,7 +13,7 @@ struct BundleOptions {
       levels;                     ///< CPU levels of the host's kernels, or none
   std::vector<std::string> archs; ///< what cubins are for: "sm_90"
   uint32_t alternatives = 0;      ///< more variants of each host kernel
-  /// What paths in the bundle begin with, by what they began with (PathMap.h).
+  /// The beginnings of paths in the bundle, by those that they had (PathMap.h).
   std::map<std::string, std::string> prefixMap = {};
 };
 
@@ -22,7 +22,8 @@ struct MadeBundle {
   bool isTuned = false;           ///< with the configuration that `tune` found
   std::vector<std::string> notes; ///< what it lacks, and why
 };
-/// What a bundle of the program holds. The program is not from a bundle.
+/// Makes the contents of the program's bundle. The program is not from a
+/// bundle.
 Result<MadeBundle> makeBundle(LoadedProgram program,
                               const PrepareOptions &prepare,
                               const BundleOptions &options);

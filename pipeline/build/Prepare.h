@@ -23,7 +23,7 @@ struct PrepareOptions : PlanOptions {
 /// (LoadOptions::usesRecord): not for a plan in a file, which any GPU may run.
 bool mayUseRecord(const PrepareOptions &options);
 
-/// What the database says of a program, or else the default.
+/// The choice that the database has for a program, or else the default.
 struct TunedChoice {
   TuneContext context;
   tuner::ProgramConfig config;
@@ -81,7 +81,7 @@ struct Prepared {
 /// needs of GPUs becomes a part of the program and its plan.
 Result<Prepared> prepare(LoadedProgram &program, const PrepareOptions &options,
                          const std::string &arch = "");
-/// The same without that memory, which is left to the caller.
+/// Prepares without that memory, which is left to the caller.
 Result<Prepared> prepareBare(LoadedProgram &program,
                              const PrepareOptions &options,
                              const std::string &arch);

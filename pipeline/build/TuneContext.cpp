@@ -35,8 +35,8 @@ static bool hasCollectives(const planner::Dag &dag) {
   });
 }
 
-/// What targets let be chosen of collectives, this one does not: the host, or
-/// one GPU as several devices.
+/// The choices of collectives that targets offer; the host, and one GPU as
+/// several devices, offer none.
 static std::vector<tuner::TargetSetting> settingsOf(const planner::Dag &dag) {
   if (!hasCollectives(dag))
     return {};
@@ -51,7 +51,7 @@ static std::vector<tuner::TargetSetting> settingsOf(const planner::Dag &dag) {
 static constexpr const char *split = "communicator_split", *ctas = "cta_policy",
                             *windows = "windows";
 
-/// What NCCL lets be chosen, by its version.
+/// The choices that NCCL offers, by its version.
 static Result<std::vector<tuner::TargetSetting>>
 ncclSettings(const planner::Dag &dag) {
   if (!hasCollectives(dag))

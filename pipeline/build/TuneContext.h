@@ -9,7 +9,7 @@
 
 namespace mgpu::pipeline {
 
-/// What the tuner needs to know of a program and a machine.
+/// The facts of a program and a machine that the tuner needs.
 struct TuneContext {
   std::vector<kernels::KernelSpace> spaces;
   std::vector<tuner::KernelObject> compiled; ///< the default kernels
@@ -38,7 +38,7 @@ tuner::TargetSetting pdlSetting(const std::string &arch, bool byDefault);
 bool usesPdl(const std::map<std::string, std::string> &settings,
              bool byDefault);
 
-/// What a configuration says of NCCL, as device::parseNccl() takes it.
+/// The settings of NCCL in a configuration, as device::parseNccl() takes them.
 std::string ncclText(const std::map<std::string, std::string> &settings);
 
 /// Compiles the kernels of a configuration: for the context's GPU, else for
@@ -62,7 +62,7 @@ tuner::TuningSubject tuningSubject(const LoadedProgram &program,
 
 /// The program as the user named it.
 tuner::SubjectName nameOf(const LoadedProgram &program);
-/// What a program says of itself: everything but what is measured.
+/// The facts of a program without those that are measured.
 tuner::ProgramFacts factsOf(const LoadedProgram &program,
                             const TuneContext &context, bool coldCaches);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What becomes of a built program: it is checked, planned, opened, saved.
+// Checks, plans, opens and saves a built program.
 #include "pipeline/build/MakeBundle.h"
 #include "pipeline/c/BuilderHandle.h"
 #include "pipeline/c/MeetingOf.h"

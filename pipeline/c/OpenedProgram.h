@@ -23,7 +23,7 @@ public:
   virtual const planner::Program &program() const = 0;
   virtual const planner::Plan &plan() const = 0;
   virtual capture::Runner &runner() = 0;
-  /// What was tuned, as mgt_configuration() says it.
+  /// The tuned configuration, as mgt_configuration() gives it.
   virtual const std::string &configuration() const {
     static const std::string none;
     return none;

@@ -112,8 +112,8 @@ typedef struct mgt_options {
    * "cuda:K,L", the GPUs of each machine, of which each rank drives as many as
    * it has devices, from threads as above. Each opens the same bundle and makes
    * the same calls of mgt_open_with(), mgt_load(), mgt_replay(), mgt_times(),
-   * mgt_fetch() and mgt_close() in the same order. What the program writes on
-   * the host is with rank 0 alone: to write such an argument elsewhere does
+   * mgt_fetch() and mgt_close() in the same order. Rank 0 alone has what the
+   * program writes on the host: to write such an argument elsewhere does
    * nothing, to read it is MGT_USAGE. There is no mgt_bind(). A rank that is
    * late, gone or different is named on all others, and the program is then
    * lost. */
@@ -180,8 +180,8 @@ mgt_status mgt_memory(mgt_program *program, const char *name, void **data,
  * argument is bound again; of a program that was lost, for good. An argument on
  * a device takes memory of that device: a GPU's (cudaMalloc, a torch tensor),
  * or on the host target any. It begins at a multiple of the bytes of an
- * element, else MGT_USAGE. What the program writes shares no bytes with another
- * argument. On a GPU other memory is pinned (cudaHostAlloc,
+ * element, else MGT_USAGE. Memory that the program writes shares no bytes with
+ * another argument. On a GPU other memory is pinned (cudaHostAlloc,
  * cudaHostRegister), on several for all of them (cudaHostRegisterPortable). It
  * counts as written. Nothing is copied by it; not for every replay, as graphs
  * are changed or built anew, on several GPUs always anew. A call that fails
@@ -263,8 +263,8 @@ mgt_status mgt_times(mgt_program *program, const mgt_node_time **times,
 
 /* Builds a program, without a file (docs/builder.md). Buffers and kernels are
  * declared, then launches, copies and collectives follow each other in program
- * order, each with the views that it reads and writes. What must follow what is
- * found from those; there are no streams and no edges to declare.
+ * order, each with the views that it reads and writes. The order follows from
+ * those; there are no streams and no edges to declare.
  *
  * A call that fails leaves the builder as it was. Inside a loop calls are
  * judged when the loop ends. A builder is used by one thread at a time. */
@@ -496,9 +496,9 @@ mgt_status mgt_builder_figures(mgt_builder *builder,
                                const mgt_plan_options *options,
                                mgt_figures *figures);
 /* Plans it, compiles its kernels and opens it: "host", "host:N", "cuda:K",
- * "cuda:K/N". For several GPUs save it and open the bundle. What was tuned for
- * it on this machine is used, unless `options` choose a schedule or say
- * no_tuned. The builder may go on, or be freed. */
+ * "cuda:K/N". For several GPUs save it and open the bundle. A configuration
+ * tuned for it on this machine is used, unless `options` choose a schedule or
+ * say no_tuned. The builder may go on, or be freed. */
 mgt_status mgt_builder_open(mgt_builder *builder, const char *target,
                             const mgt_plan_options *options,
                             mgt_program **program);

@@ -98,7 +98,7 @@ productTexts(ModuleOp module, const kernels::CudaEmitOptions &given,
 
 namespace {
 
-/// What cuBLASLt can compute of a kernel, or why it cannot.
+/// The product of a kernel that cuBLASLt can compute, or why it cannot.
 struct LibraryProduct {
   std::string refusal; ///< "-" of what is no product
   std::optional<kernels::MatrixProduct> product;

@@ -2,7 +2,7 @@
 #ifndef MGPU_PIPELINE_COMPILER_EXCHANGETIMES_H
 #define MGPU_PIPELINE_COMPILER_EXCHANGETIMES_H
 
-// What the planner's model says of exchanges, for passes that choose by it.
+// Times of exchanges by the planner's model, for passes that choose by them.
 
 #include "dialect/conversion/ExchangeCost.h"
 #include "planner/cost/LatencyEstimator.h"

@@ -56,8 +56,8 @@ const char *severityName(DiagnosticSeverity severity) {
   return "error";
 }
 
-/// Those that GPUs compute by a text of ours. A library's are launches of
-/// their own: its epilogues take the sums before they are rounded, so their
+/// The products that GPUs compute by a text of ours. A library's are launches
+/// of their own: its epilogues take the sums before they are rounded, so their
 /// bits would be others.
 planner::FuseProducts productsToFuse(const ImportOptions &options) {
   const Variants &variants = options.variants;
@@ -160,7 +160,7 @@ planner::ImportOptions importOptions(const ImportOptions &options,
   import.nodeLimit = options.nodeLimit;
   import.rollFrom = options.rollFrom;
   import.racesAreErrors = options.racesAreErrors;
-  // What a library needs of a machine's memory is told by what it is asked for.
+  // The memory that a library needs follows from the product it is asked for.
   import.kernelTexts =
       options.kernelTexts || (options.productTexts && hasMatmuls(module));
   return import;
@@ -204,7 +204,7 @@ MlirCompiler::importProgram(const ImportOptions &options,
           numErrors == 1 ? "1 error" : fmt::format("{} errors", numErrors));
     return fail(std::move(error));
   };
-  // What was written of a file is not the file, whose lines have other numbers.
+  // A text made of a file is not the file, whose lines have other numbers.
   const bool isMade = options.text && options.file != "-";
   auto parsed = planner::parseProgram(
       isMade ? options.file + " as StableHLO" : options.file, context, record,

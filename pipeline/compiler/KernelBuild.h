@@ -33,7 +33,7 @@ std::optional<std::string> hostKernelKey(const planner::KernelSpec &spec,
                                          const std::string &cpu,
                                          const KernelConfig *config = nullptr);
 
-/// What compileHostKernel() would refuse, without compiling.
+/// Refuses what compileHostKernel() would refuse, without compiling.
 Result<void> verifyHostKernel(const planner::KernelSpec &spec);
 
 struct HostBuild {
@@ -58,8 +58,8 @@ Result<HostBuild> buildHostKernel(const planner::KernelSpec &spec,
 Result<std::vector<std::byte>>
 buildErrorKernel(const planner::KernelSpec &spec);
 
-/// What kept a kernel from being compiled: one sentence that begins with the
-/// operation's place where there is one, else with the launch's.
+/// Says what kept a kernel from being compiled, in one sentence that begins
+/// with the operation's place where there is one, else with the launch's.
 tl::unexpected<Error> failOf(const planner::KernelSpec &spec, Error error);
 
 } // namespace mgpu::kernels

@@ -18,7 +18,7 @@ static Result<std::vector<T>> eachKernel(const Dag &dag, Make make) {
   return allOf(std::move(results));
 }
 
-/// What `make` compiles, kept between runs under `key`.
+/// Keeps what `make` compiles between runs, under `key`.
 template <typename Make>
 static Result<Compiler::Object> kept(const std::optional<std::string> &key,
                                      Make make) {

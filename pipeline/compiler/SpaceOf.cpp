@@ -120,7 +120,8 @@ void offerRows(KernelSpace &space) {
                 "only where each is a warp: block_x = 32");
 }
 
-/// What is right for most kernels of this kind, where the space has it.
+/// Makes the form that is right for most kernels of this kind the default,
+/// where the space has it.
 void takeForm(KernelSpace &space, planner::LaunchWidth form) {
   auto has = [&](P parameter, uint32_t value) {
     return std::ranges::count(space.choice(parameter).values, value) > 0;

@@ -95,7 +95,7 @@ Result<OrderChoice> chooseOrder(LoadedProgram &program, PlanOptions options) {
   return choice;
 }
 
-/// What no other point beats in memory and time, by falling memory.
+/// The points that no other beats in memory and time, by falling memory.
 static std::vector<FrontPoint> paretoOf(std::vector<FrontPoint> points) {
   std::ranges::sort(points, {}, [](const FrontPoint &point) {
     return std::tuple(point.memory, point.chosenUs, point.order);

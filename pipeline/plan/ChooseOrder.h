@@ -41,8 +41,8 @@ using PlanOf = std::function<Result<double>(LoadedProgram &)>;
 Result<OrderChoice> chooseOrder(LoadedProgram &program, const PlanOf &planOf,
                                 const std::function<void()> &keep);
 
-/// The same by plans for the host, to which nothing of the program is changed
-/// but its order. Nothing is planned where there is nothing to choose.
+/// Chooses by plans for the host, for which nothing of the program changes but
+/// its order. Nothing is planned where there is nothing to choose.
 Result<OrderChoice> chooseOrder(LoadedProgram &program, PlanOptions options);
 
 /// makeFront() of the planner's own order, and for a pipeline that was loaded

@@ -35,8 +35,8 @@ public:
   /// Every kernel for `cpu` ("native" or a level), compiled on all cores.
   virtual Result<std::vector<Object>>
   compileKernels(const planner::Dag &dag, const std::string &cpu) const;
-  /// What the host target would refuse to compile, by KernelId, told without
-  /// compiling it.
+  /// Says, by KernelId, whether the host target would refuse to compile a
+  /// kernel, without compiling it.
   virtual std::vector<Result<void>>
   verifyHostKernels(const planner::Dag &dag) const;
   /// The variants of each kernel for the host target, by KernelId.
@@ -48,7 +48,7 @@ public:
                                          const kernels::KernelSpace &space,
                                          const kernels::KernelConfig &config,
                                          const std::string &cpu) const;
-  /// The same kernel in f64, with the size of its errors
+  /// Builds the kernel in f64, with the size of its errors
   /// (kernels/host/ErrorBounds.h).
   virtual Result<Object> buildErrorKernel(const planner::Dag &dag,
                                           planner::KernelId kernel) const;

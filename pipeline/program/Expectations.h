@@ -2,7 +2,7 @@
 #ifndef MGPU_PIPELINE_PROGRAM_EXPECTATIONS_H
 #define MGPU_PIPELINE_PROGRAM_EXPECTATIONS_H
 
-// What a program says that its values must be (planner::Expectation).
+// Compares values with those that a program expects (planner::Expectation).
 
 #include "capture/ranks/Runner.h"
 #include "planner/dag/Program.h"

@@ -17,7 +17,8 @@ namespace mgpu::pipeline {
 
 namespace {
 
-/// What a handler may read: nothing here changes after it is installed.
+/// The facts that a handler may read: nothing here changes after it is
+/// installed.
 struct FaultFacts {
   pid_t process = 0;
   std::string file;
@@ -26,7 +27,7 @@ struct FaultFacts {
 FaultFacts faultFacts;
 
 constexpr int faultSignals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL};
-/// What was there before: the system's end, or a sanitizer.
+/// The handlers that were there before: the system's, or a sanitizer's.
 struct sigaction faultsBefore[std::size(faultSignals)];
 
 const struct sigaction &handlerBefore(int number) {
@@ -88,7 +89,7 @@ const char *faultingKernel(const ucontext_t &state) {
 #endif
 }
 
-/// What a kernel that stopped by itself says is wrong; null if it did not.
+/// The sentence of a kernel that stopped by itself; null if it did not.
 const char *sentenceOf(int number, const ucontext_t &state) {
 #if defined(__x86_64__)
   if (number != SIGILL)

@@ -2,15 +2,14 @@
 #ifndef MGPU_PIPELINE_PROGRAM_HOSTOUTPUTS_H
 #define MGPU_PIPELINE_PROGRAM_HOSTOUTPUTS_H
 
-// What a program prints and checks on the host (planner::HostOutput).
+// Prints and checks on the host as a program asks (planner::HostOutput).
 
 #include "capture/ranks/Runner.h"
 #include "planner/dag/Program.h"
 
 namespace mgpu::pipeline {
 
-/// What takes the texts for the standard output, and those for the standard
-/// error.
+/// Takes the texts for the standard output, and those for the standard error.
 struct OutputSinks {
   std::function<void(const std::string &)> print, printError;
 };

@@ -53,7 +53,7 @@ bool isSameScalar(const std::string &text, const std::string &value,
           std::equal(given, given + sizeof given, made));
 }
 
-/// What decided the program cannot be decided again.
+/// Refuses options that would decide again what the file has decided.
 Result<void> checkMadeFor(const LoadedProgram &program,
                           const LoadOptions &options) {
   const db::ProgramRecord &origin = program.bundle->origin();

@@ -15,14 +15,14 @@ namespace mgpu::pipeline {
 Result<LoadedProgram> loadProgram(const LoadOptions &options,
                                   std::vector<Message> *messages = nullptr);
 
-/// The same .mlir program in the order of a named schedule, with --remat if
-/// `remat` or the program was loaded with it. It says nothing on stderr that it
-/// has said before.
+/// Loads the same .mlir program in the order of a named schedule, with --remat
+/// if `remat` or the program was loaded with it. It says nothing on stderr that
+/// it has said before.
 Result<LoadedProgram> loadOrder(const LoadedProgram &program,
                                 const std::string &schedule, bool remat);
 
-/// The same .mlir program with arguments that are cut so. It says nothing on
-/// stderr.
+/// Loads the same .mlir program with arguments that are cut so. It says nothing
+/// on stderr.
 Result<LoadedProgram>
 loadSplits(const LoadedProgram &program,
            const std::map<std::string, planner::Split> &splits);

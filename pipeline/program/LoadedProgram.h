@@ -47,10 +47,10 @@ struct MadeResident {
   uint64_t bytes = 0;
 };
 
-/// What an .mlir program is specialised by.
+/// The options that an .mlir program is specialised by.
 struct ImportOptions : RoleOptions {
   std::string file;
-  /// What the file has, where it is the standard input and was read.
+  /// The contents of the file, where it is the standard input and was read.
   std::shared_ptr<const std::string> text = nullptr;
   std::string entry = "main";
   /// Values by an argument's name or number, as the user wrote them.
@@ -86,7 +86,7 @@ struct ImportOptions : RoleOptions {
   bool kernelTexts = true;
   /// Kernels of a program with matrix products come with their source anyway.
   bool productTexts = false;
-  /// What exchanges between devices take: a tensor changes its layout in the
+  /// The times of exchanges between devices: a tensor changes its layout in the
   /// way that takes least. Null: by bytes; loadProgram() takes the target's.
   std::shared_ptr<const planner::LatencyEstimator> times = nullptr;
 };
@@ -113,7 +113,7 @@ struct Message {
 
 struct LoadedProgram : planner::Program {
   LoadOptions from; ///< as the user asked
-  /// As `from` has them, with the GPUs' defaults (VariantRecord.h).
+  /// The variants of `from`, with the GPUs' defaults (VariantRecord.h).
   Variants variants;
   std::vector<bool>
       needsValue; ///< by argument: it is read before it is written

@@ -78,8 +78,8 @@ rolesOfPatterns(const Program &program, const RoleOptions &options) {
   return roles;
 }
 
-/// What --resident-except makes resident, of the arguments that have no role of
-/// the user's yet.
+/// Makes resident what --resident-except says, of the arguments that have no
+/// role of the user's yet.
 static Result<void> addResidents(const Program &program,
                                  const RoleOptions &options,
                                  const std::vector<bool> &isWritten,

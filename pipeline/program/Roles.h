@@ -18,7 +18,7 @@ namespace mgpu::pipeline {
 /// Usage where a pattern or name matches no argument.
 Result<void> applyRoles(LoadedProgram &program);
 
-/// The same for a program that was put together by calls.
+/// Applies the roles to a program that was put together by calls.
 Result<void> applyRoles(planner::Program &program, const RoleOptions &options,
                         MadeResident &made);
 

@@ -12,7 +12,7 @@ namespace mgpu::pipeline {
 
 using Pairs = std::map<std::string, std::string>;
 
-/// What a round after the first is given: values and files by argument.
+/// The values and files of a round after the first, by argument.
 struct Round {
   Pairs arguments, outputs;
 };

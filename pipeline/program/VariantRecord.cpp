@@ -13,8 +13,8 @@
 
 namespace mgpu::pipeline {
 
-/// What stands between a variant's record and mgpu's version in the program of
-/// a TuningProblem.
+/// Stands between a variant's record and mgpu's version in the program of a
+/// TuningProblem.
 static constexpr const char *versionMark = ", mgpu ";
 
 static db::TuningProblem problemOf(const GpuIdentity &gpu, Variant variant) {

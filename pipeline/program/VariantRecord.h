@@ -24,11 +24,11 @@ using IdentifyGpus =
 Result<void> recordEvidence(db::TuningStore &store, const GpuIdentity &gpu,
                             Variant variant, const Evidence &evidence);
 
-/// What is stored of it for this version of mgpu.
+/// Reads what is stored of it for this version of mgpu.
 Result<Evidence> evidenceOf(db::TuningStore &store, const GpuIdentity &gpu,
                             Variant variant);
 
-/// What is stored of a variant for any GPU and version.
+/// A record of a variant, for any GPU and version.
 struct StoredEvidence {
   std::string gpu, driver, version; ///< "NVIDIA H100", "CUDA driver 13.0"
   Evidence evidence;
@@ -37,8 +37,9 @@ Result<std::vector<StoredEvidence>> allEvidence(db::TuningStore &store,
                                                 Variant variant);
 
 /// options.variants with the defaults of the target's GPUs: what each of them
-/// has by default. As without evidence where the target is not a GPU, the user
-/// left nothing open, the record is not to be used, or there is no database.
+/// has by default. It is the answer without evidence where the target is not a
+/// GPU, the user left nothing open, the record is not to be used, or there is
+/// no database.
 Variants withEvidence(const LoadOptions &options,
                       const IdentifyGpus &identify = gpusOfTarget);
 

@@ -76,7 +76,7 @@ Result<void> Variants::take(std::string_view word) {
 std::vector<Variant> Variants::productForms() const {
   std::vector<Variant> forms;
   for (Word word : {Word::On, Word::Auto})
-    // What is asked for goes before what is open.
+    // A wish of the user's goes before what is open.
     if (word == Word::On || !isAsked(Variant::CublasLt))
       for (Variant each : {Variant::Wgmma, Variant::Mma})
         if (wordOf(each) == word && uses(each))

@@ -21,7 +21,7 @@ namespace mgpu::pipeline {
 /// first.
 enum class Variant : uint8_t { Wgmma, Mma, CublasLt, Cusparse, Pdl };
 
-/// What decides whether a variant is on where the user leaves it open.
+/// Decides whether a variant is on where the user leaves it open.
 enum class DefaultRule : uint8_t {
   WherePassed,    ///< it gave the right bits on the GPU
   WhereNotSlower, ///< and took no longer than the same without it
@@ -77,7 +77,7 @@ std::string needsOf(const VariantFacts &facts);
 Result<Variant> variantNamed(std::string_view name);
 std::vector<std::string> variantNames();
 
-/// What is known of a variant on one GPU with its driver.
+/// The evidence for a variant on one GPU with its driver.
 struct Evidence {
   enum class Verdict : uint8_t { NotRun, Passed, Failed };
   Verdict verdict = Verdict::NotRun;
@@ -109,7 +109,7 @@ struct Variants {
   Result<void> take(std::string_view word);
   /// mgpu's own texts of f16 and bf16 products to try, the best first.
   std::vector<Variant> productForms() const;
-  /// What decides kernels' texts, for keys: two that differ have others.
+  /// A key of all that decides kernels' texts: two that differ have others.
   std::string textKey() const;
 };
 

@@ -10,7 +10,7 @@ namespace mgpu::pipeline {
 /// "0.1.0"
 std::string_view version();
 
-/// What --version prints: the program's name, version and commit, then what it
+/// The text of --version: the program's name, version and commit, then what it
 /// was built with. `llvm` is LLVM's version; "" without the compiler half.
 std::string versionText(std::string_view program, std::string_view llvm);
 

@@ -14,7 +14,7 @@
 
 namespace mgpu::pipeline {
 
-/// What was found, as lines for people and as facts for --json.
+/// The findings, as lines for people and as facts for --json.
 struct MachineReport {
   nlohmann::json facts;
   std::vector<std::pair<std::string, std::string>> lines; ///< title, text
@@ -38,7 +38,7 @@ void reportMachine(const Result<device::CudaMachine> &machine,
 /// The processor, and what makes times on it vary.
 void reportHost(MachineReport &report);
 
-/// What `doctor` and `devices` say of it until it has been tried.
+/// The note of `doctor` and `devices` until it has been tried.
 inline constexpr const char *severalGpusNote =
     "several GPUs at a time and NCCL: built, and never yet used on hardware "
     "(docs/limits.md)";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What `doctor` says of the machine that the host target measures on.
+// Finds what `doctor` says of the machine that the host target measures on.
 #include "bench/measure/Environment.h"
 #include "pipeline/target/Doctor.h"
 

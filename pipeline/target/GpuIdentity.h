@@ -30,8 +30,8 @@ Result<std::vector<GpuIdentity>> gpusOfTarget(const std::string &target);
 /// The driver's facts about each GPU of a target, by which times are predicted.
 Result<std::vector<planner::GpuFacts>> factsOfGpus(const std::string &target);
 
-/// What several GPUs take: "sm_90". Errors: those of the driver; Absent where
-/// NCCL is missing or the GPUs are of several architectures.
+/// The architecture of several GPUs: "sm_90". Errors: those of the driver;
+/// Absent where NCCL is missing or the GPUs are of several architectures.
 Result<std::string> architectureOf(const std::vector<int> &gpus);
 
 } // namespace mgpu::pipeline

@@ -23,7 +23,7 @@
 
 namespace mgpu::pipeline {
 
-/// What no measurement says. For GPUs it asks the driver.
+/// Finds the facts that no measurement tells. For GPUs it asks the driver.
 static Result<device::Topology> describeTarget(const std::string &target,
                                                uint32_t devices,
                                                const device::Driver &driver) {
@@ -140,7 +140,7 @@ calibrateGpusTogether(const GpuRanks &gpus, const std::string &nccl,
 
 namespace {
 
-/// What is calibrated.
+/// The machine and the programs that it is calibrated by.
 struct Calibrated {
   std::string target;
   CudaTarget cuda; ///< set for GPUs

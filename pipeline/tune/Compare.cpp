@@ -11,7 +11,7 @@
 
 namespace mgpu::pipeline {
 
-/// What `word` means.
+/// Finds the configuration that `word` means.
 static Result<tuner::Realization> realize(const std::string &word,
                                           const LoadedProgram &program,
                                           const TuneContext &context,

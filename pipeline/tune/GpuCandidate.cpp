@@ -16,7 +16,7 @@ using Answer = Result<Outcome<Bytes>>;
 
 namespace {
 
-/// What a rank's thread does with its driver, which is guarded.
+/// The work of a rank's thread with its driver, which is guarded.
 Result<std::string> workOn(device::Driver &driver, bool arms,
                            const planner::Plan &plan, const planner::Dag &dag) {
   auto &guarded = static_cast<tuner::GuardedDriver &>(driver);
@@ -68,7 +68,7 @@ Result<void> GpuCandidate::open() {
 
 Result<void> GpuCandidate::close() { return timed.runner->close(); }
 
-/// What an earlier replay wrote has come to rank 0 before inputs are written.
+/// The results of an earlier replay come to rank 0 before inputs are written.
 Result<void> GpuCandidate::bind(Opened &on, uint64_t seed) {
   if (on.hasRun)
     MGPU_TRY(on.runner->fetch());

@@ -30,7 +30,7 @@ static Result<void> predictFor(const std::string &target, planner::Plan &plan,
 
 namespace {
 
-/// What was measured of a program on GPUs, and what it is stored under.
+/// The measurements of a program on GPUs, and the key they are stored under.
 struct MeasuredGpus {
   const planner::Dag &original; ///< before the plan's transforms
   const Prepared &prepared;

@@ -35,7 +35,7 @@ struct ProfileResult {
 Result<ProfileResult> profileOnHost(LoadedProgram &program,
                                     const ProfileRequest &request,
                                     const std::string &path);
-/// As a rank other than 0, which alone stores.
+/// Takes part as a rank other than 0, which alone stores.
 Result<void> followProfile(LoadedProgram &program,
                            const ProfileRequest &request);
 /// On one GPU, as one or several devices.

@@ -12,7 +12,7 @@ namespace mgpu::pipeline {
 
 using tuner::TuningResult;
 
-/// What an earlier session decided, as a result of this one.
+/// The decision of an earlier session, as a result of this one.
 static TuningResult resultOf(const tuner::StoredDecision &earlier,
                              const LoadedProgram &program,
                              const TuneContext &context) {

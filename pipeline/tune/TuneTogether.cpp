@@ -25,7 +25,7 @@ RankCandidates::RankCandidates(const planner::Dag &dag,
   options.sampling.others = &others;
 }
 
-/// What each says, by rank: a fault where one of them says something.
+/// Hears what each rank says: a fault where one of them says something.
 static Result<Outcome<void>> hear(const std::string &mine,
                                   device::MessageRendezvous &others) {
   Bytes bytes;

@@ -4,9 +4,9 @@
 
 // A search of several processes that share the devices. Rank 0 searches, and
 // alone writes to the database. Candidates of the host it checks in processes
-// of its own, which have all devices; those of GPUs all ranks check. What is
-// measured all ranks open, agree on and measure; each time is the slowest
-// rank's.
+// of its own, which have all devices; those of GPUs all ranks check. All ranks
+// open, agree on and measure a candidate that is measured; each time is the
+// slowest rank's.
 
 #include "pipeline/build/TuneContext.h"
 #include "pipeline/tune/GpuCandidate.h"
@@ -17,7 +17,7 @@
 
 namespace mgpu::pipeline {
 
-/// What all ranks do alike with candidates.
+/// The work with candidates that all ranks do alike.
 class RankCandidates {
 public:
   /// All are referred to. `gpus` are this rank's; null: the host's devices.

@@ -14,7 +14,8 @@ using tuner::TunedProgram;
 
 namespace {
 
-/// Those of the program in FILE: its structure and its sizes are the same.
+/// Keeps those of the program in FILE: its structure and its sizes are the
+/// same.
 std::vector<TunedProgram> ofProgram(std::vector<TunedProgram> programs,
                                     const LoadedProgram &program) {
   const bench::Environment environment = bench::readEnvironment();

@@ -18,8 +18,8 @@ chooseTuned(std::vector<tuner::TunedProgram> programs,
             const LoadedProgram *program, const std::string &key,
             const std::string &path);
 
-/// What the program says of itself, for a session that never came to its end;
-/// its timeline is predicted.
+/// The facts of a program without measurements, for a session that never came
+/// to its end; its timeline is predicted.
 Result<tuner::ProgramFacts> predictedFacts(const LoadedProgram &program);
 
 } // namespace mgpu::pipeline

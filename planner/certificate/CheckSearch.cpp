@@ -44,8 +44,8 @@ public:
   }
 
   Result<void> run(const SearchArgument &search) {
-    // What is left to be shown to have no schedule; nothing where a decision
-    // contradicts those before it.
+    // The cases that are left to be shown to have no schedule; nothing where a
+    // decision contradicts those before it.
     std::vector<std::optional<Decided>> open{root()};
     for (const Branch &branch : search.branches) {
       if (open.empty())

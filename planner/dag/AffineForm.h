@@ -54,7 +54,7 @@ public:
   bool isOfIds(const AffineForm &form) const;
   /// The value in the thread whose ids these are, where loop counters are 0.
   int64_t valueAt(const AffineForm &form, std::span<const int64_t> ids) const;
-  /// The same in a thread of the first block.
+  /// The value of `form` in a thread of the first block.
   int64_t valueAt(const AffineForm &form, Dim3 thread) const {
     return valueAt(form, std::array<int64_t, 6>{thread.x, thread.y, thread.z});
   }

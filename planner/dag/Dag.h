@@ -157,8 +157,8 @@ struct PipelinePart {
 };
 std::string_view toString(PipelinePart::Kind kind);
 
-/// What a launch asks of a GPU, as the configuration of its kernel shapes it:
-/// in a DAG the default one.
+/// The work that a launch asks of a GPU, as the configuration of its kernel
+/// shapes it: in a DAG the default one.
 struct LaunchWork {
   double instructions = 0;  ///< of threads
   double lines = 0;         ///< of 128 bytes, for each access of each subgroup
@@ -247,9 +247,9 @@ struct Dag {
 
   /// Sorts `edges`, keeps the strongest kind (Data first) of each pair.
   void normalize();
-  /// Index, size, range and order errors; the first found. What passes can be
-  /// planned, and executed without leaving a buffer, whoever wrote it, as far
-  /// as its kernels keep to their arguments.
+  /// Index, size, range and order errors; the first found. A DAG that passes
+  /// can be planned, and executed without leaving a buffer, whoever wrote it,
+  /// as far as its kernels keep to their arguments.
   Result<void> check() const;
 };
 
@@ -261,8 +261,8 @@ std::vector<Dim3> largestGrids(const Dag &dag);
 /// host-to-host copy, which lists none.
 std::span<const DeviceId> streamDevices(const DagNode &node);
 
-/// What a node occupies on each of its devices; the planning model runs one
-/// node of each class per device at a time
+/// The engine that a node occupies on each of its devices; the planning model
+/// runs one node of each class per device at a time
 /// (planner/schedule/list/Schedulers.h).
 enum class WorkClass : uint8_t { Kernel, Copy, Collective };
 std::string_view toString(WorkClass work);

@@ -6,8 +6,8 @@
 
 namespace mgpu::planner {
 
-/// What holds for every launch of a kernel in a DAG, so that the kernel's text
-/// for GPUs may rely on it.
+/// Facts that hold for every launch of a kernel in a DAG, so that the kernel's
+/// text for GPUs may rely on it.
 struct LaunchFacts {
   /// The largest grid along each axis; 1 for a kernel that is not called.
   Dim3 maxGrid{1, 1, 1};

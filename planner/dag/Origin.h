@@ -8,7 +8,7 @@
 
 namespace mgpu::planner {
 
-/// What a duration or a figure of a model rests on.
+/// Says what a duration or a figure of a model rests on.
 enum class Origin : uint8_t {
   Assumed,   ///< a model whose figures nobody measured
   Published, ///< a model with figures that its makers published

@@ -65,7 +65,7 @@ Result<void> checkUses(const Dag &dag, const DagNode &node) {
   for (size_t rank = 0; rank < call->members.size(); ++rank) {
     const CollectiveMember &member = call->members[rank];
     auto [sends, receives] = sidesOf(*call, rank);
-    // What a root keeps where it is, it does not write.
+    // A root does not write what it keeps where it is.
     receives &= call->kind != CollectiveKind::Broadcast || rank != call->root ||
                 member.send != member.recv ||
                 !(member.sendBox == member.recvBox);

@@ -34,8 +34,8 @@ struct ProgramArgument {
   bool operator==(const ProgramArgument &) const = default;
 };
 
-/// What a program says that a value must be: `found` is compared with
-/// `expected`, of the same type and shape, once both are fetched.
+/// A value that a program expects: `found` is compared with `expected`, of the
+/// same type and shape, once both are fetched.
 struct Expectation {
   enum class How : uint8_t {
     Equal,      ///< in bits; a NaN equals any
@@ -50,7 +50,7 @@ struct Expectation {
   bool operator==(const Expectation &) const = default;
 };
 
-/// What the host prints or checks once the program has run.
+/// An output that the host prints or checks once the program has run.
 struct HostOutput {
   enum class Kind : uint8_t { Text, Memref, Value, Check, Shape, Flops };
   Kind kind = Kind::Text;

@@ -43,7 +43,7 @@ private:
   Result<std::vector<std::byte>> blob(LineReader &line);
   Result<std::string> blobText(LineReader &line);
 
-  /// What may follow within a node, in this order.
+  /// The lines that may follow within a node, in this order.
   enum class Part { None, Node, Work, Use, After };
 
   /// Nodes are large, and a vector that grows has them twice.

@@ -41,9 +41,9 @@
 // A box is OFFSET{+SIZE*STRIDE}:WIDTH, figures as in support/Types.h. `after`
 // letters: d data, a anti, o output, c collective. `cost`: flops, bytes read,
 // bytes written, output bytes; then `asks` with a LaunchWork, `matmul` where it
-// is one, and `for` with a frozen duration in microseconds. What is long,
-// facts (KernelFacts as JSON), sources and constants, lies outside, under its
-// SHA-256.
+// is one, and `for` with a frozen duration in microseconds. Long parts, which
+// are facts (KernelFacts as JSON), sources and constants, lie outside, under
+// its SHA-256.
 
 #include "planner/dag/Program.h"
 

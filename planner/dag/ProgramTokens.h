@@ -2,8 +2,8 @@
 #ifndef MGPU_PLANNER_DAG_PROGRAMTOKENS_H
 #define MGPU_PLANNER_DAG_PROGRAMTOKENS_H
 
-// What the lines of a program's text are made of. Each reads the next words of
-// `line`, or says what is wrong with them and where.
+// Reads the tokens that lines of a program's text are made of. Each reads the
+// next words of `line`, or says what is wrong with them and where.
 
 #include "planner/dag/Dag.h"
 #include "support/LineText.h"

@@ -19,7 +19,7 @@ struct ShardedArgument {
   std::optional<Split> split; ///< as the program annotates it
 };
 
-/// What an annotated program says of its arguments.
+/// The shardings that an annotated program gives its arguments.
 struct Shardings {
   std::vector<int64_t> grid; ///< empty where it is not of one shard.grid
   std::vector<ShardedArgument> arguments; ///< those that are tensors

@@ -11,14 +11,14 @@ static constexpr double warp = 32, lineBytes = 128, registerBytes = 4;
 // Registers of a thread beside what it computes and awaits.
 static constexpr double besides = 24;
 
-// What a large GPU of sm_80 and later has.
+// The resources of a large GPU of sm_80 and later.
 static constexpr double multiprocessors = 128, mostThreads = 2048,
                         mostBlocks = 32, registers = 65536,
                         mostShared = 227 * 1024;
 
 double residentThreads(double threads, double registerBytesOfThread,
                        uint64_t sharedBytes) {
-  // As many registers has a thread that holds nothing.
+  // A thread that holds nothing has so many registers.
   constexpr double least = 32;
   const double each =
       std::max(least, besides + registerBytesOfThread / registerBytes);
@@ -182,7 +182,7 @@ LaunchWork workOfTiles(const Product &product, const TileForm &form,
                held = ofC * ofSums / threads + (isByThreads ? flight : 0);
   const double resident = std::min(
       work.blocks * threads, residentThreads(threads, held, form.sharedBytes));
-  // What finds no place in registers is stored and loaded each time.
+  // A value that finds no place in registers is stored and loaded each time.
   const double lost = spilled(held, threads) * threads * steps;
   work.instructions += tiles * 2 * lost;
   work.lines += tiles * 2 * lost / warp;

@@ -36,7 +36,7 @@ enum class Fit : uint8_t { Smallest, Ends };
 
 class FreeRanges {
 public:
-  /// What a former owner held; its last uses are known from here on.
+  /// Adds what a former owner held; its last uses are known from here on.
   void add(const FreeRange &range);
   /// Joins ranges that any buffer may have from now on. `floor` is, by stream,
   /// how many of its steps are before all that is to come.

@@ -31,7 +31,7 @@ private:
   std::vector<uint32_t> floors;
 };
 
-/// What a plan does with each buffer.
+/// The use that a plan makes of each buffer.
 struct Lifetimes {
   StreamClocks clocks;
   Floors floors;

@@ -49,7 +49,8 @@ struct Placement {
 };
 inline constexpr uint64_t arenaAlignment = 256;
 
-/// What proves a plan's lower bound; MakespanBound.h makes such proofs.
+/// The argument that proves a plan's lower bound; MakespanBound.h makes such
+/// proofs.
 enum class BoundArgument : uint8_t {
   Unknown,
   Work,         ///< all the work of one resource
@@ -74,8 +75,8 @@ struct Plan {
   std::vector<std::string> transforms;
   uint32_t numDevices = 0;
   uint32_t streamsPerDevice = 1;
-  /// What an arena and the resident bytes may take together, of each device;
-  /// the bound may rest on it. Without a limit UINT64_MAX.
+  /// The most bytes that an arena and the resident buffers of a device may take
+  /// together; the bound may rest on it. Without a limit UINT64_MAX.
   uint64_t memoryBytes = UINT64_MAX;
   std::vector<PlanStep> steps;       ///< creation order, a topological order;
                                      ///< order within a stream = this order

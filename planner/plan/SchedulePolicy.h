@@ -4,8 +4,8 @@
 
 namespace mgpu::planner {
 
-/// What a schedule may do that the program does not say. Each is a transform
-/// with a switch and a gain of its own (transform/Transform.h).
+/// The liberties of a schedule that the program does not state. Each is a
+/// transform with a switch and a gain of its own (transform/Transform.h).
 struct SchedulePolicy {
   /// Nodes are created in an order that is chosen; else in the program's.
   bool order = true;

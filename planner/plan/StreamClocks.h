@@ -2,7 +2,7 @@
 #ifndef MGPU_PLANNER_PLAN_STREAMCLOCKS_H
 #define MGPU_PLANNER_PLAN_STREAMCLOCKS_H
 
-// What a plan orders before what: for each step, how many steps of each stream
+// The order that a plan imposes: for each step, how many steps of each stream
 // are done when it ends (a vector clock). A step is before another exactly when
 // stream order and waits say so; predicted times play no part. verify() does
 // not use this class: it keeps its own.

@@ -9,7 +9,7 @@
 
 namespace mgpu::planner {
 
-/// What a plan may use.
+/// The limits that a plan keeps to.
 struct PlanLimits {
   /// A GPU has 8 hardware queues by default (CUDA_DEVICE_MAX_CONNECTIONS).
   uint32_t streamsPerDevice = 8;

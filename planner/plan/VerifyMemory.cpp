@@ -36,7 +36,7 @@ private:
     return nodeText(dag, plan.steps[step].node);
   }
 
-  // What outlives one replay must not share bytes with anything.
+  // A buffer that outlives one replay must not share bytes with anything.
   Result<void> checkSharing() {
     std::vector<bool> outlives(dag.buffers.size());
     for (uint32_t id = 0; id < dag.buffers.size(); ++id)

@@ -29,7 +29,7 @@ double length(const Spans &spans) {
     sum += end - begin;
   return sum;
 }
-/// What `a` and `b`, both united, have in common.
+/// The length that `a` and `b`, both united, have in common.
 double common(const Spans &a, const Spans &b) {
   double sum = 0;
   for (size_t i = 0, k = 0; i < a.size() && k < b.size();) {

@@ -9,8 +9,8 @@
 
 namespace mgpu::planner {
 
-/// What a node takes beside its own work, as bench-replay measured it for a
-/// chain on one thread (docs/benchmarks.md).
+/// The time that a node takes beside its own work, as bench-replay measured it
+/// for a chain on one thread (docs/benchmarks.md).
 inline constexpr double hostNodeUs = 0.00115;
 
 /// Microseconds of one replay on `threads` (at least 1), all trips of a rolled

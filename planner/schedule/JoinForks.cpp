@@ -24,8 +24,8 @@ struct Fork {
   double lost = 0; ///< work that the two do less meanwhile, microseconds
 };
 
-/// Those of a replay. A class of a device runs one step at a time, so each step
-/// meets no more than one of each other class at its start.
+/// The forks of a replay. A class of a device runs one step at a time, so each
+/// step meets no more than one of each other class at its start.
 std::vector<Fork> forksOf(const Plan &plan, const Dag &dag,
                           const Contention &contention) {
   Simulation played = simulate(plan, dag, contention);
@@ -91,7 +91,7 @@ public:
   }
 
 private:
-  // What trials may cost: steps of all of them together.
+  // The most steps that all trials together may have.
   static constexpr size_t mostNodes = 400000;
   static constexpr int maxRounds = 8;
 
@@ -106,8 +106,8 @@ private:
     return true;
   }
 
-  /// No step of the one class beside one of the other. What is moved meets
-  /// others, so it takes several rounds.
+  /// No step of the one class beside one of the other. A step that is moved
+  /// meets others, so it takes several rounds.
   void joinClasses(WorkClass a, WorkClass b) {
     if (trialsLeft == 0 ||
         (contention.of(a, b) == 1 && contention.of(b, a) == 1))

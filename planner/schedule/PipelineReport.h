@@ -2,8 +2,8 @@
 #ifndef MGPU_PLANNER_SCHEDULE_PIPELINEREPORT_H
 #define MGPU_PLANNER_SCHEDULE_PIPELINEREPORT_H
 
-// What a plan means for a program over several meshes: how much of the time
-// each has nothing to do, how much memory it needs, and what is moved.
+// Reports what a plan means for a program over several meshes: how much of the
+// time each has nothing to do, how much memory it needs, and what is moved.
 
 #include "planner/dag/MeshDevices.h"
 #include "planner/plan/Plan.h"

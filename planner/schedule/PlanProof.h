@@ -2,7 +2,7 @@
 #ifndef MGPU_PLANNER_SCHEDULE_PLANPROOF_H
 #define MGPU_PLANNER_SCHEDULE_PLANPROOF_H
 
-// What a plan's bound rests on, from the plan's own durations: so a plan and a
+// Proves a plan's bound from the plan's own durations: so a plan and a
 // certificate, as files, are enough to check it.
 
 #include "planner/certificate/Certificate.h"

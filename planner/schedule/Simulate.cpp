@@ -16,8 +16,8 @@ namespace mgpu::planner {
 
 namespace {
 
-/// What each step must see ended before it starts: a graph that does not depend
-/// on durations, made once for many plays.
+/// Knows what each step must see ended before it starts: a graph that does not
+/// depend on durations, made once for many plays.
 class Player {
 public:
   Player(const Plan &plan, const Dag &dag, const Contention &contention)

@@ -11,7 +11,7 @@ namespace mgpu::planner {
 
 static constexpr size_t mostExposed = 3;
 
-/// What moves data on the devices and is not hidden behind kernels, and why.
+/// Says which transfers on the devices are not hidden behind kernels, and why.
 static std::string exposedText(const Plan &plan, const Dag &dag,
                                const PlanSummary &summary) {
   size_t worst = 0;

@@ -30,9 +30,9 @@ uint32_t joinForks(Plan &plan, const Dag &dag, const Contention &contention);
 std::vector<bool> runsBeside(const Plan &plan, const Dag &dag,
                              const Contention &contention);
 
-/// What `freedom` (one of them) changed between two plans of one DAG: the
-/// number of nodes, and lines for people. `without` is null where nothing fits
-/// without it.
+/// The changes that `freedom` (one of them) made between two plans of one DAG:
+/// the number of nodes, and lines for people. `without` is null where nothing
+/// fits without it.
 struct PolicyChange {
   uint32_t nodes = 0;
   std::vector<std::string> lines;

@@ -21,7 +21,7 @@ struct PartSpan {
   double begin = 0, end = 0;
 };
 
-/// Those that have steps, one after the other.
+/// The parts that have steps, one after the other.
 std::vector<PartSpan> partsOf(const Plan &plan, const Dag &dag) {
   std::vector<PartSpan> parts;
   for (const PlanStep &step : plan.steps) {

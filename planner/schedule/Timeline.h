@@ -68,7 +68,7 @@ struct ExposedCollective {
   std::string change;       ///< what would hide it
   double independentUs = 0; ///< kernels there that could run beside it
 };
-/// Those most exposed, the worst first. O(edges) each.
+/// The most exposed collectives, the worst first. O(edges) each.
 std::vector<ExposedCollective>
 exposedCollectives(const Plan &plan, const Dag &dag, size_t most = 10);
 

@@ -18,7 +18,7 @@ namespace mgpu::planner {
 /// estimates of its node do.
 struct WhatIf {
   device::Topology topology;
-  /// The program, or file, with the times of its own nodes changed. What
+  /// The program, or file, with the times of its own nodes changed. A node that
   /// transforms make of them takes their factor on, a bucket by their shares.
   Dag dag;
   /// Names that only nodes of the plan have: those transforms made.

@@ -45,9 +45,9 @@ llvm::SmallVector<PointRange> rangesOf(mlir::Operation *op);
 std::optional<llvm::SmallVector<int64_t>>
 extentsOf(llvm::ArrayRef<PointRange> ranges);
 
-/// What one operation does with a memref. `axes` are the dimensions of its
-/// points that index it, where each point has an element of its own and nothing
-/// else does; none if not.
+/// The use that one operation makes of a memref. `axes` are the dimensions of
+/// its points that index it, where each point has an element of its own and
+/// nothing else does; none if not.
 struct PointAccess {
   mlir::Value memref;
   bool isWritten = false;
@@ -61,7 +61,7 @@ struct PointForm {
   mlir::Value device;
 };
 
-/// What the body of `op` reads beside its operands, anywhere.
+/// The memrefs that the body of `op` reads beside its operands, anywhere.
 llvm::SmallVector<mlir::Value> memrefsReadInBody(mlir::linalg::LinalgOp op);
 
 /// The form of a linalg operation or scf.parallel; none if its threads do more

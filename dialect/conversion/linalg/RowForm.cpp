@@ -114,7 +114,8 @@ static std::optional<bool> isInnerIn(linalg::LinalgOp op, unsigned along) {
         return std::nullopt;
       isUsed = true;
       if (last.getPosition() == along)
-        // What neighbouring columns share is as good for them as for rows.
+        // An element that neighbouring columns share serves them as well as it
+        // serves rows.
         isInner |= llvm::any_of(results, [&](AffineExpr index) {
           return index.isFunctionOfDim(lastParallel);
         });
@@ -237,7 +238,7 @@ std::optional<RowForm> rowFormOf(Operation *op, RowKind kind,
   for (const RowAccess &access : form->accesses) {
     if (access.isWritten && !isOwn(*form, access))
       return std::nullopt;
-    // What it writes it reads at the same place or not at all.
+    // It reads a memref that it writes at the same place, or not at all.
     for (const RowAccess &other : form->accesses)
       if (access.isWritten && &other != &access &&
           ir::rootOf(access.memref) == ir::rootOf(other.memref) &&

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What each operation of a device's program becomes.
+// Writes each operation of a device's program for the devices that run it.
 #include "dialect/conversion/spmd/Spread.h"
 
 #include "dialect/conversion/OneDevice.h"

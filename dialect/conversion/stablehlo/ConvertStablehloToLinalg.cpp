@@ -22,7 +22,7 @@ bool fitsMemory(ArrayRef<int64_t> shape) {
          });
 }
 
-/// What a kernel cannot hold, in words; empty for other types.
+/// Says why a kernel cannot hold `type`; empty where it can.
 StringRef whyNotTaken(Type type) {
   if (auto tensor = dyn_cast<TensorType>(type)) {
     auto ranked = dyn_cast<RankedTensorType>(type);

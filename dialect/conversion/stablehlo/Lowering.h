@@ -39,7 +39,7 @@ struct ThreadPart {
   llvm::SmallVector<mlir::OpFoldResult> offsets, sizes;
 };
 
-/// What computes a custom call: an extern "C" __global__ function of a file of
+/// The kernel of a custom call: an extern "C" __global__ function of a file of
 /// CUDA C++.
 struct CustomKernel {
   std::string file, entry;

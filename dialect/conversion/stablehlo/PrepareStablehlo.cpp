@@ -52,8 +52,8 @@ private:
   llvm::MapVector<Operation *, Weights> done;
 };
 
-/// What `function` needs, in order. Calls are not recursive in programs that
-/// the inliner takes; a cycle ends here with what is known.
+/// The weights that `function` needs, in order. Calls are not recursive in
+/// programs that the inliner takes; a cycle ends here with what is known.
 const ElidedWeights::Weights &ElidedWeights::weightsOf(func::FuncOp function) {
   auto [at, isNew] = done.try_emplace(function);
   if (!isNew || function.isExternal())
@@ -118,7 +118,7 @@ StringAttr nameOfArgument(func::FuncOp entry, unsigned index) {
   return inner ? inner.getName() : StringAttr();
 }
 
-/// What exporters say of arguments, in mgpu's words.
+/// Rewrites the attributes that exporters put on arguments as mgpu's.
 LogicalResult takeAttributes(func::FuncOp entry) {
   OpBuilder b(entry.getContext());
   for (unsigned index = 0; index < entry.getNumArguments(); ++index) {

@@ -16,7 +16,7 @@ namespace mgpu::planner {
 /// it.
 Certificate makespanBound(const Problem &problem, bool byMemory = true);
 
-/// What kind of argument proves the bound.
+/// The kind of argument that proves the bound.
 BoundArgument argumentOf(const Certificate &certificate);
 
 /// The argument in words: "5242 nodes on kernels, none before 357139.1 us, are

@@ -50,7 +50,7 @@ private:
   std::vector<size_t> open; ///< successors without a row
 };
 
-/// What is done on one resource, by rising head.
+/// The nodes that are done on one resource, by rising head.
 struct Done {
   struct Entry {
     double head, work;

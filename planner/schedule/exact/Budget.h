@@ -27,7 +27,7 @@ public:
                   nodes == UINT64_MAX ? nodes : nodes / count, kind);
   }
 
-  /// What is left of it, and at most so many nodes.
+  /// The rest of the budget, and at most so many nodes.
   Budget rest(uint64_t most) const {
     return Budget(std::max(0.0, seconds - elapsed()),
                   std::min(most, nodes - std::min(spent, nodes)), kind);

@@ -22,8 +22,8 @@ public:
   static constexpr uint32_t maxNodes = maxSearchedNodes;
   static bool suits(const Problem &problem);
 
-  /// What surrounds a problem that is a part of another, by node: times that
-  /// must pass before its start and after its end. Empty: none.
+  /// The surroundings of a problem that is a part of another, by node: times
+  /// that must pass before its start and after its end. Empty: none.
   struct Around {
     std::vector<double> heads, tails;
   };

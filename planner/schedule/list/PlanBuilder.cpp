@@ -52,7 +52,7 @@ static bool isPredecessor(std::span<const DepEdge> edges, NodeId node) {
 }
 
 namespace {
-/// What runs last on a stream, a resource, or in a phase.
+/// The step that runs last on a stream, a resource, or in a phase.
 struct Holder {
   double until = 0;
   NodeId node;

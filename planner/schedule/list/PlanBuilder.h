@@ -2,8 +2,8 @@
 #ifndef MGPU_PLANNER_SCHEDULE_LIST_PLANBUILDER_H
 #define MGPU_PLANNER_SCHEDULE_LIST_PLANBUILDER_H
 
-// What all schedulers share: they choose an order and streams, this adds waits,
-// predicted times and the arena.
+// Builds the plan of every scheduler: they choose an order and streams, this
+// adds waits, predicted times and the arena.
 
 #include "planner/schedule/list/Schedulers.h"
 

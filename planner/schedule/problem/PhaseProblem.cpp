@@ -7,7 +7,7 @@
 
 namespace mgpu::planner {
 
-/// By buffer: whether its bytes may serve others before and after. Those of
+/// By buffer: whether its bytes may serve others before and after. The bytes of
 /// buffers that another phase touches may not.
 static std::vector<bool> sharedBuffers(const Dag &dag) {
   std::vector<bool> isUsed(dag.buffers.size()), isShared(dag.buffers.size());

@@ -2,8 +2,8 @@
 #ifndef MGPU_PLANNER_SCHEDULE_PROBLEM_PROBLEM_H
 #define MGPU_PLANNER_SCHEDULE_PROBLEM_PROBLEM_H
 
-// What is to be scheduled, and nothing else: bounds, certificates and searches
-// all read this one form, whatever it was made from. Nodes run without a break,
+// A scheduling problem, and nothing else: bounds, certificates and searches all
+// read this one form, whatever it was made from. Nodes run without a break,
 // each for its duration, after the nodes it depends on; resources say what may
 // run at a time; buffers say what memory that takes. The latest end is to be
 // least.
@@ -67,7 +67,7 @@ public:
 
   uint32_t size() const { return uint32_t(durations.size()); }
   uint32_t numResources() const { return uint32_t(resources.size()); }
-  /// What must end before the node starts, read in a direction.
+  /// The nodes that must end before the node starts, read in a direction.
   std::span<const uint32_t> needs(uint32_t node, Direction direction) const {
     return direction == Direction::Forward ? before[node] : after[node];
   }

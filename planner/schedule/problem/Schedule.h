@@ -26,7 +26,7 @@ Result<void> check(const Problem &problem, const Schedule &schedule);
 std::vector<uint64_t> peakBytes(const Problem &problem,
                                 const Schedule &schedule);
 
-/// The same if the nodes run one at a time in `order`.
+/// The peak if the nodes run one at a time in `order`.
 std::vector<uint64_t> sequencePeakBytes(const Problem &problem,
                                         const std::vector<uint32_t> &order);
 

@@ -79,7 +79,8 @@ private:
     gains.erase({growth(node), node});
     isReady[node] = 0;
     for (uint32_t b : problem.touched[node]) {
-      // What the ready users of the buffer would free is about to change.
+      // The bytes that the ready users of the buffer would free are about to
+      // change.
       std::vector<uint32_t> others;
       for (uint32_t user : problem.users[b])
         if (isReady[user])

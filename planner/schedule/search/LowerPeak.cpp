@@ -167,7 +167,8 @@ private:
         return true;
     return false;
   }
-  /// What only moved nodes need moves with them; returns its first place.
+  /// Nodes that only moved nodes need move with them; returns their first
+  /// place.
   uint32_t takeMakersAlong(uint32_t from, std::vector<uint32_t> &moved) {
     uint32_t first = from;
     const uint32_t stop = from > farthestBack ? from - farthestBack : 0;

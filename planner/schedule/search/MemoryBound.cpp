@@ -169,7 +169,7 @@ MemoryBound memoryBound(const Problem &problem, uint32_t device,
   });
   MemoryBound best;
   for (size_t k = 0; k < steps.size() && k < candidates; ++k) {
-    // What a step needs is no more than what it takes in some order.
+    // A step needs no more than it takes in some order.
     if (steps[k].first <= best.bytes)
       break;
     MemoryBound bound = memoryBoundAt(problem, device, steps[k].second);

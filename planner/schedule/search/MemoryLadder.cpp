@@ -90,7 +90,7 @@ void MemoryLadder::build(uint64_t most, const exact::Budget &budget) {
 void MemoryLadder::round() {
   for (size_t k = 0; k < rungs.size(); ++k) {
     rungs[k]->move();
-    // What fits a rung fits those above it.
+    // A schedule that fits a rung fits those above it.
     if (k + 1 < rungs.size())
       rungs[k + 1]->adopt(rungs[k]->best());
   }

@@ -9,11 +9,11 @@
 
 namespace mgpu::planner::search {
 
-/// Schedules of one small problem for all limits of memory at once. What it
-/// tries does not depend on the limits of the problem, so whatever fits one
-/// limit was also seen by a search for a greater one. The rungs of the ladder
-/// are limits that the sequences themselves give, from the least they can be
-/// lowered to up to what a schedule without limits takes.
+/// Schedules of one small problem for all limits of memory at once. Its trials
+/// do not depend on the limits of the problem, so whatever fits one limit was
+/// also seen by a search for a greater one. The rungs of the ladder are limits
+/// that the sequences themselves give, from the least they can be lowered to up
+/// to what a schedule without limits takes.
 class MemoryLadder {
 public:
   static constexpr uint32_t maxNodes = 128;

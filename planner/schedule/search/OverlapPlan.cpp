@@ -10,7 +10,7 @@ namespace mgpu::planner::search {
 
 namespace {
 
-/// What runs on the streams of a device at the start of each step: collectives
+/// The work on the streams of a device at the start of each step: collectives
 /// on one, kernels on another, or on several where they run side by side.
 class Streams {
 public:

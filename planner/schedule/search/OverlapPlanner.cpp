@@ -151,8 +151,8 @@ Result<OverlapOutcome> planOverlap(const Dag &dag, const FrozenOptions &options,
   search.improve(certificate, budget);
   if (fault)
     return fail(std::move(*fault));
-  // What is searched may be kept to places, and then its optimum is not a
-  // bound.
+  // The problem that is searched may be kept to places, and then its optimum is
+  // not a bound.
   complete(*best, std::move(problem), std::move(certificate), firstSeconds,
            schedulePolicy.early ? search.provenUs() : 0);
   return std::move(*best);

@@ -214,7 +214,7 @@ void OverlapSearch::climb(const exact::Budget &budget) {
   lowest = ladder->lowestSequence();
 }
 
-/// What is tried here depends on the budget and not on the limits.
+/// The trials here depend on the budget and not on the limits.
 void OverlapSearch::improveOnLadder(const Certificate &bound,
                                     exact::Budget &budget) {
   double enough = bound.boundUs * (1 + rounding);

@@ -40,7 +40,8 @@ public:
   /// Tries on until the budget ends or the bound is met; a node is a move, or a
   /// branch of the exact search. After first() or startFrom().
   void improve(const Certificate &bound, exact::Budget &budget);
-  /// What the exact search has proven: no schedule is shorter. 0: nothing.
+  /// The bound that the exact search has proven: no schedule is shorter. 0:
+  /// nothing.
   double provenUs() const { return proven; }
 
   /// The sequence of the lowest peak that was found where first() was false.

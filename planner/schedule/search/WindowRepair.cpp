@@ -72,7 +72,7 @@ std::vector<double> WindowRepair::nearest(const std::vector<bool> &wanted,
   return found;
 }
 
-/// What the places [from, end) may not move: the times before and after.
+/// The times before and after, which the places [from, end) may not move.
 DisjunctiveSearch::Around
 WindowRepair::aroundOf(std::span<const uint32_t> window, uint32_t from,
                        uint32_t end, const Schedule &schedule) const {

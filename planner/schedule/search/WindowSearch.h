@@ -24,7 +24,7 @@ public:
                   const std::vector<double> &tails);
   /// One step; there is a schedule already.
   void move();
-  /// The same by WindowRepair, for a problem of unit streams.
+  /// Searches by WindowRepair, for a problem of unit streams.
   void repair(exact::Budget &budget);
   /// A schedule found elsewhere; longer ones are ignored.
   void adopt(const Schedule &schedule) {

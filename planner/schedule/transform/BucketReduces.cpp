@@ -132,7 +132,7 @@ public:
       merged.push_back(bucket.back());
       keep(bucket);
       groups.join(bucket);
-      // What took the seed's place may begin a bucket of its own.
+      // The node that took the seed's place may begin a bucket of its own.
       --at;
     }
     if (merged.empty())

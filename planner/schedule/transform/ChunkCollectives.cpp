@@ -48,7 +48,7 @@ public:
     return changes;
   }
 
-  /// What decide() cut, in parts, and all other nodes.
+  /// The nodes that decide() cut, in parts, and all others.
   std::vector<NewNode> parts(const Rewriting &rewriting) const {
     std::vector<NewNode> nodes;
     for (uint32_t i = 0; i < dag.nodes.size(); ++i) {

@@ -9,7 +9,7 @@
 
 namespace mgpu::planner {
 
-// What timing DAGs may cost: nodes of all of them together, and DAGs.
+// The most that timing DAGs may cost: nodes of all of them together, and DAGs.
 static constexpr size_t mostNodes = 400000;
 static constexpr size_t fewestTrials = 8, mostTrials = 96;
 

@@ -36,7 +36,7 @@ bool sends(const CollectiveCall &call, size_t rank) {
 }
 bool receives(const CollectiveCall &call, size_t rank) {
   const CollectiveMember &member = call.members[rank];
-  // What a root keeps where it is, it does not write.
+  // A root does not write what it keeps where it is.
   return sidesOf(call, rank).receives &&
          (call.kind != CollectiveKind::Broadcast || rank != call.root ||
           member.send != member.recv || !(member.sendBox == member.recvBox));
@@ -131,7 +131,7 @@ std::vector<CollectiveCall> cutCollective(const CollectiveCall &call,
       part.sendBox = from.value_or(whole.sendBox);
       part.recvBox = to.value_or(whole.recvBox);
     }
-  // What an early part writes, no later one may read.
+  // No later part may read what an early one writes.
   for (size_t to = 0; to < ranks; ++to)
     for (size_t from = 0; from < ranks; ++from) {
       if (!receives(call, to) || !sends(call, from) ||

@@ -124,7 +124,7 @@ bool canPart(const DagNode &node, unsigned axis, uint32_t count) {
   return true;
 }
 
-/// What a part of a kernel reads is not in a file: maybe all of it.
+/// A file does not say what a part of a kernel reads: it may be all of it.
 static DagNode partOfFile(DagNode node, Dim3 grid, const GridPart &part) {
   const double share = double(part.count.volume()) / double(grid.volume());
   std::get<OpaqueCall>(node.work).splittable = 0;

@@ -2,9 +2,9 @@
 #ifndef MGPU_PLANNER_SCHEDULE_TRANSFORM_REWRITE_H
 #define MGPU_PLANNER_SCHEDULE_TRANSFORM_REWRITE_H
 
-// What the transforms share. Nodes known only by their cost (mgpu-dag/2 files)
-// are nodes like others here: what such a node touches is its output, whole,
-// and the outputs it depends on.
+// The parts that the transforms share. Nodes known only by their cost
+// (mgpu-dag/2 files) are nodes like others here: such a node touches its
+// output, whole, and the outputs it depends on.
 
 #include "planner/schedule/transform/Transform.h"
 
@@ -111,8 +111,8 @@ struct ReduceFacts {
 std::optional<ReduceFacts> reduceOf(const Dag &dag, const DagNode &node,
                                     std::string &why);
 
-/// What frozen work becomes: `was` took as long as the file says, `is` takes
-/// that times the ratio of the estimates of both. Nothing without frozen
+/// The time that frozen work becomes: `was` took as long as the file says, `is`
+/// takes that times the ratio of the estimates of both. Nothing without frozen
 /// durations, or without estimates to take the ratio of.
 std::optional<double> frozenPrice(const Rewriting &rewriting,
                                   std::span<const DagNode *const> was,

@@ -95,7 +95,7 @@ private:
     for (size_t rank = 0; rank < ranks; ++rank) {
       const CollectiveMember &member = call.members[rank];
       std::optional<Box> part = partOf(member.recvBox, rank, ranks);
-      // What another replay, or the fetch, may read must be whole.
+      // A buffer that another replay, or the fetch, may read must be whole.
       const bool isOurs =
           dag.buffer(member.recv).role == BufferRole::Temporary &&
           !lasting[member.recv.value];

@@ -8,8 +8,8 @@ namespace mgpu::planner {
 
 namespace {
 
-/// What an all_reduce becomes. Each element is summed by one rank, in rank
-/// order as before, and copied to the others.
+/// The two halves that an all_reduce becomes. Each element is summed by one
+/// rank, in rank order as before, and copied to the others.
 struct Halves {
   DagNode scatter, gather;
 };

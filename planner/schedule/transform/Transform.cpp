@@ -215,8 +215,8 @@ namesOf(const Dag &dag, std::span<const OpFactor> ops) {
   return named;
 }
 
-/// `named` as namesOf() gave them before the transform. What it makes of a node
-/// has that one's name, a point and more.
+/// `named` as namesOf() gave them before the transform. A node that it makes of
+/// another has that one's name, a point and more.
 static void scaleNew(Dag &dag, std::span<const OpFactor> ops,
                      const std::vector<std::set<std::string>> &named) {
   for (size_t k = 0; k < ops.size(); ++k)

@@ -48,14 +48,14 @@ enum class TransformKind : uint8_t {
   Chunk2,
   Chunk4,
   Chunk8,
-  /// The same with a number for each group of collectives that share kernels
+  /// Cuts with a number for each group of collectives that share kernels
   /// (Transform::counts). Without numbers it changes nothing: ChunkCounts.h
   /// finds them.
   Chunk,
   /// all_reduce: reduce_scatter, then all_gather, with room between them.
   Split,
-  /// What the schedule is free to do (SchedulePolicy.h); the DAG stays as it
-  /// is.
+  /// Changes what the schedule is free to do (SchedulePolicy.h); the DAG stays
+  /// as it is.
   Order,
   Early,
   NoFork,
@@ -95,7 +95,7 @@ std::string_view toString(TransformKind kind);
 /// The same; of Chunk with its numbers, "chunk:4/1/2".
 std::string toString(const Transform &transform);
 std::optional<Transform> parseTransform(std::string_view text);
-/// What --transforms names.
+/// The choice that --transforms names.
 struct TransformChoice {
   std::vector<Transform> transforms;
   SchedulePolicy
@@ -129,7 +129,7 @@ struct OpFactor {
 /// Multiplies the time that a node takes, frozen or not.
 void scaleTime(DagNode &node, double factor);
 
-/// What a transform may ask for, and tell.
+/// The questions that a transform may ask, and where it reports.
 struct TransformContext {
   /// Frozen durations of what changes are scaled by the ratio of the estimates
   /// after and before; without it they are left out of the DAG, which is
@@ -142,7 +142,7 @@ struct TransformContext {
   std::span<const OpFactor> ops = {};
 };
 
-/// What a transform made; without changes there is no DAG.
+/// The result of a transform; without changes there is no DAG.
 struct Transformed {
   uint32_t changes = 0; ///< places
   std::optional<Dag> dag;
@@ -151,7 +151,7 @@ struct Transformed {
 /// another DAG.
 Result<Transformed> transformed(const Dag &dag, const Transform &transform,
                                 const TransformContext &context = {});
-/// The same in place; how many places it changed.
+/// Applies it in place; returns how many places it changed.
 Result<uint32_t> applyTransform(Dag &dag, const Transform &transform,
                                 const TransformContext &context = {});
 /// One after the other.
