@@ -221,7 +221,8 @@ void DotAlgorithmAttr::print(AsmPrinter &printer) const {
   printFields(printer);
 }
 
-Attribute TypeExtensionsAttr::parse(AsmParser &parser, Type) {
+static Attribute parseBounds(AsmParser &parser,
+                             AsmParser::Delimiter delimiter) {
   Dims bounds;
   auto parseBound = [&]() -> ParseResult {
     bounds.push_back(ShapedType::kDynamic);
@@ -229,10 +230,38 @@ Attribute TypeExtensionsAttr::parse(AsmParser &parser, Type) {
       return success();
     return parser.parseInteger(bounds.back());
   };
-  if (parser.parseCommaSeparatedList(AsmParser::Delimiter::LessGreater,
-                                     parseBound))
+  if (parser.parseCommaSeparatedList(delimiter, parseBound))
     return {};
-  return get(parser.getContext(), bounds);
+  return TypeExtensionsAttr::get(parser.getContext(), bounds);
+}
+
+Attribute StablehloDialect::parseAttribute(DialectAsmParser &parser,
+                                           Type type) const {
+  StringRef name;
+  Attribute attribute;
+  if (generatedAttributeParser(parser, &name, type, attribute).has_value())
+    return attribute;
+  // The longer spelling of #stablehlo.bounds<16, ?>.
+  if (name == "type_extensions") {
+    if (parser.parseLess() || parser.parseKeyword("bounds") ||
+        parser.parseEqual())
+      return {};
+    attribute = parseBounds(parser, AsmParser::Delimiter::Square);
+    return attribute && succeeded(parser.parseGreater()) ? attribute
+                                                         : Attribute();
+  }
+  parser.emitError(parser.getNameLoc(), "unknown attribute `")
+      << name << "` in dialect `stablehlo`";
+  return {};
+}
+
+void StablehloDialect::printAttribute(Attribute attribute,
+                                      DialectAsmPrinter &printer) const {
+  (void)generatedAttributePrinter(attribute, printer);
+}
+
+Attribute TypeExtensionsAttr::parse(AsmParser &parser, Type) {
+  return parseBounds(parser, AsmParser::Delimiter::LessGreater);
 }
 
 void TypeExtensionsAttr::print(AsmPrinter &printer) const {

@@ -60,7 +60,9 @@ def Stablehlo_RngAlgorithmAttr
 def Stablehlo_ResultAccuracyMode
     : Stablehlo_Enum<"ResultAccuracyMode", ["DEFAULT", "HIGHEST", "TOLERANCE"]>;
 def Stablehlo_ResultAccuracyModeAttr
-    : Stablehlo_EnumAttr<Stablehlo_ResultAccuracyMode, "result_accuracy_mode">;
+    : Stablehlo_EnumAttr<Stablehlo_ResultAccuracyMode, "result_accuracy_mode"> {
+  let assemblyFormat = "`<` $value `>`";
+}
 
 // A plain number in the generic form: `api_version = 4 : i32`.
 def Stablehlo_CustomCallApiVersionAttr : I32EnumAttr<"CustomCallApiVersion", "", [

@@ -76,14 +76,23 @@ static LogicalResult checkSameTypes(Operation *op, ValueRange operands) {
   return success();
 }
 
+/// Whether the elements of `operand` may be combined as those of `result`.
+static LogicalResult checkPromotes(Operation *op, Value operand, Value result) {
+  if (isPromotable(elementOf(operand), elementOf(result)))
+    return success();
+  return op->emitOpError() << "combines elements of type " << elementOf(operand)
+                           << " as " << elementOf(result)
+                           << ", which must be the same kind of number and no "
+                              "narrower";
+}
+
 /// Whether `large` is `small` with dimension `dim` some times as long.
 static LogicalResult checkTimes(Operation *op, Value large, Value small,
                                 int64_t dim) {
   ArrayRef<int64_t> largeShape = shapeOf(large), smallShape = shapeOf(small);
   if (failed(checkDims(op, "the dimension", {dim}, smallShape.size())))
     return failure();
-  bool fits = largeShape.size() == smallShape.size() &&
-              elementsAgree(elementOf(large), elementOf(small));
+  bool fits = largeShape.size() == smallShape.size();
   for (int64_t each = 0; fits && each < int64_t(smallShape.size()); ++each) {
     int64_t whole = largeShape[each], part = smallShape[each];
     if (each != dim || isDynamic(whole) || isDynamic(part))
@@ -105,7 +114,8 @@ LogicalResult AllGatherOp::verify() {
       failed(checkResultCount(*this)))
     return failure();
   for (auto [operand, result] : llvm::zip(getOperands(), getResults()))
-    if (failed(checkTimes(*this, result, operand, getAllGatherDim())))
+    if (failed(checkTimes(*this, result, operand, getAllGatherDim())) ||
+        failed(checkResult(*this, result, shapeOf(result), elementOf(operand))))
       return failure();
   return success();
 }
@@ -118,7 +128,8 @@ LogicalResult AllReduceOp::verify() {
       failed(checkResultCount(*this)))
     return failure();
   for (auto [operand, result] : llvm::zip(getOperands(), getResults()))
-    if (failed(checkResult(*this, result, shapeOf(operand))))
+    if (failed(checkResult(*this, result, shapeOf(operand))) ||
+        failed(checkPromotes(*this, operand, result)))
       return failure();
   Type element = elementOf(getResult(0));
   return checkComputation(*this, getComputation(), {element, element}, element);
@@ -185,8 +196,9 @@ LogicalResult ReduceScatterOp::verify() {
   if (failed(checkGroups(*this, getReplicaGroups(),
                          {.globalIds = getUseGlobalDeviceIds(),
                           .channel = getChannelHandleAttr()})) ||
-      failed(
-          checkTimes(*this, getOperand(), getResult(), getScatterDimension())))
+      failed(checkTimes(*this, getOperand(), getResult(),
+                        getScatterDimension())) ||
+      failed(checkPromotes(*this, getOperand(), getResult())))
     return failure();
   Type element = elementOf(getResult());
   return checkComputation(*this, getComputation(), {element, element}, element);

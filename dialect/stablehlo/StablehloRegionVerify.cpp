@@ -74,22 +74,6 @@ LogicalResult WhileOp::verify() {
 // Reductions
 //===----------------------------------------------------------------------===//
 
-/// Whether a value of type `from` may be combined as one of type `to`: the same
-/// kind of number, of the same width or less.
-static bool isPromotable(Type from, Type to) {
-  if (elementsAgree(from, to))
-    return true;
-  if (auto left = dyn_cast<ComplexType>(from))
-    if (auto right = dyn_cast<ComplexType>(to))
-      return isPromotable(left.getElementType(), right.getElementType());
-  auto left = dyn_cast<IntegerType>(from), right = dyn_cast<IntegerType>(to);
-  bool sameKind =
-      (isa<FloatType>(from) && isa<FloatType>(to)) ||
-      (left && right && left.getSignedness() == right.getSignedness() &&
-       (left.getWidth() == 1) == (right.getWidth() == 1));
-  return sameKind && from.getIntOrFloatBitWidth() <= to.getIntOrFloatBitWidth();
-}
-
 /// Inputs of one shape with a scalar each, and a region that combines two of
 /// each result's elements.
 static LogicalResult checkReduction(Operation *op, ValueRange inputs,

@@ -19,6 +19,20 @@ bool elementsAgree(Type left, Type right) {
          isa<quant::QuantizedType>(right);
 }
 
+bool isPromotable(Type from, Type to) {
+  if (elementsAgree(from, to))
+    return true;
+  if (auto left = dyn_cast<ComplexType>(from))
+    if (auto right = dyn_cast<ComplexType>(to))
+      return isPromotable(left.getElementType(), right.getElementType());
+  auto left = dyn_cast<IntegerType>(from), right = dyn_cast<IntegerType>(to);
+  bool sameKind =
+      (isa<FloatType>(from) && isa<FloatType>(to)) ||
+      (left && right && left.getSignedness() == right.getSignedness() &&
+       (left.getWidth() == 1) == (right.getWidth() == 1));
+  return sameKind && from.getIntOrFloatBitWidth() <= to.getIntOrFloatBitWidth();
+}
+
 LogicalResult checkDims(Operation *op, StringRef name, ArrayRef<int64_t> dims,
                         int64_t rank) {
   llvm::SmallSet<int64_t, 8> seen;

@@ -30,6 +30,10 @@ bool shapesAgree(llvm::ArrayRef<int64_t> left, llvm::ArrayRef<int64_t> right);
 /// checked.
 bool elementsAgree(mlir::Type left, mlir::Type right);
 
+/// Whether a value of type `from` may be combined as one of type `to`: the same
+/// kind of number, of the same width or less.
+bool isPromotable(mlir::Type from, mlir::Type to);
+
 /// Whether `dims` are different dimensions of a tensor of rank `rank`; `name`
 /// is for the message.
 mlir::LogicalResult checkDims(mlir::Operation *op, llvm::StringRef name,

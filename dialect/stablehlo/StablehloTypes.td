@@ -39,11 +39,14 @@ def Stablehlo_Dialect : Dialect {
     one type where all are equal, and a function type otherwise.
   }];
   let useDefaultTypePrinterParser = 1;
-  let useDefaultAttributePrinterParser = 1;
   let hasConstantMaterializer = 1;
   let extraClassDeclaration = [{
     void registerAttributes();
     void registerTypes();
+    mlir::Attribute parseAttribute(mlir::DialectAsmParser &parser,
+                                   mlir::Type type) const override;
+    void printAttribute(mlir::Attribute attribute,
+                        mlir::DialectAsmPrinter &printer) const override;
   }];
 }
 

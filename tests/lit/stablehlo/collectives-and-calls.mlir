@@ -70,3 +70,22 @@ func.func @tokens(%x: tensor<4xf32>) {
   %3 = stablehlo.get_tuple_element %2[0] : (tuple<tensor<4xf32>, !stablehlo.token>) -> tensor<4xf32>
   return
 }
+
+// Elements may be combined as wider ones.
+// CHECK-LABEL: func.func @promoted
+func.func @promoted(%x: tensor<4x16xf32>) -> tensor<4x4xf64> {
+  // CHECK: "stablehlo.reduce_scatter"
+  %0 = "stablehlo.reduce_scatter"(%x) ({
+  ^bb0(%a: tensor<f64>, %b: tensor<f64>):
+    %1 = stablehlo.add %a, %b : tensor<f64>
+    stablehlo.return %1 : tensor<f64>
+  }) {replica_groups = dense<[[0, 1, 2, 3]]> : tensor<1x4xi64>, scatter_dimension = 1 : i64} : (tensor<4x16xf32>) -> tensor<4x4xf64>
+  return %0 : tensor<4x4xf64>
+}
+
+// The longer spelling of bounds.
+// CHECK-LABEL: func.func @bounds(
+// CHECK-SAME: tensor<?x?xf32, #stablehlo.bounds<16, ?>>
+func.func @bounds(%x: tensor<?x?xf32, #stablehlo.type_extensions<bounds = [16, ?]>>) {
+  return
+}

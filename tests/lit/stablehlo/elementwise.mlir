@@ -8,8 +8,8 @@ func.func @one_operand(%f: tensor<2x?xf32>, %i: tensor<4xui8>, %c: tensor<3xcomp
   %0 = stablehlo.abs %c : (tensor<3xcomplex<f64>>) -> tensor<3xf64>
   // CHECK: stablehlo.exponential %{{.*}} : tensor<2x?xf32>
   %1 = stablehlo.exponential %f : tensor<2x?xf32>
-  // CHECK: stablehlo.tanh %{{.*}} {result_accuracy = #stablehlo.result_accuracy<atol = 1.000000e-05, ulps = 2, mode = #stablehlo<result_accuracy_mode TOLERANCE>>} : tensor<2x?xf32>
-  %2 = "stablehlo.tanh"(%f) {result_accuracy = #stablehlo.result_accuracy<atol = 1.0e-5, ulps = 2, mode = #stablehlo<result_accuracy_mode TOLERANCE>>} : (tensor<2x?xf32>) -> tensor<2x?xf32>
+  // CHECK: stablehlo.tanh %{{.*}} {result_accuracy = #stablehlo.result_accuracy<atol = 1.000000e-05, ulps = 2, mode = #stablehlo.result_accuracy_mode<TOLERANCE>>} : tensor<2x?xf32>
+  %2 = "stablehlo.tanh"(%f) {result_accuracy = #stablehlo.result_accuracy<atol = 1.0e-5, ulps = 2, mode = #stablehlo.result_accuracy_mode<TOLERANCE>>} : (tensor<2x?xf32>) -> tensor<2x?xf32>
   // CHECK: stablehlo.popcnt %{{.*}} : tensor<4xui8>
   %3 = stablehlo.popcnt %i : tensor<4xui8>
   // CHECK: stablehlo.not %{{.*}} : tensor<i1>

@@ -396,3 +396,15 @@ func.func private @f() attributes {a = #stablehlo.conv<[b, 0, 1]x[0, i, o]->[b, 
 // expected-error @below {{expected the spatial dimensions 0 to 0}}
 func.func private @f() attributes {a = #stablehlo.conv<[b, 1, f]x[0, i, o]->[b, 0, f]>}
 
+
+// -----
+
+func.func @all_reduce(%x: tensor<4xi32>) -> tensor<4xf32> {
+  // expected-error @below {{combines elements of type 'i32' as 'f32', which must be the same kind of number and no narrower}}
+  %0 = "stablehlo.all_reduce"(%x) ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %1 = stablehlo.add %a, %b : tensor<f32>
+    stablehlo.return %1 : tensor<f32>
+  }) {replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>} : (tensor<4xi32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
