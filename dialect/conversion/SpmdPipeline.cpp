@@ -107,6 +107,8 @@ void addSpmdFrontEnds(OpPassManager &passes, const SpmdPipelineOptions &options,
   passes.addPass(createConvertSdyToSpmd({entry}));
   passes.addPass(createConvertStablehloToLinalg(
       {entry, llvm::to_vector(options.customs)}));
+  if (calls) // what custom calls name is called by nothing any more
+    passes.addPass(createSymbolDCEPass());
   if (options.tosa)
     addTosa(passes);
   passes.addPass(std::make_unique<AvoidWrongFolds>());

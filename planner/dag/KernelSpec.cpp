@@ -27,6 +27,14 @@ void fields(JsonFields &f, CudaFile &kernel) {
     f.added("rules", kernel.rules);
 }
 
+/// Whether a custom call is one of LAPACK, cuSOLVER or hipSOLVER.
+static bool isFactorisation(std::string_view call) {
+  for (std::string_view library : {"lapack_", "cusolver_", "hipsolver_"})
+    if (call.starts_with(library))
+      return true;
+  return false;
+}
+
 Result<const std::string *> KernelSpec::hostText() const {
   if (auto *module = std::get_if<MlirKernel>(&source))
     return &module->text;
@@ -35,6 +43,12 @@ Result<const std::string *> KernelSpec::hostText() const {
     return fail(ErrorKind::Invalid, "kernel " + name + " has no source");
   if (!file->reference.empty())
     return &file->reference;
+  if (file->isOpaque() && isFactorisation(file->entry))
+    return fail(ErrorKind::Unsupported,
+                "'" + file->entry +
+                    "' is a factorisation of a library that this version does "
+                    "not have: compute it before, and pass what it gives as "
+                    "an argument, or give it a kernel by --custom");
   if (file->isOpaque())
     return fail(ErrorKind::Unsupported,
                 "nothing says what the custom call '" + file->entry +

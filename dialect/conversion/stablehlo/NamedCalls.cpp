@@ -72,11 +72,6 @@ StringRef whyRefused(CustomCallOp op) {
   StringRef target = op.getCallTargetName();
   if (target.contains("callback"))
     return "calls back into the program that exported it; export it without";
-  for (StringRef library :
-       {"lapack_", "cusolver_", "hipsolver_", "cublas_getrf"})
-    if (target.starts_with(library))
-      return "is a factorisation of a library that this version does not have; "
-             "compute it before, and pass what it gives as an argument";
   if (op.getNumResults() == 0)
     return "gives nothing, so it is called for an effect that is not seen here";
   if (!llvm::all_of(op->getOperandTypes(), llvm::IsaPred<RankedTensorType>))

@@ -9,7 +9,8 @@
 // RUN: not mgpu-tune check %s --entry odd --custom 'my$op=%S/Inputs/scale.cu' 2>&1 | FileCheck %s --check-prefix=ENTRY
 // RUN: not mgpu-tune check %s --entry scaled --custom scale=%S/Inputs/scale.cu:two 2>&1 | FileCheck %s --check-prefix=COUNT
 // RUN: not mgpu-tune check %s --entry scaled --custom scale=%S/Inputs/scale.cu:none 2>&1 | FileCheck %s --check-prefix=NONE
-// RUN: not mgpu-tune check %s --entry factors 2>&1 | FileCheck %s --check-prefix=FACTORS
+// RUN: mgpu-tune check %s --entry factors 2>&1 | FileCheck %s --check-prefix=LIBRARY
+// RUN: not mgpu-tune run %s --entry factors --random 2>&1 | FileCheck %s --check-prefix=FACTORS
 // RUN: not mgpu-tune check %s --entry host 2>&1 | FileCheck %s --check-prefix=HOST
 // RUN: not mgpu-tune check %s --entry nothing 2>&1 | FileCheck %s --check-prefix=NOTHING
 
@@ -17,7 +18,7 @@
 // CHECK: ok: 1 device, 4 nodes, 3 dependencies, 2 kernels
 // PLAN: scale
 // REFUSED: error: {{.*}}stablehlo-custom-call.mlir:[[#@LINE+7]]:8: {{.*}}nothing says what the custom call 'scale' computes, so it can be planned and not run: give it a kernel by --custom 'scale=FILE.cu:ENTRY'
-// NAME: --custom scael: the program has no such call; it calls scale, my$op, lapack_sgetrf_ffi, xla_python_cpu_callback, effect; did you mean 'scale'?
+// NAME: --custom scael: the program has no such call; it calls scale, my$op, lapack_sgetrf_ffi, xla_python_cpu_callback, effect, ApproxTopK; did you mean 'scale'?
 // COUNT: stablehlo-custom-call.mlir:[[#@LINE+5]]:8: {{.*}}gives 2 arguments, but the kernel 'two' in '{{.*}}scale.cu' takes 3
 // NONE: stablehlo-custom-call.mlir:[[#@LINE+4]]:8: {{.*}}names the kernel 'none', but '{{.*}}scale.cu' has none
 func.func @scaled(%x: tensor<1000xf32>) -> tensor<1000xf32> {
@@ -34,7 +35,8 @@ func.func @odd(%x: tensor<8xf32>) -> tensor<8xf32> {
 }
 
 func.func @factors(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {
-  // FACTORS: [[#@LINE+1]]:10: error: {{.*}}'lapack_sgetrf_ffi' is a factorisation of a library that this version does not have
+  // LIBRARY: ok: 1 device
+  // FACTORS: 'lapack_sgetrf_ffi' is a factorisation of a library that this version does not have: compute it before
   %y:3 = stablehlo.custom_call @lapack_sgetrf_ffi(%x) : (tensor<4x4xf32>) -> (tensor<4x4xf32>, tensor<4xi32>, tensor<i32>)
   return %y#0 : tensor<4x4xf32>
 }
@@ -49,4 +51,16 @@ func.func @nothing(%x: tensor<4xf32>) -> tensor<4xf32> {
   // NOTHING: [[#@LINE+1]]:3: error: {{.*}}'effect' gives nothing, so it is called for an effect that is not seen here
   stablehlo.custom_call @effect(%x) {has_side_effect = true} : (tensor<4xf32>) -> ()
   return %x : tensor<4xf32>
+}
+
+// A call may name a function, which nothing else needs.
+// RUN: mgpu-tune check %s --entry compared 2>&1 | FileCheck %s --check-prefix=COMPARED
+// COMPARED: ok: 1 device
+func.func private @order(%a: tensor<f32>, %b: tensor<f32>) -> tensor<i1> {
+  %0 = stablehlo.compare GT, %a, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>
+  return %0 : tensor<i1>
+}
+func.func @compared(%x: tensor<8xf32>) -> tensor<2xf32> {
+  %y = stablehlo.custom_call @ApproxTopK(%x) {called_computations = [@order]} : (tensor<8xf32>) -> tensor<2xf32>
+  return %y : tensor<2xf32>
 }
