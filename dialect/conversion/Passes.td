@@ -201,7 +201,7 @@ def RemoveUnreadBuffers
     : Pass<"mgpu-remove-unread-buffers", "::mlir::ModuleOp"> {
   let summary = "Remove buffers that shared launches no longer read";
   let description = [{
-    The conversions of groups mark an mgpu.alloc with `mgpu.forwarded` when a
+    The conversions of groups mark an mgpu.alloc with `forwarded` when a
     launch takes what it has just stored there from a register. Removes such a
     buffer, and the stores to it, where launches now only store there.
   }];
@@ -376,7 +376,7 @@ def ScheduleFragments : Pass<"mpmd-schedule", "::mlir::ModuleOp"> {
     and a call_counter, its microbatch, is forward work if its origins were not
     transposed, and backward work if they all were once. Each mesh's works come
     into the order of the schedule (docs/schedules.md), and the rest where its
-    operands are there. The function gets the attribute `mgpu.in_order`, which
+    operands are there. The function gets the mark `in_order`, which
     keeps the planner from changing the order of launches on a device.
 
     Nothing changes without a schedule, or with `auto`, which lists the

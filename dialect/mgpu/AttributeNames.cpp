@@ -13,30 +13,12 @@ using namespace mlir;
 using namespace mgpu::ir;
 
 bool mgpu::ir::isFactOfPasses(StringRef name) {
-  static constexpr StringLiteral facts[] = {"mgpu.awaits_others",
-                                            "mgpu.axis",
-                                            "mgpu.b_turned",
-                                            "mgpu.body",
-                                            "mgpu.cluster",
-                                            "mgpu.device_only",
-                                            "mgpu.dynamic_shared_bytes",
-                                            "mgpu.forwarded",
-                                            "mgpu.fragment",
-                                            "mgpu.head",
-                                            "mgpu.in_order",
-                                            "mgpu.instruction",
-                                            "mgpu.launch_group",
-                                            "mgpu.matmul",
-                                            "mgpu.meaning",
-                                            "mgpu.one_device",
-                                            "mgpu.product",
-                                            "mgpu.sentence",
-                                            "mgpu.sparse",
-                                            "mgpu.sparse_operands",
-                                            "mgpu.subgroup",
-                                            "mgpu.warpgroup_product",
-                                            "mgpu.whole",
-                                            "mgpu.workgroup"};
+  static constexpr StringLiteral facts[] = {
+      productName, sparseName, clusterName, markName,
+      "mgpu.dynamic_shared_bytes", "mgpu.fragment", "mgpu.launch_group",
+      "mgpu.subgroup",
+      // Facts of earlier versions, which say nothing any more.
+      "mgpu.b_turned", "mgpu.matmul"};
   return llvm::is_contained(facts, name);
 }
 
@@ -59,6 +41,8 @@ LogicalResult MgpuDialect::verifyOperationAttribute(Operation *op,
            << "the devices are not an attribute of the module: write the "
               "operation `mgpu.device_config @config "
               "#mgpu.device_config<numDevices = N>` in it";
+  if (name == productName)
+    return verifyProduct(op, attribute.getValue());
   if (isFactOfPasses(name))
     return success();
   return checkName(name, "'" + op->getName().getStringRef().str() + "' op",

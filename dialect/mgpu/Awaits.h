@@ -13,9 +13,6 @@ namespace mgpu::ir {
 /// where what it loads depends on its trips.
 llvm::SmallVector<mlir::Operation *> awaitedReads(mlir::scf::WhileOp loop);
 
-/// On launches whose blocks must run at the same time.
-inline constexpr llvm::StringLiteral awaitsOthersName = "mgpu.awaits_others";
-
 /// Whether `op` is or has such a loop.
 bool awaitsOthers(mlir::Operation *op);
 

@@ -6,28 +6,29 @@
 // warpgroups. The operations of nvgpu that do stay in a launch as instructions,
 // which say nothing to other targets, and what they mean stands behind them.
 
-#include "mlir/IR/Operation.h"
+#include "dialect/mgpu/MgpuDialect.h"
 
 namespace mgpu::ir {
 
-/// The unit attribute of operations that are there for GPUs that have them as
-/// instructions: those on an mbarrier, tensor loads, and the names of tensor
-/// maps. Who does not emit them leaves them out.
-inline constexpr llvm::StringLiteral instructionMark = "mgpu.instruction";
-
+/// Whether the operation is there for GPUs that have it as an instruction: one
+/// on an mbarrier, a tensor load, the name of a tensor map. Who does not emit
+/// it leaves it out.
 inline bool isInstruction(mlir::Operation *op) {
-  return op->hasAttr(instructionMark);
+  return hasMark(op, Mark::Instruction);
 }
 
-/// The unit attribute of operations that say what the instruction before them
-/// means: the tensor load. Who emits that leaves them out.
-inline constexpr llvm::StringLiteral meaningMark = "mgpu.meaning";
+/// Whether it says what the instruction before it means, the tensor load. Who
+/// emits that leaves it out.
+inline bool isMeaning(mlir::Operation *op) {
+  return hasMark(op, Mark::Meaning);
+}
 
-/// The unit attribute of the loop over a thread's sums that is the product of a
-/// warpgroup: of memory in which they are, and of the matrices that its
-/// innermost loop loads, the first one by rows, both f16 or bf16 in swizzled
-/// rows of 128 bytes.
-inline constexpr llvm::StringLiteral warpgroupMark = "mgpu.warpgroup_product";
+/// Whether the loop over a thread's sums is the product of a warpgroup: of
+/// memory in which they are, and of the matrices that its innermost loop loads,
+/// the first one by rows, both f16 or bf16 in swizzled rows of 128 bytes.
+inline bool isWarpgroupProduct(mlir::Operation *op) {
+  return hasMark(op, Mark::WarpgroupProduct);
+}
 
 } // namespace mgpu::ir
 

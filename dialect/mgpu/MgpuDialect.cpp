@@ -100,6 +100,22 @@ DeviceConfigAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   return success();
 }
 
+void mgpu::ir::setMark(Operation *op, Mark mark) {
+  if (auto marks = op->getAttrOfType<MarkAttr>(markName))
+    mark = mark | marks.getValue();
+  op->setAttr(markName, MarkAttr::get(op->getContext(), mark));
+}
+
+bool mgpu::ir::takeMark(Operation *op, Mark mark) {
+  if (!hasMark(op, mark))
+    return false;
+  const Mark left = op->getAttrOfType<MarkAttr>(markName).getValue() & ~mark;
+  op->removeAttr(markName);
+  if (left != Mark())
+    setMark(op, left);
+  return true;
+}
+
 std::optional<int64_t> mgpu::ir::getConstantIndex(Value value) {
   APInt constant;
   if (value && matchPattern(value, m_ConstantInt(&constant)))

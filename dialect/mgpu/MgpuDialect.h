@@ -11,6 +11,7 @@
 #include "mlir/IR/OpDefinition.h"
 #include "mlir/IR/OpImplementation.h"
 #include "mlir/IR/SymbolTable.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include <cstdint>
 #include <optional>
@@ -18,7 +19,7 @@
 
 namespace mgpu::ir {
 
-/// Whether passes of ours note the attribute for later ones: "mgpu.matmul".
+/// Whether passes of ours note the attribute for later ones: "mgpu.product".
 bool isFactOfPasses(llvm::StringRef name);
 
 /// The queues of devices: a separate resource, so that ordering work never
@@ -55,6 +56,37 @@ namespace mgpu::ir {
 
 /// The value of a constant integer or index.
 std::optional<int64_t> getConstantIndex(mlir::Value value);
+
+/// The product that a launch or a kernel's function says it computes, or null.
+inline constexpr llvm::StringLiteral productName = "mgpu.product";
+inline ProductAttr productOf(mlir::Operation *op) {
+  return op->getAttrOfType<ProductAttr>(productName);
+}
+/// The matrices that an argument of a kernel is; null where their place is not
+/// known.
+MatrixAttr matrixOf(mlir::FunctionOpInterface kernel, int64_t position);
+/// That `op`, a launch or a kernel's function, has such arguments.
+mlir::LogicalResult verifyProduct(mlir::Operation *op, mlir::Attribute product);
+
+inline constexpr llvm::StringLiteral sparseName = "mgpu.sparse",
+                                     clusterName = "mgpu.cluster";
+/// They are on a launch or on a kernel's function; null where it has none.
+inline SparseProductAttr sparseProductOf(mlir::Operation *op) {
+  return op->getAttrOfType<SparseProductAttr>(sparseName);
+}
+inline ClusterAttr clusterOf(mlir::Operation *op) {
+  return op->getAttrOfType<ClusterAttr>(clusterName);
+}
+
+inline constexpr llvm::StringLiteral markName = "mgpu.mark";
+/// Whether passes have noted that of the operation.
+inline bool hasMark(mlir::Operation *op, Mark mark) {
+  auto marks = op->getAttrOfType<MarkAttr>(markName);
+  return marks && bitEnumContainsAll(marks.getValue(), mark);
+}
+void setMark(mlir::Operation *op, Mark mark);
+/// Takes it away; whether it was there.
+bool takeMark(mlir::Operation *op, Mark mark);
 
 /// The index a device handle was got with, where that is a constant.
 std::optional<int64_t> getConstantDeviceIndex(mlir::Value device);

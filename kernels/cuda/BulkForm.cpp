@@ -165,7 +165,7 @@ bool BulkFinder::find() {
     } else if (auto wait = dyn_cast<nvgpu::MBarrierTestWaitOp>(op)) {
       fits = bool(wait.getToken().getDefiningOp<nvgpu::MBarrierArriveOp>());
     } else if (auto loop = dyn_cast<scf::ForOp>(op);
-               loop && loop->hasAttr(ir::warpgroupMark)) {
+               loop && ir::isWarpgroupProduct(loop)) {
       (void)addProduct(loop); // else it is what it means
     }
     for (Value operand : op->getOperands()) // no loop hands a barrier on

@@ -295,12 +295,14 @@ static LogicalResult checkShared(func::FuncOp entry) {
 
 /// Clusters are of a size that every GPU with clusters takes.
 static LogicalResult checkCluster(func::FuncOp entry) {
-  constexpr int64_t mostBlocks = 8;
-  auto sizes = entry->getAttrOfType<DenseI64ArrayAttr>("mgpu.cluster");
-  if (!sizes || sizes[0] * sizes[1] * sizes[2] <= mostBlocks)
+  constexpr uint64_t mostBlocks = 8;
+  const ir::ClusterAttr cluster = ir::clusterOf(entry);
+  const uint64_t blocks =
+      cluster ? uint64_t(cluster.getX()) * cluster.getY() * cluster.getZ() : 1;
+  if (blocks <= mostBlocks)
     return success();
   return ir::emitUnsupported(entry)
-         << "is launched with clusters of " << sizes[0] * sizes[1] * sizes[2]
+         << "is launched with clusters of " << blocks
          << " blocks, of which not every GPU takes more than " << mostBlocks;
 }
 

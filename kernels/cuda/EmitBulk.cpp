@@ -164,8 +164,8 @@ LogicalResult FunctionEmitter::statement(Operation *op) {
       instruction(op);
     }
   } else {
-    const bool isMeaning = isBulk && op->hasAttr(ir::meaningMark) &&
-                           !op->getParentOp()->hasAttr(ir::meaningMark);
+    const bool isMeaning =
+        isBulk && ir::isMeaning(op) && !ir::isMeaning(op->getParentOp());
     auto product = kernel.bulk.products.find(op);
     const bool isProduct = isBulk && product != kernel.bulk.products.end();
     if (isMeaning)

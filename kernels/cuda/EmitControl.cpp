@@ -26,7 +26,7 @@ void FunctionEmitter::writeUnroll(scf::ForOp op) {
                       ? WalkResult::interrupt()
                       : WalkResult::advance();
          }).wasInterrupted();
-  if (op->hasAttr(wholeLoop)) {
+  if (ir::hasMark(op, ir::Mark::WholeLoop)) {
     out.raw("#pragma unroll\n");
     return;
   }

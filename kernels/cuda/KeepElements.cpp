@@ -109,7 +109,7 @@ void keep(ArrayRef<Access> accesses) {
   Operation *stored = nullptr; // the last store so far
   for (const Access &access : accesses) {
     Value at = scf::ForOp(access.loop).getInductionVar();
-    access.loop->setAttr(wholeLoop, b.getUnitAttr());
+    ir::setMark(access.loop, ir::Mark::WholeLoop);
     b.setInsertionPointAfter(access.op);
     if (auto store = dyn_cast<memref::StoreOp>(access.op)) {
       memref::StoreOp::create(b, loc, store.getValueToStore(), array, at);

@@ -10,9 +10,6 @@
 
 namespace mgpu::kernels::cuda {
 
-/// The loops that are unrolled whole, as their arrays are to be registers.
-inline constexpr llvm::StringLiteral wholeLoop = "mgpu.whole";
-
 /// Keeps what a thread goes through again in registers: where several loops of
 /// an entry have the same few trips and access the same element of a buffer in
 /// each, only the first one loads it, and only the last one stores it. No bit
@@ -21,6 +18,7 @@ inline constexpr llvm::StringLiteral wholeLoop = "mgpu.whole";
 ///   (`unwritten`, planner/dag/LaunchFacts.h),
 /// - or the buffer is the only one it writes, and each element belongs to one
 ///   thread, by its ids.
+/// The loops get the mark whole_loop.
 void keepElements(mlir::func::FuncOp entry, const std::vector<bool> &unwritten,
                   Dim3 block, Dim3 maxGrid);
 

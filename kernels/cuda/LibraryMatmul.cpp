@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "kernels/cuda/ProductForms.h"
 
-#include "kernels/cuda/MatmulShape.h"
+#include "kernels/cuda/ProductBody.h"
 
 using namespace mlir;
 
@@ -20,45 +20,48 @@ std::optional<ElementType> libraryType(Type type) {
 }
 
 std::string libraryMatmulRefusal(ModuleOp kernel) {
-  auto product = cuda::matmulShapeOf(kernel);
+  const ir::ProductAttr product = cuda::productOf(kernel);
   if (!product)
     return "-";
-  Type factors = product->a.element, sums = product->c.element;
-  if (!libraryType(factors) || product->b.element != factors)
+  Type factors = product.getA(), sums = product.getC();
+  if (!libraryType(factors) || product.getB() != factors)
     return "-";
-  if (product->loop && !product->overwrites)
+  if (!product.hasC())
     return "computes more than the product, whose sums it rounds as it is "
            "written; --no-fusion keeps them apart";
   bool isNarrow = factors.isF16() || factors.isBF16();
   if (sums != factors && !(isNarrow && sums.isF32()))
     return "sums are of another type than f32 and the factors'";
-  for (auto [name, matrix] : {std::pair("A", product->a),
-                              {"B", product->storedB()},
-                              {"C", product->c}}) {
-    if (matrix.columnStride != 1)
+  for (auto [name, matrix] : {std::pair("A", product.matrixA()),
+                              {"B", product.storedB()},
+                              {"C", product.matrixC()}}) {
+    if (matrix.getColumnStride() != 1)
       return std::string("a row of ") + name + " is not contiguous";
-    if (std::string refusal = matrix.overlapRefusal(name); !refusal.empty())
+    if (std::string refusal = cuda::overlapRefusal(matrix, name);
+        !refusal.empty())
       return refusal;
   }
   return "";
 }
 
 MatrixProduct libraryMatmul(ModuleOp kernel) {
-  cuda::MatmulShape shape = *cuda::matmulShapeOf(kernel);
+  const ir::ProductAttr shape = cuda::productOf(kernel);
   MatrixProduct product;
-  product.factors = *libraryType(shape.a.element);
-  product.sums = *libraryType(shape.c.element);
-  product.m = uint64_t(shape.m());
-  product.n = uint64_t(shape.n());
-  product.k = uint64_t(shape.k());
-  product.batch = uint64_t(shape.c.batch);
-  product.overwrites = shape.overwrites;
-  product.isTurned = shape.isTurned();
-  for (auto [into, from] :
-       {std::pair(0, shape.a), {1, shape.storedB()}, {2, shape.c}})
+  product.factors = *libraryType(shape.getA());
+  product.sums = *libraryType(shape.getC());
+  product.m = uint64_t(shape.getM());
+  product.n = uint64_t(shape.getN());
+  product.k = uint64_t(shape.getK());
+  product.batch = uint64_t(shape.getBatch());
+  product.overwrites = shape.getOverwrites();
+  product.isTurned = shape.getTurned();
+  for (auto [into, from] : {std::pair(0, shape.matrixA()),
+                            {1, shape.storedB()},
+                            {2, shape.matrixC()}})
     product.matrices[size_t(into)] = {
-        from.position, uint64_t(from.offset), uint64_t(from.rowStride),
-        from.batch > 1 ? uint64_t(from.batchStride) : 0};
+        from.getArgument(), uint64_t(from.getOffset()),
+        uint64_t(from.getRowStride()),
+        from.getBatch() > 1 ? uint64_t(from.getBatchStride()) : 0};
   return product;
 }
 

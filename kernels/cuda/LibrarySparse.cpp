@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "kernels/cuda/LibrarySparse.h"
 
+#include "dialect/mgpu/MgpuDialect.h"
 #include "kernels/cuda/ProductForms.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -23,19 +24,18 @@ std::optional<SparseProduct> librarySparse(ModuleOp kernel) {
   auto entry = kernel.lookupSymbol<func::FuncOp>("entry");
   if (!entry)
     return std::nullopt;
-  auto figures = entry->getAttrOfType<DenseI64ArrayAttr>("mgpu.sparse"),
-       operands =
-           entry->getAttrOfType<DenseI64ArrayAttr>("mgpu.sparse_operands");
-  if (!figures || figures.size() != 7 || !operands || operands.size() != 5)
+  auto of = ir::sparseProductOf(entry);
+  if (!of || of.getOperands().empty())
     return std::nullopt;
+  const ArrayRef<int64_t> operands = of.getOperands();
   SparseProduct product;
-  product.kind = uint32_t(figures[0]);
-  product.isFirstTurned = figures[1] != 0;
-  product.isSecondTurned = figures[2] != 0;
-  product.rows = uint64_t(figures[3]);
-  product.columns = uint64_t(figures[4]);
-  product.entries = uint64_t(figures[5]);
-  product.breadth = uint64_t(figures[6]);
+  product.kind = of.getKind();
+  product.isFirstTurned = of.getIsFirstTurned();
+  product.isSecondTurned = of.getIsSecondTurned();
+  product.rows = uint64_t(of.getRows());
+  product.columns = uint64_t(of.getColumns());
+  product.entries = uint64_t(of.getEntries());
+  product.breadth = uint64_t(of.getBreadth());
   SparseProduct::Operand *into[] = {&product.positions, &product.index,
                                     &product.values, &product.first,
                                     &product.second};

@@ -15,7 +15,7 @@ namespace mgpu::kernels {
 
 /// What to ask the library for; nothing where the kernel is no such product, or
 /// of types that are left to it. The kernel's entry says what it computes, in
-/// "mgpu.sparse" (dialect/conversion/gpu/SparseLibrary.h).
+/// #mgpu.sparse_product (dialect/conversion/gpu/SparseLibrary.h).
 std::optional<SparseProduct> librarySparse(mlir::ModuleOp kernel);
 
 } // namespace mgpu::kernels

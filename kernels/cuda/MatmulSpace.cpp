@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The products that Matmul's text is for, and its configurations.
+#include "facts/KernelProduct.h"
 #include "kernels/cuda/CudaTypes.h"
 #include "kernels/cuda/ProductForms.h"
 #include "kernels/cuda/ProductText.h"
-
-#include <optional>
+#include "planner/dag/KernelWork.h"
 
 using namespace mlir;
 
@@ -14,22 +14,24 @@ namespace mgpu::kernels {
 using P = KernelParameter;
 
 /// The product, if it is of a type that the text is for.
-static std::optional<cuda::MatmulShape> productOf(ModuleOp kernel) {
-  auto product = cuda::matmulShapeOf(kernel);
+static ir::ProductAttr tiledProduct(ModuleOp kernel) {
+  const ir::ProductAttr product = cuda::productOf(kernel);
   if (!product)
-    return std::nullopt;
-  Type element = product->c.element;
-  if ((!element.isF32() && !element.isF64()) || product->a.element != element ||
-      product->b.element != element)
-    return std::nullopt;
+    return {};
+  Type element = product.getC();
+  if ((!element.isF32() && !element.isF64()) || product.getA() != element ||
+      product.getB() != element)
+    return {};
   return product;
 }
 
-bool isMatmul(ModuleOp kernel) { return productOf(kernel).has_value(); }
+bool isMatmul(ModuleOp kernel) { return bool(tiledProduct(kernel)); }
 
 KernelSpace matmulSpace(ModuleOp kernel, Dim3 block, Dim3 maxGrid) {
-  cuda::MatmulShape product = *productOf(kernel);
-  const planner::TileForm form = planner::tilesByDefault(product.facts());
+  const ir::ProductAttr product = tiledProduct(kernel);
+  const planner::TileForm form = planner::tilesByDefault(facts::sizesOf(
+      product, *libraryType(product.getA()), *libraryType(product.getC()),
+      product.hasC() && !product.getOverwrites()));
   KernelConfig defaults;
   defaults[P::BlockX] = form.blockX;
   defaults[P::BlockY] = form.blockY;
@@ -45,8 +47,8 @@ KernelSpace matmulSpace(ModuleOp kernel, Dim3 block, Dim3 maxGrid) {
   space.offer(P::TileY, {1, 2, 4, 8});
   space.offer(P::MinBlocks, {1, 2, 3, 4});
   // 16 bytes more put a column of A's tile, or of a turned B's, in more banks.
-  const uint32_t width = cuda::widthOf(product.a.element) / 8,
-                 more = (product.isTurned() ? 32 : 16) / width;
+  const uint32_t width = cuda::widthOf(product.getA()) / 8,
+                 more = (product.getTurned() ? 32 : 16) / width;
   space.sharedBytes = Formula(width) *
                       (space.covers[0] + space.covers[1] + more) *
                       Formula::tunable(0) * Formula::tunable(1);

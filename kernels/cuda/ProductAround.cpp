@@ -31,7 +31,7 @@ static SmallVector<unsigned> dropUnused(func::FuncOp part, unsigned count) {
 LogicalResult ProductText::emitPart(func::FuncOp part, StringRef which,
                                     KernelContext &context, Text &out,
                                     std::vector<std::string> &types) {
-  const bool isLast = which == "last", hasBatch = product.c.batch > 1;
+  const bool isLast = which == "last", hasBatch = product.getBatch() > 1;
   SmallVector<unsigned> kept = dropUnused(part, unsigned(arguments.size()));
   FunctionEmitter emitter(context, out);
   emitter.setGlobals(true);
@@ -45,8 +45,7 @@ LogicalResult ProductText::emitPart(func::FuncOp part, StringRef which,
     const auto &[type, name] = (*parameters)[k];
     list += type + name + ", ";
     // The function is given the first element.
-    auto memref =
-        dyn_cast<MemRefType>(product.entry.getArgumentTypes()[position]);
+    auto memref = dyn_cast<MemRefType>(entry.getArgumentTypes()[position]);
     SmallVector<int64_t> strides;
     int64_t offset = 0;
     if (memref)
@@ -81,7 +80,7 @@ LogicalResult ProductText::emitPart(func::FuncOp part, StringRef which,
 }
 
 LogicalResult ProductText::prepareAround() {
-  OwningOpRef<ModuleOp> around = splitProduct(product.loop);
+  OwningOpRef<ModuleOp> around = splitProduct(loop);
   if (failed(normaliseKernel(*around, options.block)))
     return failure();
   eraseDeadCode(*around);
@@ -92,12 +91,12 @@ LogicalResult ProductText::prepareAround() {
   context.helpers = helpers;
   Text out;
   std::vector<std::string> types(arguments.size());
-  if (product.overwrites) {
-    types[product.c.position] = words["CTYPE"] + " *";
+  if (product.getOverwrites()) {
+    types[product.matrixC().getArgument()] = words["CTYPE"] + " *";
     beginAndStore("0");
   }
   for (const char *which : {"first", "last"})
-    if (!product.overwrites &&
+    if (!product.getOverwrites() &&
         failed(emitPart(
             around->lookupSymbol<func::FuncOp>("product." + std::string(which)),
             which, context, out, types)))
@@ -107,24 +106,23 @@ LogicalResult ProductText::prepareAround() {
   if (StringRef(functions).contains("#line"))
     functions += ownLine.str(); // from here on the text is its own source
   for (unsigned k = 0; k < arguments.size(); ++k) {
-    const bool isFactor = k == product.a.position || k == product.b.position;
-    std::string type =
-        cType(getElementTypeOrSelf(product.entry.getArgumentTypes()[k]));
+    const bool isFactor = k == product.matrixA().getArgument() ||
+                          k == product.matrixB().getArgument();
+    std::string type = cType(getElementTypeOrSelf(entry.getArgumentTypes()[k]));
     addParameter(
-        k,
-        isFactor && takesMaps ? "const __grid_constant__ MgpuTensorMap "
-        : isFactor            ? "const " + type + " *"
-        : types[k].empty()
-            ? "const " + type +
-                  (isa<MemRefType>(product.entry.getArgumentTypes()[k]) ? " *"
-                                                                        : " ")
-            : types[k]);
+        k, isFactor && takesMaps ? "const __grid_constant__ MgpuTensorMap "
+           : isFactor            ? "const " + type + " *"
+           : types[k].empty()
+               ? "const " + type +
+                     (isa<MemRefType>(entry.getArgumentTypes()[k]) ? " *" : " ")
+               : types[k]);
   }
   words["WHAT"] = a + " * " + b;
-  words["WHAT"] = product.overwrites
-                      ? arguments[product.c.position] + " = " + words["WHAT"]
-                      : words["WHAT"] + ", from " + kernel.name +
-                            "_first on to " + kernel.name + "_last";
+  words["WHAT"] =
+      product.getOverwrites()
+          ? arguments[product.matrixC().getArgument()] + " = " + words["WHAT"]
+          : words["WHAT"] + ", from " + kernel.name + "_first on to " +
+                kernel.name + "_last";
   return success();
 }
 

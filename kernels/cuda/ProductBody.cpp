@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "kernels/cuda/ProductBody.h"
 
+#include "facts/KernelProduct.h"
+
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/IRMapping.h"
@@ -12,13 +15,51 @@ using namespace mlir;
 
 namespace mgpu::kernels::cuda {
 
-scf::ForOp productLoop(func::FuncOp entry) {
-  scf::ForOp found;
-  entry.walk([&](scf::ForOp loop) {
-    if (loop->hasAttr("mgpu.product"))
-      found = loop;
+ir::ProductAttr productOf(ModuleOp kernel) {
+  auto entry = kernel.lookupSymbol<func::FuncOp>("entry");
+  if (!entry || entry.isDeclaration() || !ir::productOf(entry))
+    return {};
+  const ir::ProductAttr product = ir::productOf(entry);
+  scf::ForOp loop = facts::productLoop(entry.getBody());
+  return (loop ? bool(splitProduct(loop)) : product.hasC()) ? product
+                                                            : ir::ProductAttr();
+}
+
+bool addsByFma(func::FuncOp entry, scf::ForOp loop) {
+  bool found = false;
+  entry->walk([&](scf::ForOp each) {
+    if (!loop || each == loop)
+      found |= !each.getOps<math::FmaOp>().empty();
   });
   return found;
+}
+
+std::string elementAt(ir::MatrixAttr matrix, const std::string &name,
+                      const std::string &row, const std::string &column) {
+  std::string index;
+  auto add = [&](std::string what, int64_t stride) {
+    if (StringRef(what).contains(' '))
+      what = "(" + what + ")";
+    index += (index.empty() ? "" : " + ") + what;
+    if (stride != 1)
+      index += " * " + std::to_string(stride) + "LL";
+  };
+  if (matrix.getOffset() != 0)
+    add(std::to_string(matrix.getOffset()) + "LL", 1);
+  if (matrix.getBatch() > 1)
+    add("batch", matrix.getBatchStride());
+  add(row, matrix.getRowStride());
+  add(column, matrix.getColumnStride());
+  return name + "[" + index + "]";
+}
+
+std::string overlapRefusal(ir::MatrixAttr matrix, const std::string &name) {
+  int64_t extent =
+      (matrix.getRows() - 1) * matrix.getRowStride() + matrix.getColumns();
+  bool overlap = matrix.getRowStride() < matrix.getColumns() ||
+                 matrix.getOffset() < 0 ||
+                 (matrix.getBatch() > 1 && matrix.getBatchStride() < extent);
+  return overlap ? "rows of " + name + " overlap" : "";
 }
 
 namespace {
@@ -68,8 +109,12 @@ bool PartBuilder::need(Value value) {
   if (!op)
     return false;
   std::optional<gpu::Dimension> axis;
-  if (auto number = op->getAttrOfType<IntegerAttr>("mgpu.axis"))
-    axis = gpu::Dimension(number.getInt());
+  if (ir::hasMark(op, ir::Mark::GlobalX))
+    axis = gpu::Dimension::x;
+  else if (ir::hasMark(op, ir::Mark::GlobalY))
+    axis = gpu::Dimension::y;
+  else if (ir::hasMark(op, ir::Mark::GlobalZ))
+    axis = gpu::Dimension::z;
   else if (auto id = dyn_cast<gpu::GlobalIdOp>(op))
     axis = id.getDimension();
   if (axis) {
@@ -129,7 +174,7 @@ OwningOpRef<ModuleOp> splitProduct(scf::ForOp loop) {
     if (&op == loop)
       part = &last;
     else if (!isMemoryEffectFree(&op) && !part->map.contains(&op) &&
-             !op.hasAttr("mgpu.axis") && !part->copy(&op))
+             !op.hasAttr(ir::markName) && !part->copy(&op))
       return {};
   }
   if (!first.need(loop.getInitArgs()[0]))

@@ -2,10 +2,12 @@
 #ifndef MGPU_KERNELS_CUDA_PRODUCTBODY_H
 #define MGPU_KERNELS_CUDA_PRODUCTBODY_H
 
-// Kernels of a matmul with elementwise operations before and after it
-// (dialect/conversion/linalg/PointRun.h): what happens to one element of C
+// Kernels of a matmul, and those with elementwise operations before and after
+// it (dialect/conversion/linalg/PointRun.h): what happens to one element of C
 // around its sum, as functions, so that a text which computes sums in its own
 // way can call them.
+
+#include "dialect/mgpu/MgpuDialect.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -14,16 +16,26 @@
 
 namespace mgpu::kernels::cuda {
 
-/// The loop over k, which has the attribute mgpu.product; null in a kernel of a
-/// product alone.
-mlir::scf::ForOp productLoop(mlir::func::FuncOp entry);
+/// The product that @entry says it is, in a form that there are texts for; else
+/// null.
+ir::ProductAttr productOf(mlir::ModuleOp kernel);
+/// Whether a step of the sums is one operation; `loop` as facts::productLoop()
+/// has it.
+bool addsByFma(mlir::func::FuncOp entry, mlir::scf::ForOp loop);
+
+/// "x[batch * 64LL + row * 8LL + (k + step)]".
+std::string elementAt(ir::MatrixAttr matrix, const std::string &name,
+                      const std::string &row, const std::string &column);
+/// "rows of A overlap", where they do or lie outside; else "". Rows are
+/// contiguous.
+std::string overlapRefusal(ir::MatrixAttr matrix, const std::string &name);
 
 /// A module with
 ///   @product.first(arguments of the entry...) -> what the sum begins with
 ///   @product.last(arguments of the entry..., sum)
 /// which call nothing. They know their element by gpu.global_id, whose
-/// x is the column, y the row and z the product's number; operations with the
-/// attribute mgpu.axis, 0 to 2, were those. Null where what follows the loop
+/// x is the column, y the row and z the product's number; operations with a
+/// mark of global ids were those. Null where what follows the loop
 /// needs what was loaded before it, or where something calls a function or
 /// needs more than the ids, the arguments and what is made of them.
 mlir::OwningOpRef<mlir::ModuleOp> splitProduct(mlir::scf::ForOp loop);

@@ -21,9 +21,8 @@ namespace mgpu::kernels {
 // of C that adds A * B in order of k (dialect/conversion/linalg); the text adds
 // in that order too, so the bits are those of the body.
 
-/// Whether `kernel` is one that emitMatmul has a text for: @entry has the
-/// attribute mgpu.matmul, the positions of A, B and C, which are its only
-/// arguments, of f32 or f64 and static shape, [batch x] m x k, k x n, m x n.
+/// Whether `kernel` is one that emitMatmul has a text for: a product of f32 or
+/// f64 (cuda::productOf()).
 bool isMatmul(mlir::ModuleOp kernel);
 
 /// The text of one. A block of MGPU_BLOCK_X x MGPU_BLOCK_Y threads computes

@@ -33,8 +33,10 @@ KernelSpace tileSpace(const KernelConfig &defaults, Dim3 block, Dim3 maxGrid,
 ProductText::ProductText(ModuleOp module, const CudaEmitOptions &options,
                          const KernelSpace &space, StringRef reserved,
                          bool takesMaps)
-    : product(*matmulShapeOf(module)), options(options), space(space),
-      takesMaps(takesMaps) {
+    // productOf() has found it.
+    : entry(module.lookupSymbol<func::FuncOp>("entry")),
+      loop(facts::productLoop(entry.getBody())), product(ir::productOf(entry)),
+      options(options), space(space), takesMaps(takesMaps) {
   kernel.name = kernel.image.entry = names.fresh(options.name);
   kernel.image.sourceBlock = options.block;
   kernel.reshapable = true;
@@ -44,20 +46,22 @@ ProductText::ProductText(ModuleOp module, const CudaEmitOptions &options,
     names.reserve(each);
   for (StringRef each : {"batch", "row", "column"})
     names.reserve(each);
-  for (BlockArgument argument : product.entry.getArguments()) {
+  for (BlockArgument argument : entry.getArguments()) {
     StringRef wish = sourceName(argument.getLoc());
     arguments.push_back(names.fresh(wish.empty() ? "x" : wish));
   }
-  a = arguments[product.a.position];
-  b = arguments[product.b.position];
+  a = arguments[product.matrixA().getArgument()];
+  b = arguments[product.matrixB().getArgument()];
 }
 
 bool ProductText::storesPairs() const {
-  const MatmulOperand &c = product.c;
-  const bool isWhole = !product.loop || product.overwrites;
-  return isWhole && options.alignment % (2 * widthOf(c.element) / 8) == 0 &&
-         options.block.x % 2 == 0 && c.columnStride == 1 &&
-         c.rowStride % 2 == 0 && c.offset % 2 == 0 && c.batchStride % 2 == 0;
+  if (!product.hasC())
+    return false;
+  const ir::MatrixAttr c = product.matrixC();
+  return options.alignment % (2 * widthOf(product.getC()) / 8) == 0 &&
+         options.block.x % 2 == 0 && c.getColumnStride() == 1 &&
+         c.getRowStride() % 2 == 0 && c.getOffset() % 2 == 0 &&
+         c.getBatchStride() % 2 == 0;
 }
 
 /// One sum begins, and goes to C. Then two beside each other, inside of C, as
@@ -118,9 +122,9 @@ static constexpr const char *partText =
 )";
 
 void ProductText::addParameter(unsigned position, const std::string &type) {
-  const bool isFactor =
-      position == product.a.position || position == product.b.position;
-  Type given = product.entry.getArgumentTypes()[position];
+  const bool isFactor = position == product.matrixA().getArgument() ||
+                        position == product.matrixB().getArgument();
+  Type given = entry.getArgumentTypes()[position];
   kernel.parameters.push_back({arguments[position], type});
   kernel.image.parameterBytes.push_back(isFactor && takesMaps ? tensorMapBytes
                                         : isa<MemRefType>(given)
@@ -129,7 +133,9 @@ void ProductText::addParameter(unsigned position, const std::string &type) {
   words["PARAMETERS"] += type + arguments[position] + ", ";
   // Two elements of C are stored together only where that is known to fit.
   kernel.image.argumentAlignment.push_back(
-      position == product.c.position && storesPairs() ? options.alignment : 1);
+      storesPairs() && position == product.matrixC().getArgument()
+          ? options.alignment
+          : 1);
   if (isFactor)
     return;
   words["OTHERS"] += type + arguments[position] + ", ";
@@ -137,7 +143,9 @@ void ProductText::addParameter(unsigned position, const std::string &type) {
 }
 
 void ProductText::beginAndStore(const std::string &first) {
-  words["CAT"] = product.c.at(arguments[product.c.position], "row", "column");
+  words["CAT"] =
+      elementAt(product.matrixC(), arguments[product.matrixC().getArgument()],
+                "row", "column");
   words["FIRST"] = first;
   words["STORE"] = words["CAT"] + " = ";
   words["END"] = "";
@@ -149,15 +157,16 @@ LogicalResult ProductText::prepare() {
       options.location.empty() ? "" : ": the launch at " + options.location;
   words["A"] = a;
   words["B"] = b;
-  words["M"] = std::to_string(product.m());
-  words["N"] = std::to_string(product.n());
-  words["K"] = std::to_string(product.k());
-  words["BATCHES"] =
-      product.c.batch > 1 ? std::to_string(product.c.batch) + " times " : "";
+  words["M"] = std::to_string(product.getM());
+  words["N"] = std::to_string(product.getN());
+  words["K"] = std::to_string(product.getK());
+  words["BATCHES"] = product.getBatch() > 1
+                         ? std::to_string(product.getBatch()) + " times "
+                         : "";
   words["X"] = std::to_string(options.block.x);
   words["Y"] = std::to_string(options.block.y);
-  std::string type = words["TYPE"] = cType(product.a.element);
-  words["CTYPE"] = cType(product.c.element);
+  std::string type = words["TYPE"] = cType(product.getA());
+  words["CTYPE"] = cType(product.getC());
   words["LAUNCH"] = launchType;
   words["MACROS"] = commonMacros;
   words["PARTS"] = partText;
@@ -167,32 +176,33 @@ LogicalResult ProductText::prepare() {
   add({{"END_ROW", "launch.endY * $Y$u < $M$u ? (int)launch.endY * $Y$ : $M$"},
        {"END_COLUMN",
         "launch.endX * $X$u < $N$u ? (int)launch.endX * $X$ : $N$"}});
-  words["BATCH"] = product.c.batch > 1
+  words["BATCH"] = product.getBatch() > 1
                        ? "(int)(launch.baseZ + blockIdx.z + launch.firstZ)"
                        : "0";
-  words["BATCH_LINE"] = product.c.batch > 1
+  words["BATCH_LINE"] = product.getBatch() > 1
                             ? "  const int batch = " + words["BATCH"] + ";\n"
                             : "";
   words["AWAITER"] = awaitFunction;
   words["AWAIT"] = awaitCall;
   for (const char *each : {"PARAMETERS", "OTHERS", "PASSED"})
     words[each] = "";
-  if (product.loop) {
+  if (loop) {
     if (failed(prepareAround()))
       return failure();
   } else {
-    std::string c = arguments[product.c.position];
+    std::string c = arguments[product.matrixC().getArgument()];
     for (unsigned k = 0; k < arguments.size(); ++k)
-      addParameter(k, k == product.c.position ? words["CTYPE"] + " *"
+      addParameter(k, k == product.matrixC().getArgument()
+                          ? words["CTYPE"] + " *"
                       : takesMaps ? "const __grid_constant__ MgpuTensorMap "
                                   : "const " + type + " *");
     words["WHAT"] = c + " += " + a + " * " + b;
-    beginAndStore(product.c.at(c, "row", "column"));
+    beginAndStore(elementAt(product.matrixC(), c, "row", "column"));
   }
   const bool isWide = storesPairs();
   words["SUMS"] =
       fill(std::string(sumText) + (isWide ? pairText : "") +
-               (isWide && !product.overwrites ? firstWide : firstPair) +
+               (isWide && !product.getOverwrites() ? firstWide : firstPair) +
                (isWide ? storeWide : storePair) + edgeText,
            words);
   std::string own = helpers.text();

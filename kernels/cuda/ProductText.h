@@ -7,7 +7,7 @@
 
 #include "kernels/cuda/CudaEmitter.h"
 #include "kernels/cuda/CudaHelpers.h"
-#include "kernels/cuda/MatmulShape.h"
+#include "kernels/cuda/ProductBody.h"
 #include "kernels/cuda/SourceText.h"
 #include "kernels/cuda/TextTemplate.h"
 #include "kernels/space/KernelSpace.h"
@@ -58,7 +58,9 @@ public:
   /// The kernel with the text: its head, the macros and its body.
   CudaKernel write(const char *head, const char *body);
 
-  MatmulShape product;
+  mlir::func::FuncOp entry;
+  mlir::scf::ForOp loop; ///< null where nothing else is computed
+  ir::ProductAttr product;
   CudaKernel kernel;
   Substitutions words;
   Helpers helpers;

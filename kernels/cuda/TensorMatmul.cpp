@@ -158,9 +158,9 @@ $AWAIT$  static __shared__ __align__(128) $TYPE$ tileA[MGPU_STAGES * stageA];
 )";
 
 /// Whether rows begin at multiples of 16 bytes, if the matrix does.
-bool hasAlignedRows(const cuda::MatmulOperand &matrix) {
-  return matrix.rowStride % 8 == 0 && matrix.offset % 8 == 0 &&
-         (matrix.batch == 1 || matrix.batchStride % 8 == 0);
+bool hasAlignedRows(ir::MatrixAttr matrix) {
+  return matrix.getRowStride() % 8 == 0 && matrix.getOffset() % 8 == 0 &&
+         (matrix.getBatch() == 1 || matrix.getBatchStride() % 8 == 0);
 }
 
 } // namespace
@@ -177,28 +177,30 @@ Result<CudaKernel> emitTensorMatmul(ModuleOp module,
       "warpColumn placeChunk stageChunk copyAsync closeCopies awaitCopies "
       "loadTiles loadTilesTurned sharedAddress isAligned blockRows "
       "blockColumns warpsX warpRows warpColumns chunk stageA stageB");
-  const cuda::MatmulShape &product = text.product;
-  const bool isHalf = product.a.element.isF16();
+  const ir::ProductAttr product = text.product;
+  const bool isHalf = product.getA().isF16();
   const char *multiply = isHalf ? "mmaF16" : "mmaBf16";
   for (const char *each :
        {isHalf ? "f16" : "bf16", "loadTiles", "stageChunk", multiply})
     text.helpers.use(each);
   if (failed(text.prepare()))
     return fail(ErrorKind::Unsupported, "");
-  const bool byRows = product.isTurned();
+  const bool byRows = product.getTurned();
   const ChunksOfB &chunks = byRows ? byColumn : bySteps;
   const std::string column = "firstColumn + column", step = "k + step";
-  text.add(
-      {{"EACH_PAIR", eachMmaPair},
-       {"MMA", multiply},
-       {"AAT", product.a.at(text.a, "firstRow + row", "k + step * chunk")},
-       {"BAT", byRows ? product.storedB().at(text.b, column, step + " * chunk")
-                      : product.b.at(text.b, step, column + " * chunk")}});
+  text.add({{"EACH_PAIR", eachMmaPair},
+            {"MMA", multiply},
+            {"AAT", cuda::elementAt(product.matrixA(), text.a, "firstRow + row",
+                                    "k + step * chunk")},
+            {"BAT", byRows ? cuda::elementAt(product.storedB(), text.b, column,
+                                             step + " * chunk")
+                           : cuda::elementAt(product.matrixB(), text.b, step,
+                                             column + " * chunk")}});
   std::string aligned = "((unsigned long long)$A$ | (unsigned long long)$B$) "
                         "% 16 == 0";
   if (options.block.x % 8 != 0)
     aligned += " && launch.baseX * $X$ % 8 == 0";
-  if (!hasAlignedRows(product.a) || !hasAlignedRows(product.storedB()))
+  if (!hasAlignedRows(product.matrixA()) || !hasAlignedRows(product.storedB()))
     aligned = "false";
   text.add(
       {{"BRING", chunks.bring}, {"LOAD", chunks.load}, {"ALIGNED", aligned}});

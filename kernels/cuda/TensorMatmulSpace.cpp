@@ -14,23 +14,23 @@ namespace mgpu::kernels {
 using P = KernelParameter;
 
 std::string tensorMatmulRefusal(ModuleOp kernel) {
-  auto product = cuda::matmulShapeOf(kernel);
+  const ir::ProductAttr product = cuda::productOf(kernel);
   if (!product)
     return "-";
-  Type element = product->a.element, sum = product->c.element;
-  if ((!element.isF16() && !element.isBF16()) || product->b.element != element)
+  Type element = product.getA(), sum = product.getC();
+  if ((!element.isF16() && !element.isBF16()) || product.getB() != element)
     return "-";
   if (!sum.isF32() && sum != element)
     return "sums are of f32 or of the factors' type";
-  if (product->a.columnStride != 1 ||
-      (product->b.columnStride != 1 && !product->isTurned()))
+  if (product.matrixA().getColumnStride() != 1 ||
+      (product.matrixB().getColumnStride() != 1 && !product.getTurned()))
     return "a row of A or B is not contiguous";
   return "";
 }
 
 KernelSpace tensorMatmulSpace(ModuleOp kernel, Dim3 block, Dim3 maxGrid) {
   constexpr uint32_t lanes = 32, instructionRows = 16;
-  cuda::MatmulShape product = *cuda::matmulShapeOf(kernel);
+  const ir::ProductAttr product = cuda::productOf(kernel);
   // 128 x 128 by 8 warps, less where the product is smaller.
   auto fit = [](int64_t extent, uint32_t unit, uint32_t least, uint32_t most) {
     return uint32_t(std::clamp<int64_t>(
@@ -39,10 +39,10 @@ KernelSpace tensorMatmulSpace(ModuleOp kernel, Dim3 block, Dim3 maxGrid) {
   };
   KernelConfig defaults;
   defaults[P::BlockX] = lanes;
-  defaults[P::BlockY] = product.n() > 32 ? 8 : 4;
+  defaults[P::BlockY] = product.getN() > 32 ? 8 : 4;
   defaults[P::TileX] =
-      fit(product.n(), lanes, defaults[P::BlockY] == 8 ? 2 : 1, 4);
-  defaults[P::TileY] = fit(product.m(), defaults[P::BlockY],
+      fit(product.getN(), lanes, defaults[P::BlockY] == 8 ? 2 : 1, 4);
+  defaults[P::TileY] = fit(product.getM(), defaults[P::BlockY],
                            2 * instructionRows / defaults[P::BlockY], 16);
   KernelSpace space = cuda::tileSpace(
       defaults, block, maxGrid,
@@ -56,7 +56,7 @@ KernelSpace tensorMatmulSpace(ModuleOp kernel, Dim3 block, Dim3 maxGrid) {
   space.offer(P::MinBlocks, {1, 2, 3, 4});
   const Formula depth = Formula::tunable(0), stages = Formula::tunable(1),
                 warpsY = Formula::tunable(2), tile = instructionRows;
-  space.sharedBytes = Formula(cuda::widthOf(product.a.element) / 8) *
+  space.sharedBytes = Formula(cuda::widthOf(product.getA()) / 8) *
                       (space.covers[0] + space.covers[1]) * depth * stages;
   space.requireLaunch();
   // Warps lie in warpsY rows of blockY / warpsY.

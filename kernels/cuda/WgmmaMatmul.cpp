@@ -170,18 +170,19 @@ $EACH_PAIR$        holdSum(sums[i][e]), holdSum(sums[i][e + 1]);
 )";
 
 /// Boxes of panels: rows of the 128 bytes that a swizzle spans, 64 of them.
-TensorMap mapOf(const cuda::MatmulOperand &matrix) {
+TensorMap mapOf(ir::MatrixAttr matrix, ElementType type) {
   constexpr uint32_t panel = 64, bytesOfElement = 2;
   TensorMap map;
-  map.argument = matrix.position;
-  map.offsetBytes = uint64_t(matrix.offset) * bytesOfElement;
-  map.type = matrix.element.isF16() ? ElementType::F16 : ElementType::BF16;
-  map.sizes = {uint64_t(matrix.columns), uint64_t(matrix.rows),
-               uint64_t(matrix.batch)};
+  map.argument = matrix.getArgument();
+  map.offsetBytes = uint64_t(matrix.getOffset()) * bytesOfElement;
+  map.type = type;
+  map.sizes = {uint64_t(matrix.getColumns()), uint64_t(matrix.getRows()),
+               uint64_t(matrix.getBatch())};
   // One matrix has no next one, but the map wants to know where it would be.
-  int64_t apart =
-      matrix.batch > 1 ? matrix.batchStride : matrix.rows * matrix.rowStride;
-  map.strideBytes = {uint64_t(matrix.rowStride) * bytesOfElement,
+  int64_t apart = matrix.getBatch() > 1
+                      ? matrix.getBatchStride()
+                      : matrix.getRows() * matrix.getRowStride();
+  map.strideBytes = {uint64_t(matrix.getRowStride()) * bytesOfElement,
                      uint64_t(apart) * bytesOfElement};
   map.box = {panel, panel, 1};
   return map;
@@ -205,20 +206,21 @@ Result<CudaKernel> emitWgmmaMatmul(ModuleOp module,
       "closeProducts awaitProducts holdSum forgetIndex multiplyF16 "
       "multiplyBf16 multiplyF16ByRows multiplyBf16ByRows tileDescriptor",
       /*takesMaps=*/true);
-  const cuda::MatmulShape &product = text.product;
-  std::string type = cuda::cType(product.a.element);
+  const ir::ProductAttr product = text.product;
+  std::string type = cuda::cType(product.getA());
   text.helpers.use(type);
   if (failed(text.prepare()))
     return fail(ErrorKind::Unsupported, "");
   text.kernel.image.dynamicSharedBytes =
       uint32_t(space.sharedBytesOf(space.defaults));
-  std::vector<cuda::MatmulOperand> factors{product.a, product.storedB()};
-  if (product.b.position < product.a.position)
+  std::vector<ir::MatrixAttr> factors{product.matrixA(), product.storedB()};
+  if (product.matrixB().getArgument() < product.matrixA().getArgument())
     std::swap(factors[0], factors[1]);
-  for (const cuda::MatmulOperand &factor : factors)
-    text.kernel.image.tensorMaps.push_back(mapOf(factor));
+  for (ir::MatrixAttr factor : factors)
+    text.kernel.image.tensorMaps.push_back(
+        mapOf(factor, *libraryType(product.getA())));
   const PanelsOfB &panels =
-      product.isTurned() ? panelsByColumns : panelsBySteps;
+      product.getTurned() ? panelsByColumns : panelsBySteps;
   text.add({{"EACH_PAIR", eachWgmmaPair},
             {"BPLACE", panels.place},
             {"BSTEP", panels.step},
@@ -226,8 +228,8 @@ Result<CudaKernel> emitWgmmaMatmul(ModuleOp module,
                                     {"blockColumns", "MGPU_TILES * tileRows",
                                      "MGPU_BLOCK_Z", "1, 1, 1",
                                      "1024 + MGPU_STAGES * stageBytes"})},
-            {"MULTIPLY", cuda::productName(type, product.isTurned())},
-            {"WGMMA", cuda::wgmmaHelpers(type, product.isTurned())}});
+            {"MULTIPLY", cuda::productName(type, product.getTurned())},
+            {"WGMMA", cuda::wgmmaHelpers(type, product.getTurned())}});
   return text.write(wgmmaHead, wgmmaBody);
 }
 

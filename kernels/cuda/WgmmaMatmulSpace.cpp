@@ -21,18 +21,18 @@ constexpr uint32_t panel = 64, bytesOfElement = 2;
 constexpr uint32_t patternBytes = 1024;
 
 /// What keeps matrix `name` from being a tensor map, or "".
-std::string mapRefusal(const std::string &name,
-                       const cuda::MatmulOperand &matrix) {
+std::string mapRefusal(const std::string &name, ir::MatrixAttr matrix) {
   for (auto [elements, head, tail] :
-       {std::tuple(matrix.rowStride, "rows of " + name + " are ", " apart"),
-        {matrix.offset, name + " begins ", " into its buffer"},
-        {matrix.batch > 1 ? matrix.batchStride : 0,
+       {std::tuple(matrix.getRowStride(), "rows of " + name + " are ",
+                   " apart"),
+        {matrix.getOffset(), name + " begins ", " into its buffer"},
+        {matrix.getBatch() > 1 ? matrix.getBatchStride() : 0,
          "matrices of " + name + " are ", " apart"}})
     if (elements * bytesOfElement % tensorMapAlignment != 0)
       return head + std::to_string(elements * bytesOfElement) + " bytes" +
              tail + ", no multiple of the " +
              std::to_string(tensorMapAlignment) + " that tensor copies take";
-  return matrix.overlapRefusal(name);
+  return cuda::overlapRefusal(matrix, name);
 }
 
 } // namespace
@@ -41,27 +41,29 @@ std::string wgmmaMatmulRefusal(ModuleOp kernel) {
   std::string refusal = tensorMatmulRefusal(kernel);
   if (!refusal.empty())
     return refusal;
-  cuda::MatmulShape product = *cuda::matmulShapeOf(kernel);
-  if (product.loop) {
-    OwningOpRef<ModuleOp> around = cuda::splitProduct(product.loop);
+  const ir::ProductAttr product = cuda::productOf(kernel);
+  auto entry = kernel.lookupSymbol<func::FuncOp>("entry");
+  if (scf::ForOp loop = facts::productLoop(entry.getBody())) {
+    OwningOpRef<ModuleOp> around = cuda::splitProduct(loop);
     for (auto part : around->getOps<func::FuncOp>())
-      for (unsigned factor : {product.a.position, product.b.position})
+      for (unsigned factor :
+           {product.matrixA().getArgument(), product.matrixB().getArgument()})
         if (!part.getArgument(factor).use_empty())
           return "A or B is read outside of the product, too, and tensor maps "
                  "cannot be";
   }
-  refusal = mapRefusal("A", product.a);
+  refusal = mapRefusal("A", product.matrixA());
   return refusal.empty() ? mapRefusal("B", product.storedB()) : refusal;
 }
 
 KernelSpace wgmmaMatmulSpace(ModuleOp kernel, Dim3 block, Dim3 maxGrid) {
-  cuda::MatmulShape product = *cuda::matmulShapeOf(kernel);
+  const ir::ProductAttr product = cuda::productOf(kernel);
   KernelConfig defaults;
   // 128 x 128 by two warpgroups, less where the product is smaller. 128 x 256
   // may spill a few registers around the loop.
   defaults[P::BlockX] = 32;
-  defaults[P::BlockY] = product.m() > panel ? 9 : 5;
-  defaults[P::TileX] = product.n() > panel ? 4 : 2;
+  defaults[P::BlockY] = product.getM() > panel ? 9 : 5;
+  defaults[P::TileX] = product.getN() > panel ? 4 : 2;
   defaults[P::TileY] = 16;
   KernelSpace space = cuda::tileSpace(
       defaults, block, maxGrid,

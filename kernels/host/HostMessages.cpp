@@ -5,6 +5,7 @@
 #include "kernels/lower/PrintfFormat.h"
 
 #include "dialect/mgpu/Diagnostics.h"
+#include "dialect/mgpu/MgpuDialect.h"
 #include "kernels/abi/HostKernelAbi.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -90,7 +91,7 @@ LogicalResult Lowering::lower(gpu::PrintfOp op) {
 void Lowering::lower(cf::AssertOp op) {
   Location loc = op.getLoc();
   std::string sentence = op.getMsg().str();
-  if (!op->hasAttr(isSentence)) {
+  if (!ir::hasMark(op, ir::Mark::Sentence)) {
     constexpr size_t longest = 500; // the handler has room for a few paths more
     std::string message = sentence.substr(0, longest);
     for (char &c : message)

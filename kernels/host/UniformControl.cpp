@@ -6,6 +6,7 @@
 
 #include "dialect/mgpu/Awaits.h"
 #include "dialect/mgpu/Diagnostics.h"
+#include "dialect/mgpu/MgpuDialect.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/IR/Matchers.h"
@@ -78,7 +79,7 @@ LogicalResult BlockEmitter::emitBlock(Block &source) {
         return failure();
       }
       // As on a GPU, the others go as far before the kernel stops.
-      if (isa<cf::AssertOp>(op) && !op.hasAttr(isSentence) &&
+      if (isa<cf::AssertOp>(op) && !ir::hasMark(&op, ir::Mark::Sentence) &&
           failed(flush(&source)))
         return failure();
       SmallVector<Guard> guards;

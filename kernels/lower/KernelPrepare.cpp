@@ -322,7 +322,7 @@ LogicalResult Preparer::prepareBuffers() {
       return alloca.emitOpError("needs a static size and the default layout on "
                                 "the host target");
     if (isWorkgroup(alloca.getType()))
-      alloca->setAttr("mgpu.workgroup", b.getUnitAttr());
+      ir::setMark(alloca, ir::Mark::Workgroup);
     alloca->moveAfter(position);
     position = alloca;
   }
@@ -337,7 +337,7 @@ LogicalResult Preparer::prepareBuffers() {
                               dynamic.front().getType().getMemorySpace());
   auto buffer = memref::AllocaOp::create(b, entry.getLoc(), type,
                                          b.getI64IntegerAttr(128));
-  buffer->setAttr("mgpu.workgroup", b.getUnitAttr());
+  ir::setMark(buffer, ir::Mark::Workgroup);
   for (gpu::DynamicSharedMemoryOp shared : dynamic) {
     Value cast =
         memref::CastOp::create(b, shared.getLoc(), shared.getType(), buffer);

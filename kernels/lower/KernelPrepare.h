@@ -21,7 +21,7 @@ enum LaunchArgument : unsigned {
 
 /// Brings a kernel into the form ThreadLoops takes: affine lowered, structured
 /// device functions inlined, GPU address spaces dropped (workgroup buffers
-/// keep the attribute "mgpu.workgroup"), launch queries replaced by arguments
+/// get the mark workgroup), launch queries replaced by arguments
 /// or constants, gpu.thread_id and private allocas at the front of @entry,
 /// fast-math flags dropped. `block` is the source's. Where `covered` is
 /// another, the thread and block ids that are left are those of blocks of

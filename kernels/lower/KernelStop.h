@@ -6,11 +6,8 @@
 
 namespace mgpu::kernels {
 
-/// The unit attribute of a cf.assert whose message is the whole sentence.
-inline constexpr llvm::StringLiteral isSentence = "mgpu.sentence";
-
 /// A kernel stops where `condition` does not hold, with `sentence`, which
-/// follows the kernel's name. It becomes a cf.assert with `isSentence`.
+/// follows the kernel's name. It becomes a cf.assert with the mark `sentence`.
 void createStop(mlir::OpBuilder &b, mlir::Location loc, mlir::Value condition,
                 const llvm::Twine &sentence);
 

@@ -124,9 +124,8 @@ LaunchShape launchShapeOf(ModuleOp module, Dim3 block) {
     if (auto bytes =
             op->getAttrOfType<IntegerAttr>("mgpu.dynamic_shared_bytes"))
       shape.sharedBytes += uint32_t(bytes.getInt());
-    if (auto sizes = op->getAttrOfType<DenseI64ArrayAttr>("mgpu.cluster"))
-      shape.cluster = {uint32_t(sizes[0]), uint32_t(sizes[1]),
-                       uint32_t(sizes[2])};
+    if (auto cluster = ir::clusterOf(op))
+      shape.cluster = {cluster.getX(), cluster.getY(), cluster.getZ()};
     if (shape.ordered.empty() && dependsOnOrder(op))
       shape.ordered = describeUse(op);
     if (auto loop = dyn_cast<scf::WhileOp>(op))

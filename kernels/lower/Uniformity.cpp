@@ -39,7 +39,7 @@ Operation *findConvergent(Operation *op) {
 }
 
 bool isPrivateAlloca(Operation *op) {
-  return isa<memref::AllocaOp>(op) && !op->hasAttr("mgpu.workgroup");
+  return isa<memref::AllocaOp>(op) && !ir::hasMark(op, ir::Mark::Workgroup);
 }
 
 bool isIdAlongX(Operation *op) {

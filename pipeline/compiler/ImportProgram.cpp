@@ -74,8 +74,8 @@ planner::FuseProducts productsToFuse(const ImportOptions &options) {
 bool hasMatmuls(ModuleOp module) {
   return module
       .walk([](ir::LaunchOp launch) {
-        return launch->hasAttr("mgpu.matmul") ? WalkResult::interrupt()
-                                              : WalkResult::advance();
+        return ir::productOf(launch) ? WalkResult::interrupt()
+                                     : WalkResult::advance();
       })
       .wasInterrupted();
 }

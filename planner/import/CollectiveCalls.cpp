@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // mgpu operations that communicate.
-#include "dialect/conversion/OneDevice.h"
 #include "planner/import/Commands.h"
 
 namespace mgpu::planner {
@@ -16,8 +15,7 @@ Result<void> Commands::issue(ir::CreateCommunicatorOp op) {
   }
   auto number = recorder.createCommunicator(
       std::move(devices), host.placeOf(op.getLoc()),
-      op->hasAttr(conversion::oneDeviceName) ? CallsOf::OneMember
-                                             : CallsOf::All);
+      ir::hasMark(op, ir::Mark::OneDevice) ? CallsOf::OneMember : CallsOf::All);
   MGPU_TRY(number);
   host.set(op.getComm(), CommunicatorValue{*number});
   return {};

@@ -10,6 +10,7 @@
 #include "planner/import/LaunchRaces.h"
 
 #include "dialect/mgpu/Instructions.h"
+#include "facts/KernelProduct.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -200,39 +201,24 @@ private:
   KernelSummary summary;
 };
 
-/// The product that the launch is: A and B, and C unless more is computed with
-/// its sums, are its operands.
+/// The product that the launch is. B may lie turned without that the launch
+/// says so.
 static std::optional<Product>
 productOf(ir::LaunchOp launch, llvm::function_ref<HostValue(Value)> valueOf) {
-  OperandRange operands = launch.getArgs();
-  if (!launch->hasAttr("mgpu.matmul") || operands.size() < 2)
+  const ir::ProductAttr product = ir::productOf(launch);
+  if (!product)
     return std::nullopt;
-  const HostValue first = valueOf(operands[0]), second = valueOf(operands[1]);
-  const auto *a = std::get_if<View>(&first), *b = std::get_if<View>(&second);
-  if (!a || !b || a->sizes.size() < 2 || b->sizes.size() != a->sizes.size())
+  const auto factors = elementTypeOf(product.getA()),
+             sums = elementTypeOf(product.getC());
+  const HostValue second = valueOf(launch.getArgs()[1]);
+  const auto *b = std::get_if<View>(&second);
+  if (!factors || !sums || !b)
     return std::nullopt;
-  Product product;
-  product.overwrites = operands.size() == 2;
-  Type sums = getElementTypeOrSelf(operands.back());
-  launch.walk([&](scf::ForOp loop) {
-    if (loop->hasAttr("mgpu.product"))
-      sums = loop.getResult(0).getType();
-  });
-  const auto factorType = elementTypeOf(getElementTypeOrSelf(operands[0])),
-             sumType = elementTypeOf(sums);
-  if (!factorType || !sumType)
-    return std::nullopt;
-  product.factors = *factorType;
-  product.sums = *sumType;
-  const size_t row = a->sizes.size() - 2, column = row + 1;
-  const bool isByColumns = launch->hasAttr("mgpu.b_turned");
-  product.m = double(a->sizes[row]);
-  product.k = double(a->sizes[column]);
-  product.n = double(b->sizes[isByColumns ? row : column]);
-  product.batch = row > 0 ? double(a->sizes[0]) : 1;
-  product.isTurned =
-      isByColumns || (b->strides[column] != 1 && b->strides[row] == 1);
-  return product;
+  Product made = facts::sizesOf(product, *factors, *sums,
+                                /*isAlone=*/launch.getArgs().size() == 3);
+  const ArrayRef<int64_t> strides = ArrayRef(b->strides).take_back(2);
+  made.isTurned |= strides[1] != 1 && strides[0] == 1;
+  return made;
 }
 
 void Summariser::findFacts() {
@@ -242,7 +228,7 @@ void Summariser::findFacts() {
   auto launch = dyn_cast<ir::LaunchOp>(body.getParentOp());
   if (launch)
     facts.product = productOf(launch, valueOf);
-  if (!launch || !launch->hasAttr("mgpu.matmul"))
+  if (!launch || !ir::productOf(launch))
     summary.asks = workOf(facts, form);
   else if (facts.product && facts.product->factors == facts.product->sums &&
            facts.product->isWide())

@@ -189,21 +189,15 @@ std::string KernelHasher::hash(const KernelParts &kernel) {
   begin(kernel.block);
   word(uint64_t(kernel.dynamicSharedBytes));
   ir::LaunchOp launch = kernel.launch;
-  llvm::SmallVector<int64_t> product = productPositions(kernel);
-  const uint64_t turned = launch->hasAttr("mgpu.b_turned") ? 4 : 0;
-  if (auto sparse = launch->getAttrOfType<DenseI64ArrayAttr>("mgpu.sparse")) {
-    text("sparse");
-    for (int64_t figure : sparse.asArrayRef())
-      word(uint64_t(figure));
-  }
-  word(launch->hasAttr("mgpu.matmul") ? 1 + product.size() + turned : 0);
-  for (int64_t position : product)
+  for (StringRef name : {ir::productName, ir::sparseName, ir::clusterName})
+    if (Attribute of = launch->getAttr(name)) {
+      text(name);
+      attribute(of);
+    }
+  llvm::SmallVector<int64_t> positions = productPositions(kernel);
+  word(positions.size());
+  for (int64_t position : positions)
     word(uint64_t(position));
-  if (llvm::ArrayRef<int64_t> cluster = clusterOf(launch); !cluster.empty()) {
-    text("cluster");
-    for (int64_t size : cluster)
-      word(uint64_t(size));
-  }
   word(kernel.captures.size());
   for (const Capture &capture : kernel.captures) {
     define(capture.value);

@@ -2,6 +2,7 @@
 #include "planner/import/KernelModule.h"
 
 #include "dialect/mpmd/MpmdDialect.h"
+#include "facts/KernelProduct.h"
 
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -25,15 +26,10 @@ void setDynamicSharedBytes(ModuleOp module, int64_t bytes) {
         Builder(module.getContext()).getI64IntegerAttr(bytes));
 }
 
-llvm::ArrayRef<int64_t> clusterOf(ir::LaunchOp launch) {
-  auto sizes = launch->getAttrOfType<DenseI64ArrayAttr>("mgpu.cluster");
-  return sizes ? sizes.asArrayRef() : llvm::ArrayRef<int64_t>();
-}
-
 llvm::SmallVector<int64_t> productPositions(const KernelParts &kernel) {
   llvm::SmallVector<int64_t> positions;
   ir::LaunchOp launch = kernel.launch;
-  if (!launch->hasAttr("mgpu.matmul") && !launch->hasAttr("mgpu.sparse"))
+  if (!ir::productOf(launch) && !ir::sparseProductOf(launch))
     return positions;
   for (Value arg : launch.getArgs()) {
     int64_t position = 0;
@@ -187,18 +183,18 @@ OwningOpRef<ModuleOp> buildKernelModule(const KernelParts &kernel) {
   }
   cloneCallees(entry, launch->getParentOfType<ModuleOp>(), *module);
   setDynamicSharedBytes(*module, kernel.dynamicSharedBytes);
-  if (launch->hasAttr("mgpu.matmul"))
-    entry->setAttr("mgpu.matmul",
-                   builder.getDenseI64ArrayAttr(productPositions(kernel)));
-  if (llvm::ArrayRef<int64_t> cluster = clusterOf(launch); !cluster.empty())
-    entry->setAttr("mgpu.cluster", builder.getDenseI64ArrayAttr(cluster));
-  if (Attribute sparse = launch->getAttr("mgpu.sparse")) {
-    entry->setAttr("mgpu.sparse", sparse);
-    entry->setAttr("mgpu.sparse_operands",
-                   builder.getDenseI64ArrayAttr(productPositions(kernel)));
-  }
-  if (Attribute turned = launch->getAttr("mgpu.b_turned"))
-    entry->setAttr("mgpu.b_turned", turned);
+  if (auto product = facts::productOf(entry, ir::productOf(launch),
+                                      productPositions(kernel)))
+    entry->setAttr(ir::productName, product);
+  if (ir::ClusterAttr cluster = ir::clusterOf(launch))
+    entry->setAttr(ir::clusterName, cluster);
+  if (ir::SparseProductAttr of = ir::sparseProductOf(launch))
+    entry->setAttr(ir::sparseName,
+                   ir::SparseProductAttr::get(
+                       of.getContext(), of.getKind(), of.getRows(),
+                       of.getColumns(), of.getEntries(), of.getBreadth(),
+                       of.getIsFirstTurned(), of.getIsSecondTurned(),
+                       productPositions(kernel)));
   dropWorks(*module);
   return module;
 }

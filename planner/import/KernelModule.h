@@ -47,9 +47,6 @@ mlir::LogicalResult checkCallees(mlir::Operation *root, mlir::ModuleOp module);
 void cloneCallees(mlir::Operation *root, mlir::ModuleOp from,
                   mlir::ModuleOp into);
 
-/// Blocks of a launch's clusters along x, y and z; nothing where it has none.
-llvm::ArrayRef<int64_t> clusterOf(ir::LaunchOp launch);
-
 /// Notes them on the module's @entry, unless they are none.
 void setDynamicSharedBytes(mlir::ModuleOp module, int64_t bytes);
 

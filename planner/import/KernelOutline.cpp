@@ -119,7 +119,7 @@ llvm::SmallVector<uintptr_t, 16> signatureOf(uint32_t shape, Dim3 block,
   llvm::SmallVector<uintptr_t, 16> signature{shape, block.x, block.y, block.z,
                                              uintptr_t(dynamicSharedBytes)};
   // Attributes are one object for each value.
-  for (StringRef name : {"mgpu.cluster", "mgpu.sparse"})
+  for (StringRef name : {ir::clusterName, ir::sparseName, ir::productName})
     signature.push_back(reinterpret_cast<uintptr_t>(
         launch->getAttr(name).getAsOpaquePointer()));
   for (const Capture &capture : captures)

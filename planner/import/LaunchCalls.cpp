@@ -181,7 +181,7 @@ Result<void> Commands::issue(ir::LaunchOp op) {
   if (isNew)
     work->second = summary.asks;
   // No part of the grid is whole clusters, or ends without the others.
-  if (!clusterOf(op).empty() || op->hasAttr(ir::awaitsOthersName))
+  if (ir::clusterOf(op) || ir::hasMark(op, ir::Mark::AwaitsOthers))
     for (KernelAccess &access : summary.accesses)
       access.blockSteps = {};
   MGPU_TRY(checkBounds(op, summary, grid, block));
@@ -196,7 +196,7 @@ Result<void> Commands::issue(ir::LaunchOp op) {
         {{parameter,
           Box::flat(0, int64_t(recorder.dag().buffer(parameter).sizeBytes)),
           /*reads=*/true, /*writes=*/false}});
-  if (op->getParentOfType<func::FuncOp>()->hasAttr("mgpu.in_order"))
+  if (ir::hasMark(op->getParentOfType<func::FuncOp>(), ir::Mark::InOrder))
     llvm::append_range(launch.uses, turnOf(device, halfOf(op.getLoc())));
   MGPU_TRY_ASSIGN(auto site, host.siteOf(op, op.getStream()));
   return recorder.launch(std::move(launch), site);

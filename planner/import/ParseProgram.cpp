@@ -13,7 +13,6 @@
 #include "planner/import/UnknownWords.h"
 
 #include "dialect/conversion/AsyncRegions.h"
-#include "dialect/conversion/OneDevice.h"
 #include "dialect/conversion/SpmdPhases.h"
 #include "dialect/conversion/TransformSchedule.h"
 #include "dialect/mgpu/Diagnostics.h"
@@ -182,9 +181,10 @@ static LogicalResult lowerTensors(ModuleOp module, const ParseOptions &parse) {
   if (failed(placing.run(module)))
     return failure();
   if (auto entry = module.lookupSymbol<func::FuncOp>(options.entry);
-      entry && parse.oneDevice)
-    entry->setAttr(conversion::oneDeviceName,
-                   UnitAttr::get(module.getContext()));
+      entry && parse.oneDevice) {
+    module.getContext()->getOrLoadDialect<ir::MgpuDialect>();
+    ir::setMark(entry, ir::Mark::OneDevice);
+  }
   PassManager bufferizing(module.getContext());
   bufferizing.enableVerifier(false);
   conversion::addSpmdBufferization(bufferizing, options,

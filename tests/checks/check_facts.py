@@ -16,6 +16,8 @@ GONE = {
     r"struct MatmulFacts\b": "planner::Product",
     r"struct ProductSizes\b": "planner::Product",
     r"struct MatmulSize\b": "planner::Product",
+    r"struct Matmul(Operand|Shape)\b": "#mgpu.product",
+    r"struct SkinnyProduct\b": "linalg::ContractionDimensions",
     r"\benclose\(": "planner::KernelFacts",
     r"\blaunchWork\(": "kernels/compile/CudaConfig.h",
 }
@@ -27,19 +29,17 @@ INDEX_ANALYSES = {
     "kernels/host/LoopMarks.cpp": r"class Addresses\b",
     "kernels/lower/Uniformity.h": r"class Uniformity\b",
 }
-# Structs of a matrix product. planner/dag/KernelFacts.h has the one.
+# Structs of a matrix product: what it asks for, and what a library is told; in MLIR it is #mgpu.product.
 PRODUCTS = {
-    "dialect/conversion/linalg/SkinnyProduct.h": r"struct SkinnyProduct\b",
-    "dialect/conversion/spmd/NameProducts.cpp": r"struct Product\b",
     "kernels/abi/MatrixProduct.h": r"struct MatrixProduct\b",
-    "kernels/cuda/MatmulShape.h": r"struct Matmul(Operand|Shape)\b",
     "planner/dag/KernelFacts.h": r"struct Product\b",
 }
-# Attributes that carry facts between rooms; the users' are name, role, expect, expected and device_config.
+# Attributes without a type of the dialect, as its document lists them: the users' four come first.
 ATTRIBUTES = set("""
-    awaits_others axis b_turned body cluster device_config device_only dynamic_shared_bytes expect expected forwarded
-    fragment head in_order instruction launch_group matmul meaning name one_device product role sentence sparse
-    sparse_operands subgroup warpgroup_product whole workgroup""".split())
+    expect expected name role dynamic_shared_bytes fragment launch_group subgroup""".split())
+# Those with one, and names that are read and dropped.
+TYPED = {"cluster", "mark", "product", "sparse", "device_config"}
+EARLIER = {"b_turned", "matmul"}
 
 listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", "*.h", "*.cpp"], check=True, text=True,
                         capture_output=True).stdout.split()
@@ -61,7 +61,18 @@ for table in (INDEX_ANALYSES, PRODUCTS):
         if not re.search(pattern, texts.get(path, "")):
             faults.append(f"{path} has no '{pattern}' any more: take it out of the table")
 names = {name for text in texts.values() for name in re.findall(r'"mgpu\.([a-z_]+)"', text)}
-names -= {"all_reduce"}  # an operation, in a comment
+names -= TYPED | EARLIER | {"all_reduce"}  # an operation, in a comment
+with open("dialect/mgpu/MgpuBase.td") as file:
+    document = file.read()
+for name in sorted(ATTRIBUTES | TYPED - {"device_config"}):
+    if f"`mgpu.{name}`" not in document:
+        faults.append(f"dialect/mgpu/MgpuBase.td: the dialect's document does not list mgpu.{name}")
+# These are for a sparse matrix, for an instruction of a warpgroup, and for why a library is not asked.
+others = {"SparseProduct", "WarpgroupProduct", "LibraryProduct"}
+for path, text in texts.items():
+    for name in re.findall(r"struct (\w*Product) {", text):
+        if path not in PRODUCTS and name not in others:
+            faults.append(f"{path}: struct {name} is one more of a product; #mgpu.product says what it says")
 for name in sorted(names - ATTRIBUTES):
     faults.append(f"mgpu.{name} is one more attribute without a type: a struct of facts carries what it says")
 for name in sorted(ATTRIBUTES - names):

@@ -252,7 +252,7 @@ TEST_P(TensorFusion, GivesTheBitsOfALaunchForEach) {
       buffers[fuse] += outcome.dag->buffers.size();
       for (const planner::KernelSpec &kernel : outcome.dag->kernels)
         fusedProducts +=
-            (*kernel.hostText())->find("mgpu.product") != std::string::npos;
+            (*kernel.hostText())->find("product_loop") != std::string::npos;
     }
     EXPECT_EQ(difference(results[0], results[1]), "") << seed << '\n' << text;
   }

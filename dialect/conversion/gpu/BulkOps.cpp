@@ -27,9 +27,7 @@ private:
                      Value memory, Value predicate, bool isStore);
   void nameMap(Operation *op, Value descriptor, const TensorBox &box);
   LogicalResult multiply(nvgpu::WarpgroupMmaOp op);
-  void keep(Operation *op) {
-    op->setAttr(ir::instructionMark, UnitAttr::get(op->getContext()));
-  }
+  void keep(Operation *op) { ir::setMark(op, ir::Mark::Instruction); }
   LogicalResult refuse(Operation *op, const Twine &why) {
     return ir::emitUnsupported(op) << why.str();
   }

@@ -23,14 +23,14 @@ using namespace mlir;
 Value deviceHandle(func::FuncOp function, int64_t index) {
   Block &front = function.getBody().front();
   for (auto device : front.getOps<ir::GetDeviceOp>())
-    if (device->hasAttr("mgpu.head") &&
+    if (ir::hasMark(device, ir::Mark::Head) &&
         ir::getConstantDeviceIndex(device) == index)
       return device;
   OpBuilder b = OpBuilder::atBlockBegin(&front);
   Value number = arith::ConstantIndexOp::create(b, function.getLoc(), index);
   auto device = ir::GetDeviceOp::create(
       b, function.getLoc(), ir::DeviceType::get(b.getContext()), number);
-  device->setAttr("mgpu.head", b.getUnitAttr());
+  ir::setMark(device, ir::Mark::Head);
   return device;
 }
 
@@ -94,7 +94,7 @@ LogicalResult convert(gpu::AllocOp op, Value device) {
                       type.getMemorySpace());
   auto made = ir::AllocOp::create(b, op.getLoc(), wanted, device);
   if (!op.getHostShared())
-    made->setAttr(ofDeviceOnly, b.getUnitAttr());
+    ir::setMark(made, ir::Mark::DeviceOnly);
   replaceMemory(op.getMemref(), made.getPtr());
   return success();
 }

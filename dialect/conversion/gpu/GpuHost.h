@@ -13,10 +13,6 @@
 
 namespace mgpu::conversion {
 
-/// An alloc of mgpu's that stands for one of the gpu dialect, whose memory
-/// host code does not reach.
-inline constexpr llvm::StringLiteral ofDeviceOnly = "mgpu.device_only";
-
 /// The handle of device `index` (-1: the host), made at the head of the
 /// function where it is not there yet.
 mlir::Value deviceHandle(mlir::func::FuncOp function, int64_t index);

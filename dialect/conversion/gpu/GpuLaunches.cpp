@@ -79,8 +79,9 @@ LogicalResult answerClusters(Operation *op, const GpuLaunchShape &shape,
              << " blocks along one dimension";
     sizes.push_back(*known);
   }
-  launch->setAttr("mgpu.cluster",
-                  DenseI64ArrayAttr::get(op->getContext(), sizes));
+  launch->setAttr(ir::clusterName,
+                  ir::ClusterAttr::get(op->getContext(), uint32_t(sizes[0]),
+                                       uint32_t(sizes[1]), uint32_t(sizes[2])));
   launch.walk([&](Operation *query) {
     OpBuilder b(query);
     Location loc = query->getLoc();

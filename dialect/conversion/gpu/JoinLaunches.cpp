@@ -106,7 +106,7 @@ StringRef whyApart(ir::LaunchOp a, ir::LaunchOp b) {
     return "their blocks have different sizes";
   if (a.getDynamicSharedMemorySize() || b.getDynamicSharedMemorySize())
     return "they have dynamic workgroup memory";
-  if (a->hasAttr("mgpu.cluster") || b->hasAttr("mgpu.cluster"))
+  if (ir::clusterOf(a) || ir::clusterOf(b))
     return "they have clusters";
   return {};
 }

@@ -58,7 +58,7 @@ private:
 LogicalResult Placement::use(Operation *user, Value memref, bool byHost) {
   for (Value root : rootsOf(memref)) {
     Operation *op = root.getDefiningOp();
-    if (op && byHost && op->hasAttr(ofDeviceOnly)) {
+    if (op && byHost && ir::hasMark(op, ir::Mark::DeviceOnly)) {
       InFlightDiagnostic diagnostic =
           ir::emitProgramError(user)
           << "is host code that touches memory of a device: copy it with "

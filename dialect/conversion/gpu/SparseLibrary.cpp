@@ -10,10 +10,8 @@ using namespace mlir;
 
 namespace {
 
-constexpr StringLiteral attributeName = "mgpu.sparse";
-
 /// The values are those of SparseProduct::Kind.
-enum class Kind : int64_t { Vector, Matrix, Sampled };
+enum class Kind : uint32_t { Vector, Matrix, Sampled };
 
 struct Offer {
   Kind kind;
@@ -36,27 +34,24 @@ void offer(gpu::LaunchOp launch, const SparseMatrix &s, const Offer &what,
   if (!launch || s.form != SparseMatrix::Form::Compressed ||
       !isSummedIn(s.values, computed))
     return;
-  SmallVector<int64_t> figures{int64_t(what.kind), what.isFirstTurned,
-                               what.isSecondTurned};
-  for (Value size : {what.rows, what.columns, s.entries}) {
-    std::optional<int64_t> known = getConstantIntValue(size);
+  SmallVector<int64_t> sizes;
+  for (Value size : {what.rows, what.columns, s.entries, what.breadth}) {
+    const auto known = size ? getConstantIntValue(size) : std::optional(1L);
     if (!known || *known <= 0)
       return;
-    figures.push_back(*known);
+    sizes.push_back(*known);
   }
-  std::optional<int64_t> breadth = 1;
-  if (what.breadth)
-    breadth = getConstantIntValue(what.breadth);
-  if (!breadth || *breadth <= 0)
-    return;
-  figures.push_back(*breadth);
-  launch->setAttr(attributeName,
-                  DenseI64ArrayAttr::get(launch.getContext(), figures));
+  launch->setAttr(
+      ir::sparseName,
+      ir::SparseProductAttr::get(launch.getContext(), uint32_t(what.kind),
+                                 sizes[0], sizes[1], sizes[2], sizes[3],
+                                 what.isFirstTurned, what.isSecondTurned, {}));
   OpBuilder b = OpBuilder::atBlockBegin(&launch.getBody().front());
   for (Value memory :
        {s.positions, s.indices, s.values, what.first, what.second})
-    memref::ExtractAlignedPointerAsIndexOp::create(b, launch.getLoc(), memory)
-        ->setAttr(attributeName, b.getUnitAttr());
+    ir::setMark(memref::ExtractAlignedPointerAsIndexOp::create(
+                    b, launch.getLoc(), memory),
+                ir::Mark::SparseOperand);
 }
 
 } // namespace
@@ -99,12 +94,12 @@ void offerSampled(gpu::LaunchOp launch, const SparseMatrix &s,
 }
 
 void takeSparse(Operation *op, ir::LaunchOp made) {
-  Attribute figures = op->getAttr(attributeName);
+  Attribute figures = op->getAttr(ir::sparseName);
   if (!figures)
     return;
   SmallVector<Operation *> notes;
   made.walk([&](memref::ExtractAlignedPointerAsIndexOp each) {
-    if (each->hasAttr(attributeName))
+    if (ir::hasMark(each, ir::Mark::SparseOperand))
       notes.push_back(each);
   });
   SmallVector<Value> memories;
@@ -113,7 +108,7 @@ void takeSparse(Operation *op, ir::LaunchOp made) {
     note->erase();
   }
   made.getArgsMutable().assign(memories);
-  made->setAttr(attributeName, figures);
+  made->setAttr(ir::sparseName, figures);
 }
 
 } // namespace mgpu::conversion

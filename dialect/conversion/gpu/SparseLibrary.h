@@ -3,10 +3,9 @@
 #define MGPU_DIALECT_CONVERSION_GPU_SPARSELIBRARY_H
 
 // A launch of a product with a sparse matrix tells a library that may compute
-// it in its place, in its attribute "mgpu.sparse", the fields of
-// kernels/abi/SparseProduct.h from `kind` to `breadth` without the types, of a
-// matrix whose rows lie in memory in order, where all sizes are constants. The
-// launch's arguments are the product's operands.
+// it in its place, by #mgpu.sparse_product, where the matrix's rows lie in
+// memory in order and all sizes are constants. The launch's arguments are the
+// product's operands.
 
 #include "dialect/conversion/gpu/SparseMatrix.h"
 #include "dialect/mgpu/MgpuDialect.h"

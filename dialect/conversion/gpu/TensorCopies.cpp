@@ -138,7 +138,7 @@ static void moveElement(OpBuilder &b, Location loc, const TensorBox &box,
       swizzled(b, to.back(), row, int64_t(element.getIntOrFloatBitWidth()) / 8,
                box.map.getSwizzle());
   auto there = scf::IfOp::create(b, loc, inside, /*withElseRegion=*/!isStore);
-  there->setAttr(ir::meaningMark, b.getUnitAttr());
+  ir::setMark(there, ir::Mark::Meaning);
   OpBuilder then = OpBuilder::atBlockBegin(there.thenBlock());
   Value value = memref::LoadOp::create(then, loc, isStore ? memory : box.tensor,
                                        isStore ? to : from);
@@ -168,7 +168,7 @@ LogicalResult copyBox(Operation *op, const TensorBox &box,
   b.setInsertionPointAfter(op);
   Location loc = op->getLoc();
   auto enter = [&](Operation *part, Block *body) {
-    part->setAttr(ir::meaningMark, b.getUnitAttr());
+    ir::setMark(part, ir::Mark::Meaning);
     b.setInsertionPointToStart(body);
   };
   if (predicate) {

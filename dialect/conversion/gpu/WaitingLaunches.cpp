@@ -67,8 +67,7 @@ LogicalResult findWaiting(func::FuncOp function,
       waiting.awaited.insert(ir::rootOf(*memref));
     }
     if (!reads.empty())
-      launch->setAttr(ir::awaitsOthersName,
-                      UnitAttr::get(function.getContext()));
+      ir::setMark(launch, ir::Mark::AwaitsOthers);
     if (launch.getStream())
       found.push_back(std::move(waiting));
   }
@@ -128,7 +127,7 @@ LogicalResult joinWaitingLaunches(func::FuncOp function) {
         return error;
       }
       second = joinLaunches(first, second);
-      second->setAttr(ir::awaitsOthersName, UnitAttr::get(second.getContext()));
+      ir::setMark(second, ir::Mark::AwaitsOthers);
       named.insert_range(firstNamed);
       awaited.insert_range(firstAwaited);
       all.erase(all.begin() + long(earlier));

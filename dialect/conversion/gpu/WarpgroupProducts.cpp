@@ -128,7 +128,7 @@ Value warpgroupProduct(OpBuilder &b, nvgpu::WarpgroupMmaOp op,
   constexpr int64_t bytes = 2;
   Value memory = memoryOf(b, loc, sums);
   auto outer = loopTo(b, loc, type.getNumElements());
-  outer->setAttr(ir::warpgroupMark, b.getUnitAttr());
+  ir::setMark(outer, ir::Mark::WarpgroupProduct);
   OpBuilder in = OpBuilder::atBlockBegin(outer.getBody());
   Value k = outer.getInductionVar();
   auto [row, column] = placeOf(in, loc, k, columns);

@@ -79,6 +79,26 @@ LogicalResult launchSoftmax(linalg::SoftmaxOp op) {
   return success();
 }
 
+/// What a plain matmul is, for a target with a text of its own; null where that
+/// has no such elements or none at all.
+ir::ProductAttr productAttrOf(linalg::LinalgOp op) {
+  const SmallVector<int64_t> ranges = loopRangesOf(op);
+  const size_t batches = ranges.size() - 3;
+  constexpr int64_t most = 1 << 30;
+  if (llvm::any_of(ranges, [](int64_t r) { return r < 1 || r > most; }) ||
+      llvm::any_of(op->getOperands(), [](Value each) {
+        return !getElementTypeOrSelf(each).isIntOrIndexOrFloat();
+      }))
+    return {};
+  auto element = [&](unsigned operand) {
+    return getElementTypeOrSelf(op->getOperand(operand));
+  };
+  return ir::ProductAttr::get(
+      op->getContext(), ranges[batches], ranges[batches + 1],
+      ranges[batches + 2], element(0), element(1), element(2),
+      batches ? ranges[0] : 1, hasTurnedMatrix(op), /*overwrites=*/false, {});
+}
+
 /// Makes the launch of operations with constant ranges, at least one of which
 /// is a linalg operation.
 ir::LaunchOp launchPoints(const LaunchGroup &run, Value device) {
@@ -96,16 +116,12 @@ ir::LaunchOp launchPoints(const LaunchGroup &run, Value device) {
       product = op;
     buildStructured(op, launch, isPlainMatmul(op) && run.size() > 1);
   }
-  if (product) {
-    // Which operand is which, for a target with a text of its own. Around a
-    // product among others C need not be there any more.
+  if (const auto of = product ? productAttrOf(product) : nullptr) {
+    // Around a product among others C need not be there any more.
     launch.launch.getArgsMutable().assign(
         run.size() > 1 ? ValueRange(product.getDpsInputs())
                        : ValueRange(product->getOperands()));
-    auto unit = UnitAttr::get(product->getContext());
-    launch.launch->setAttr("mgpu.matmul", unit);
-    if (hasTurnedMatrix(product))
-      launch.launch->setAttr("mgpu.b_turned", unit);
+    launch.launch->setAttr(ir::productName, of);
   }
   return launch.launch;
 }

@@ -10,7 +10,7 @@ using namespace mlir;
 
 void markForwarded(Value memref) {
   if (auto alloc = memref.getDefiningOp<ir::AllocOp>())
-    alloc->setAttr(forwardedAttr, UnitAttr::get(alloc.getContext()));
+    ir::setMark(alloc, ir::Mark::Forwarded);
 }
 
 /// Whether what `store` leaves is overwritten, in the same block, before

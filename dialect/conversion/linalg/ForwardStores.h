@@ -9,10 +9,8 @@
 
 namespace mgpu::conversion {
 
-/// Marks an mgpu.alloc from which a launch no longer loads what it has stored.
-inline constexpr llvm::StringLiteral forwardedAttr = "mgpu.forwarded";
-
-/// Marks the mgpu.alloc of `memref`, if it is one.
+/// Marks the mgpu.alloc of `memref`, if it is one: a launch no longer loads
+/// from it what it has stored.
 void markForwarded(mlir::Value memref);
 
 /// Replaces loads that follow a store to the same place, in the same block of

@@ -24,8 +24,12 @@ namespace {
 
 class Joiner {
 public:
-  Joiner(linalg::LinalgOp op, const SkinnyProduct &product)
-      : op(op), product(product), b(op) {}
+  Joiner(linalg::LinalgOp op, const linalg::ContractionDimensions &loops)
+      : op(op), m(loops.m[0]), n(loops.n[0]), b(op) {
+    vectors = op.getDpsInputOperand(0), matrix = op.getDpsInputOperand(1);
+    if (!op.getMatchingIndexingMap(vectors).isFunctionOfDim(m))
+      std::swap(vectors, matrix);
+  }
   /// The reduction, before `op`; the sums are views.
   linalg::GenericOp join();
   /// Lets the fill that begins the sums begin each view of them.
@@ -34,14 +38,15 @@ public:
 private:
   /// The results at each place along m.
   SmallVector<Value> views(OpOperand &operand);
-  /// The map of an operand at place `m`. That loop has one trip, as that of one
-  /// vector has; a place among the vectors is a number in their map, so that
-  /// they stay one buffer with one address.
-  AffineMap mapOf(OpOperand &operand, int64_t m);
+  /// The map of an operand at place `at` along m. That loop has one trip, as
+  /// that of one vector has; a place among the vectors is a number in their
+  /// map, so that they stay one buffer with one address.
+  AffineMap mapOf(OpOperand &operand, int64_t at);
   void build(Block &body);
 
   linalg::LinalgOp op;
-  const SkinnyProduct &product;
+  unsigned m, n; ///< its loops
+  OpOperand *vectors, *matrix;
   OpBuilder b;
   SmallVector<Value> sums;
 };
@@ -53,30 +58,29 @@ SmallVector<Value> Joiner::views(OpOperand &operand) {
   size_t along = 0;
   for (auto [k, each] :
        llvm::enumerate(op.getMatchingIndexingMap(&operand).getResults())) {
-    const bool isAlong = each.isFunctionOfDim(product.m);
+    const bool isAlong = each.isFunctionOfDim(m);
     along = isAlong ? k : along;
     offsets.push_back(b.getIndexAttr(0));
     sizes.push_back(b.getIndexAttr(isAlong ? 1 : type.getDimSize(unsigned(k))));
   }
   SmallVector<Value> all;
-  for (int64_t m = 0; m < type.getDimSize(unsigned(along)); ++m) {
-    offsets[along] = b.getIndexAttr(m);
+  for (int64_t at = 0; at < type.getDimSize(unsigned(along)); ++at) {
+    offsets[along] = b.getIndexAttr(at);
     all.push_back(memref::SubViewOp::create(b, op.getLoc(), operand.get(),
                                             offsets, sizes, strides));
   }
   return all;
 }
 
-AffineMap Joiner::mapOf(OpOperand &operand, int64_t m) {
+AffineMap Joiner::mapOf(OpOperand &operand, int64_t at) {
   SmallVector<AffineExpr> results;
   for (AffineExpr each : op.getMatchingIndexingMap(&operand).getResults())
-    if (!each.isFunctionOfDim(product.m))
-      results.push_back(
-          b.getAffineDimExpr(each.isFunctionOfDim(product.n) ? 1 : 2));
+    if (!each.isFunctionOfDim(m))
+      results.push_back(b.getAffineDimExpr(each.isFunctionOfDim(n) ? 1 : 2));
     else if (op.isDpsInit(&operand))
       results.push_back(b.getAffineDimExpr(0));
     else
-      results.push_back(b.getAffineConstantExpr(m));
+      results.push_back(b.getAffineConstantExpr(at));
   return AffineMap::get(3, 0, results, b.getContext());
 }
 
@@ -84,21 +88,20 @@ AffineMap Joiner::mapOf(OpOperand &operand, int64_t m) {
 void Joiner::build(Block &body) {
   OpBuilder inside = OpBuilder::atBlockEnd(&body);
   SmallVector<Value> results;
-  const size_t vectors = sums.size();
+  const size_t count = sums.size();
   Block *source = op.getBlock();
   IRMapping shared;
-  shared.map(op.getMatchingBlockArgument(product.matrix),
-             body.getArgument(vectors));
+  shared.map(op.getMatchingBlockArgument(matrix), body.getArgument(count));
   for (Operation &each : source->without_terminator())
     if (each.getNumRegions() == 0 && isMemoryEffectFree(&each) &&
         llvm::all_of(each.getOperands(), [&](Value operand) {
           return shared.contains(operand) || operand.getParentBlock() != source;
         }))
       inside.clone(each, shared);
-  for (size_t m = 0; m < vectors; ++m) {
+  for (size_t at = 0; at < count; ++at) {
     IRMapping map = shared;
-    map.map(op.getMatchingBlockArgument(product.vectors), body.getArgument(m));
-    map.map(op.getRegionOutputArgs()[0], body.getArgument(vectors + 1 + m));
+    map.map(op.getMatchingBlockArgument(vectors), body.getArgument(at));
+    map.map(op.getRegionOutputArgs()[0], body.getArgument(count + 1 + at));
     for (Operation &each : source->without_terminator())
       if (!shared.contains(&each))
         inside.clone(each, map);
@@ -111,12 +114,12 @@ linalg::GenericOp Joiner::join() {
   markProduct(op);
   OpOperand &results = *op.getDpsInitOperand(0);
   sums = views(results);
-  SmallVector<Value> inputs(sums.size(), product.vectors->get());
-  inputs.push_back(product.matrix->get());
+  SmallVector<Value> inputs(sums.size(), vectors->get());
+  inputs.push_back(matrix->get());
   SmallVector<AffineMap> maps;
-  for (size_t m = 0; m < sums.size(); ++m)
-    maps.push_back(mapOf(*product.vectors, int64_t(m)));
-  maps.push_back(mapOf(*product.matrix, 0));
+  for (size_t at = 0; at < sums.size(); ++at)
+    maps.push_back(mapOf(*vectors, int64_t(at)));
+  maps.push_back(mapOf(*matrix, 0));
   maps.append(sums.size(), mapOf(results, 0));
   auto made = linalg::GenericOp::create(b, op.getLoc(), inputs, sums, maps,
                                         {utils::IteratorType::parallel,
@@ -153,7 +156,7 @@ void Joiner::splitFill() {
 
 void tryJoin(linalg::LinalgOp op) {
   auto product = skinnyProductOf(op);
-  if (!product || op.getStaticLoopRanges()[product->m] < 2)
+  if (!product || op.getStaticLoopRanges()[product->m[0]] < 2)
     return;
   Joiner joiner(op, *product);
   linalg::GenericOp made = joiner.join();

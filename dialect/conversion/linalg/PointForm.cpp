@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/conversion/linalg/PointForm.h"
 
-#include "dialect/conversion/linalg/SkinnyProduct.h"
+#include "dialect/conversion/FewVectors.h"
 #include "dialect/mgpu/HostCode.h"
 #include "dialect/mgpu/MgpuDialect.h"
 

@@ -24,7 +24,7 @@ struct RemoveUnreadBuffers
   void runOnOperation() override {
     SmallVector<ir::AllocOp> buffers;
     getOperation()->walk([&](ir::AllocOp alloc) {
-      if (alloc->removeAttr(forwardedAttr))
+      if (ir::takeMark(alloc, ir::Mark::Forwarded))
         buffers.push_back(alloc);
     });
     if (buffers.empty())

@@ -21,7 +21,8 @@ static std::optional<unsigned> loopsOf(linalg::LinalgOp op,
   return loops;
 }
 
-std::optional<SkinnyProduct> skinnyProductOf(linalg::LinalgOp op) {
+std::optional<linalg::ContractionDimensions>
+skinnyProductOf(linalg::LinalgOp op) {
   SmallVector<unsigned> parallel, reductions;
   if (op.getNumLoops() != 3 || !hasPointForm(op) || op.getNumDpsInputs() != 2 ||
       op.getNumDpsInits() != 1 || op.hasIndexSemantics() ||
@@ -32,28 +33,24 @@ std::optional<SkinnyProduct> skinnyProductOf(linalg::LinalgOp op) {
   if (parallel.size() != 2 || reductions.size() != 1)
     return std::nullopt;
   const SmallVector<int64_t> extents = loopRangesOf(op);
-  SkinnyProduct product{parallel[0], parallel[1], reductions[0], nullptr,
-                        nullptr};
-  if (extents[product.m] > extents[product.n])
-    std::swap(product.m, product.n);
-  const Type factor = getElementTypeOrSelf(op.getDpsInputOperand(0)->get());
-  if (extents[product.m] > mostVectorsOf(factor) ||
-      extents[product.n] * extents[product.k] < leastMatrix)
+  if (extents[parallel[0]] > extents[parallel[1]])
+    std::swap(parallel[0], parallel[1]);
+  const unsigned m = 1u << parallel[0], n = 1u << parallel[1],
+                 k = 1u << reductions[0];
+  OpOperand *left = op.getDpsInputOperand(0), *right = op.getDpsInputOperand(1),
+            *sums = op.getDpsInitOperand(0);
+  if (extents[parallel[0]] > mostVectorsOf(getElementTypeOrSelf(left->get())) ||
+      extents[parallel[1]] * extents[reductions[0]] < leastMatrix)
     return std::nullopt;
-  const unsigned m = 1u << product.m, n = 1u << product.n, k = 1u << product.k;
-  for (OpOperand *input : op.getDpsInputOperands()) {
-    auto loops = loopsOf(op, *input);
-    if (loops == (m | k))
-      product.vectors = input;
-    if (loops == (n | k))
-      product.matrix = input;
-  }
-  OpOperand &sums = *op.getDpsInitOperand(0);
-  Type sum = getElementTypeOrSelf(sums.get());
-  if (!product.vectors || !product.matrix || loopsOf(op, sums) != (m | n) ||
-      !sum.isIntOrFloat() || sum.getIntOrFloatBitWidth() < 32)
+  const auto inLeft = loopsOf(op, *left), inRight = loopsOf(op, *right);
+  const Type sum = getElementTypeOrSelf(sums->get());
+  if (!((inLeft == (m | k) && inRight == (n | k)) ||
+        (inLeft == (n | k) && inRight == (m | k))) ||
+      loopsOf(op, *sums) != (m | n) || !sum.isIntOrFloat() ||
+      sum.getIntOrFloatBitWidth() < 32)
     return std::nullopt;
-  return product;
+  return linalg::ContractionDimensions{
+      {}, {parallel[0]}, {parallel[1]}, {reductions[0]}};
 }
 
 } // namespace mgpu::conversion

@@ -13,16 +13,11 @@
 
 namespace mgpu::conversion {
 
-/// C[m, n] of A[m, k] and B[n, k], whichever way each lies in memory, where m
-/// has few values and B is large. The three are loops of the operation.
-struct SkinnyProduct {
-  unsigned m, n, k;
-  mlir::OpOperand *vectors, *matrix; ///< A and B
-};
-
-/// `op` as such a product; none where it is not one that is better computed so
-/// than by tiles.
-std::optional<SkinnyProduct> skinnyProductOf(mlir::linalg::LinalgOp op);
+/// The loop m, n and k of `op` where it is C[m, n] of A[m, k] and B[n, k],
+/// whichever way each lies in memory, where m has few values and B is large.
+/// None where it is better computed by tiles.
+std::optional<mlir::linalg::ContractionDimensions>
+skinnyProductOf(mlir::linalg::LinalgOp op);
 
 } // namespace mgpu::conversion
 

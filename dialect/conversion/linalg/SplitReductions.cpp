@@ -4,11 +4,11 @@
 // Blocks do not wait for each other, so such a reduction becomes two: chunks of
 // the rows are reduced as rows of their own, and then what each row's chunks
 // gave. docs/numerics.md states the order; it depends on the shapes alone.
+#include "dialect/conversion/FewVectors.h"
 #include "dialect/conversion/Passes.h"
 #include "dialect/conversion/linalg/CollapseReduction.h"
 #include "dialect/conversion/linalg/Computations.h"
 #include "dialect/conversion/linalg/RowChunks.h"
-#include "dialect/conversion/linalg/SkinnyProduct.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 

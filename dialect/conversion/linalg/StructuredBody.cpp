@@ -100,9 +100,11 @@ void StructuredBody::build(bool marksLoop) {
                           : Value());
   SmallVector<Value> results = reduce(b, reductions, outputs);
   if (marksLoop) {
-    results[0].getDefiningOp()->setAttr("mgpu.product", b.getUnitAttr());
-    for (auto [k, id] : llvm::enumerate(llvm::reverse(launch.point)))
-      id.getDefiningOp()->setAttr("mgpu.axis", b.getI64IntegerAttr(int64_t(k)));
+    constexpr ir::Mark axes[] = {ir::Mark::GlobalX, ir::Mark::GlobalY,
+                                 ir::Mark::GlobalZ};
+    ir::setMark(results[0].getDefiningOp(), ir::Mark::ProductLoop);
+    for (auto [axis, id] : llvm::zip(axes, llvm::reverse(launch.point)))
+      ir::setMark(id.getDefiningOp(), axis);
   }
   for (auto [init, result] : llvm::zip(op.getDpsInitsMutable(), results))
     memref::StoreOp::create(b, loc, result, init.get(), indices(b, init));

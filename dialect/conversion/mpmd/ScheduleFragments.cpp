@@ -171,7 +171,7 @@ LogicalResult FragmentOrder::run() {
       nodes[k].op->setAttr(halfName,
                            b.getI64IntegerAttr(int64_t(nodes[k].half)));
   }
-  function->setAttr("mgpu.in_order", UnitAttr::get(function.getContext()));
+  ir::setMark(function, ir::Mark::InOrder);
   return success();
 }
 
@@ -260,6 +260,11 @@ void warnOfReturns(const Pipeline &pipeline) {
 
 struct ScheduleFragments : impl::ScheduleFragmentsBase<ScheduleFragments> {
   using ScheduleFragmentsBase::ScheduleFragmentsBase;
+
+  void getDependentDialects(DialectRegistry &registry) const override {
+    ScheduleFragmentsBase::getDependentDialects(registry);
+    registry.insert<ir::MgpuDialect>(); // of marks
+  }
 
   void runOnOperation() override {
     auto function = getOperation().lookupSymbol<func::FuncOp>(entry);

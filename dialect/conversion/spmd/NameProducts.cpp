@@ -40,21 +40,6 @@ struct ProductFactor {
   }
 };
 
-/// sums[batch, m, n] += a[...] * b[...] over all k.
-struct Product {
-  linalg::LinalgOp op;
-  ProductFactor a, b;
-  Loops batch, m, n, k;
-
-  int64_t sizeOf(const Loops &loops) const {
-    int64_t size = 1;
-    for (unsigned each : loops)
-      size *= ranges[each];
-    return size;
-  }
-  SmallVector<int64_t> ranges; ///< of all loops
-};
-
 Loops joined(std::initializer_list<Loops> parts) {
   Loops all;
   for (const Loops &part : parts)
@@ -102,11 +87,40 @@ std::optional<ProductFactor> factorOf(linalg::LinalgOp op, OpOperand &operand) {
   return factor;
 }
 
+/// sums[batch, m, n] += lhs[...] * rhs[...] over all k.
+class Namer {
+public:
+  explicit Namer(linalg::LinalgOp op) : op(op), b(op), loc(op.getLoc()) {}
+
+  /// Whether it is such a product.
+  bool find();
+  /// False where the product stays as it is.
+  bool name();
+
+private:
+  bool sortLoops();
+  int64_t sizeOf(const Loops &loops) const {
+    int64_t size = 1;
+    for (unsigned each : loops)
+      size *= ranges[each];
+    return size;
+  }
+  Value transposed(const ProductFactor &factor, const Loops &wanted);
+  /// The value as a matrix, or a batch of them, of so many rows and columns.
+  Value matrix(Value value, int64_t rows, int64_t columns);
+
+  linalg::LinalgOp op;
+  OpBuilder b;
+  Location loc;
+  SmallVector<int64_t> ranges; ///< of all loops
+  ProductFactor lhs, rhs;
+  Loops batch, m, n, k;
+};
+
 /// Sorts the loops by the operands that follow them; false where an operand or
 /// the order of the sums is not that of a product.
-bool sortLoops(Product &product) {
-  AffineMap sums =
-      product.op.getMatchingIndexingMap(product.op.getDpsInitOperand(0));
+bool Namer::sortLoops() {
+  AffineMap sums = op.getMatchingIndexingMap(op.getDpsInitOperand(0));
   if (!sums.isProjectedPermutation())
     return false;
   Loops out;
@@ -116,62 +130,47 @@ bool sortLoops(Product &product) {
     return llvm::is_contained(loops, each);
   };
   for (unsigned each : out)
-    if (has(product.a.loops, each))
-      (has(product.b.loops, each) ? product.batch : product.m).push_back(each);
+    if (has(lhs.loops, each))
+      (has(rhs.loops, each) ? batch : m).push_back(each);
     else
-      product.n.push_back(each);
-  for (unsigned each = 0; each < product.ranges.size(); ++each)
+      n.push_back(each);
+  for (unsigned each = 0; each < ranges.size(); ++each)
     if (!has(out, each))
-      product.k.push_back(each);
+      k.push_back(each);
   auto holds = [&](const Loops &loops, std::initializer_list<Loops> parts) {
     const Loops all = joined(parts);
     return loops.size() == all.size() &&
            llvm::all_of(all, [&](unsigned each) { return has(loops, each); });
   };
-  return out == joined({product.batch, product.m, product.n}) &&
-         holds(product.a.loops, {product.batch, product.m, product.k}) &&
-         holds(product.b.loops, {product.batch, product.k, product.n});
+  return out == joined({batch, m, n}) && holds(lhs.loops, {batch, m, k}) &&
+         holds(rhs.loops, {batch, k, n});
 }
 
-std::optional<Product> productOf(linalg::LinalgOp op) {
+bool Namer::find() {
   auto generic = dyn_cast<linalg::GenericOp>(op.getOperation());
   const bool isNamed =
       isa<linalg::MatmulOp, linalg::BatchMatmulOp>(op.getOperation());
   if ((!generic && !isNamed) || !op.hasPureTensorSemantics() ||
-      op.getNumDpsInputs() != 2 || op.getNumDpsInits() != 1 ||
-      ShapedType::isDynamicShape(op.getStaticLoopRanges()))
-    return std::nullopt;
-  OpOperand *a = op.getDpsInputOperand(0), *b = op.getDpsInputOperand(1);
-  const Type element = getElementTypeOrSelf(a->get());
-  if (!isa<FloatType>(element) || element != getElementTypeOrSelf(b->get()) ||
+      op.getNumDpsInputs() != 2 || op.getNumDpsInits() != 1)
+    return false;
+  ranges = op.getStaticLoopRanges();
+  if (ShapedType::isDynamicShape(ranges))
+    return false;
+  OpOperand *left = op.getDpsInputOperand(0), *right = op.getDpsInputOperand(1);
+  const Type element = getElementTypeOrSelf(left->get());
+  if (!isa<FloatType>(element) ||
+      element != getElementTypeOrSelf(right->get()) ||
       (generic && !addsProducts(generic)))
-    return std::nullopt;
-  auto left = factorOf(op, *a), right = factorOf(op, *b);
-  if (!left || !right)
-    return std::nullopt;
-  if (isNamed && left->value == a->get() && right->value == b->get())
-    return std::nullopt; // as its author wants it
-  Product product{op, *left, *right, {}, {}, {}, {}, op.getStaticLoopRanges()};
-  return sortLoops(product) ? std::optional(product) : std::nullopt;
+    return false;
+  auto first = factorOf(op, *left), second = factorOf(op, *right);
+  if (!first || !second ||
+      (isNamed && first->value == left->get() &&
+       second->value == right->get())) // as its author wants it
+    return false;
+  lhs = *first;
+  rhs = *second;
+  return sortLoops();
 }
-
-class Namer {
-public:
-  explicit Namer(Product &product)
-      : of(product), b(product.op), loc(product.op.getLoc()) {}
-
-  /// False where the product stays as it is.
-  bool name();
-
-private:
-  Value transposed(const ProductFactor &factor, const Loops &wanted);
-  /// The value as a matrix, or a batch of them, of so many rows and columns.
-  Value matrix(Value value, int64_t rows, int64_t columns);
-
-  Product &of;
-  OpBuilder b;
-  Location loc;
-};
 
 Value Namer::transposed(const ProductFactor &factor, const Loops &wanted) {
   if (factor.lies(wanted))
@@ -183,56 +182,56 @@ Value Namer::transposed(const ProductFactor &factor, const Loops &wanted) {
 }
 
 Value Namer::matrix(Value value, int64_t rows, int64_t columns) {
-  if (of.batch.empty())
+  if (batch.empty())
     return reshapedTensor(b, loc, value, {rows, columns});
-  return reshapedTensor(b, loc, value, {of.sizeOf(of.batch), rows, columns});
+  return reshapedTensor(b, loc, value, {sizeOf(batch), rows, columns});
 }
 
 bool Namer::name() {
-  const int64_t m = of.sizeOf(of.m), n = of.sizeOf(of.n), k = of.sizeOf(of.k),
-                all = of.sizeOf(of.batch) * m * n * k;
-  const Loops inA = joined({of.batch, of.m, of.k}),
-              plain = joined({of.batch, of.k, of.n}),
-              turned = joined({of.batch, of.n, of.k});
+  const int64_t rows = sizeOf(m), columns = sizeOf(n), terms = sizeOf(k),
+                all = sizeOf(batch) * rows * columns * terms;
+  const Loops inA = joined({batch, m, k}), plain = joined({batch, k, n}),
+              turned = joined({batch, n, k});
   // Few vectors take less time than the transposition of a matrix.
   const bool isLarge = all >= leastProduct;
-  const bool isMatrix = of.b.lies(plain) || of.b.lies(turned);
-  if (all == 0 || (!of.a.lies(inA) && !(isLarge && n > mostVectors)) ||
-      (!isMatrix && !(isLarge && m > mostVectors)))
+  const bool isMatrix = rhs.lies(plain) || rhs.lies(turned);
+  if (all == 0 || (!lhs.lies(inA) && !(isLarge && columns > mostVectors)) ||
+      (!isMatrix && !(isLarge && rows > mostVectors)))
     return false;
   // Dimensions that lie next to each other stay so.
   const bool isTurned =
-      of.b.loops != plain &&
-      (of.b.loops == turned ||
-       (!of.b.lies(plain) &&
-        (isMatrix || llvm::is_contained(of.k, of.b.loops.back()))));
-  const bool isBatch = !of.batch.empty();
-  if (isTurned && m <= mostVectorsOf(getElementTypeOrSelf(of.a.value)) &&
-      (isBatch || n * k < leastMatrix))
+      rhs.loops != plain &&
+      (rhs.loops == turned ||
+       (!rhs.lies(plain) &&
+        (isMatrix || llvm::is_contained(k, rhs.loops.back()))));
+  const bool isBatch = !batch.empty();
+  if (isTurned && rows <= mostVectorsOf(getElementTypeOrSelf(lhs.value)) &&
+      (isBatch || columns * terms < leastMatrix))
     return false; // a sum of no special form
   // A row by a row is one, too, and a GPU has no more blocks along z.
-  if (isBatch && ((m == 1 && n == 1) || of.sizeOf(of.batch) > 65535))
+  if (isBatch && ((rows == 1 && columns == 1) || sizeOf(batch) > 65535))
     return false;
-  const Value lhs = matrix(transposed(of.a, inA), m, k);
-  const Value rhs = isTurned ? matrix(transposed(of.b, turned), n, k)
-                             : matrix(transposed(of.b, plain), k, n);
-  auto type = cast<RankedTensorType>(of.op->getResult(0).getType());
-  const Value sums = matrix(of.op.getDpsInitOperand(0)->get(), m, n);
-  const SmallVector<Value> factors{lhs, rhs};
+  const Value first = matrix(transposed(lhs, inA), rows, terms);
+  const Value second = isTurned
+                           ? matrix(transposed(rhs, turned), columns, terms)
+                           : matrix(transposed(rhs, plain), terms, columns);
+  auto type = cast<RankedTensorType>(op->getResult(0).getType());
+  const Value sums = matrix(op.getDpsInitOperand(0)->get(), rows, columns);
+  const SmallVector<Value> factors{first, second};
   auto make = [&](auto plainOp, auto turnedOp) -> Operation * {
     if (isTurned)
       return decltype(turnedOp)::create(b, loc, factors, ValueRange(sums));
     return decltype(plainOp)::create(b, loc, factors, ValueRange(sums));
   };
   Operation *made =
-      of.batch.empty()
+      batch.empty()
           ? make(linalg::MatmulOp(), linalg::MatmulTransposeBOp())
           : make(linalg::BatchMatmulOp(), linalg::BatchMatmulTransposeBOp());
-  if (auto name = of.op->getAttr("mgpu.name"))
+  if (auto name = op->getAttr("mgpu.name"))
     made->setAttr("mgpu.name", name);
-  of.op->getResult(0).replaceAllUsesWith(
+  op->getResult(0).replaceAllUsesWith(
       reshapedTensor(b, loc, made->getResult(0), type.getShape()));
-  of.op->erase();
+  op->erase();
   return true;
 }
 
@@ -246,10 +245,10 @@ struct NameProducts : impl::NameProductsBase<NameProducts> {
         all.push_back(op);
     });
     for (linalg::LinalgOp op : all)
-      if (auto product = productOf(op)) {
+      if (Namer namer(op); namer.find()) {
         llvm::SmallSetVector<Value, 2> read(op->getOperands().begin(),
                                             op->getOperands().end());
-        if (!Namer(*product).name())
+        if (!namer.name())
           continue;
         for (Value each : read)
           if (auto turned = each.getDefiningOp<linalg::TransposeOp>();

@@ -3,8 +3,6 @@
 // The order of the program for N devices; SpreadOps.cpp has the operations.
 #include "dialect/conversion/spmd/Spread.h"
 
-#include "dialect/conversion/OneDevice.h"
-
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -36,7 +34,7 @@ static bool isCollective(Operation *op) {
 
 Spread::Spread(func::FuncOp function, int64_t numDevices)
     : function(function), b(function.getContext()),
-      isOne(function->hasAttr(oneDeviceName)),
+      isOne(ir::hasMark(function, ir::Mark::OneDevice)),
       all(llvm::to_vector(llvm::seq<int64_t>(0, numDevices))),
       maps(isOne ? 1 : numDevices), perDevice(function),
       running(llvm::to_vector(llvm::seq<int64_t>(0, maps.size()))) {}

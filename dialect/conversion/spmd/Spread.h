@@ -22,7 +22,7 @@ namespace mgpu::conversion {
 /// devices take alike stay one, also where their bodies are several devices'.
 class Spread {
 public:
-  /// With oneDeviceName on the function, device 0 alone is written.
+  /// With the mark one_device on the function, device 0 alone is written.
   Spread(mlir::func::FuncOp function, int64_t devices);
   /// Fails after a report.
   mlir::LogicalResult run();

@@ -3,7 +3,6 @@
 // Writes each operation of a device's program for the devices that run it.
 #include "dialect/conversion/spmd/Spread.h"
 
-#include "dialect/conversion/OneDevice.h"
 #include "dialect/mgpu/Diagnostics.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -276,7 +275,7 @@ Value Spread::communicator(ArrayRef<int64_t> group) {
         members);
     made = head->getResult(0);
     if (isOne)
-      head->setAttr(oneDeviceName, b.getUnitAttr());
+      ir::setMark(head, ir::Mark::OneDevice);
   }
   return made;
 }

@@ -32,7 +32,7 @@ module attributes {gpu.container_module} {
   }
 
   // CHECK-LABEL: func.func @main
-  // CHECK: %[[DEFAULT:.*]] = mgpu.get_device %{{.*}} {mgpu.head}
+  // CHECK: %[[DEFAULT:.*]] = mgpu.get_device %{{.*}} {mgpu.mark = #mgpu.mark<head>}
   // CHECK: %[[D:.*]] = mgpu.get_device
   // CHECK: %[[A:.*]] = mgpu.alloc %[[D]]
   func.func @main(%n: index, %f: f32) {

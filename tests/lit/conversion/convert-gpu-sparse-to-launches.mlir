@@ -6,7 +6,7 @@
 // transposed, rows, columns, entries, breadth.
 // LIBRARY: mgpu.launch %{{.*}} args(%[[P:.*]], %[[I:.*]], %[[V:.*]], %[[X:.*]], %[[Y:.*]] : memref<3xindex>, memref<2xindex>, memref<2xf32>, memref<2xf32>, memref<2xf32>)
 // LIBRARY-NOT: extract_aligned_pointer_as_index
-// LIBRARY: mgpu.sparse = array<i64: 0, 0, 0, 2, 2, 2, 1>
+// LIBRARY: mgpu.sparse = #mgpu.sparse_product<kind = 0, rows = 2, columns = 2, entries = 2>
 
 // Handles go, tokens stay: what makes no launch hands on the tokens it waits for.
 // CHECK-LABEL: func.func @main

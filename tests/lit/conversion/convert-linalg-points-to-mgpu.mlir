@@ -26,7 +26,7 @@ func.func @main(%d: !mgpu.device, %one: f32) {
   // The reduction runs in each thread, in order; 70 is not a multiple of the
   // block, so its last threads are guarded. The operands are those of the
   // launch, for a target with a text of its own.
-  // CHECK: mgpu.launch %[[D]] args(%[[A]], %[[B]], %[[C]] : {{.*}}) grid({{.*}}) block({{.*}}) attributes {mgpu.matmul, mgpu.name = "matmul"} {
+  // CHECK: mgpu.launch %[[D]] args(%[[A]], %[[B]], %[[C]] : {{.*}}) grid({{.*}}) block({{.*}}) attributes {mgpu.name = "matmul", mgpu.product = #mgpu.product<m = {{[0-9]+}}, n = {{[0-9]+}}, k = {{[0-9]+}}, a = f32, b = f32, c = f32>} {
   // CHECK: %[[X:.*]] = arith.addi
   // CHECK: %[[Y:.*]] = arith.addi
   // CHECK: %[[N:.*]] = arith.constant 70 : index
@@ -42,7 +42,7 @@ func.func @main(%d: !mgpu.device, %one: f32) {
 
   // A group is one launch: what one operation stores the next has at hand, and
   // a parallel loop of the same points takes part.
-  // CHECK: %[[S:.*]] = mgpu.alloc %[[D]] {mgpu.forwarded}
+  // CHECK: %[[S:.*]] = mgpu.alloc %[[D]] {mgpu.mark = #mgpu.mark<forwarded>}
   // CHECK: mgpu.launch {{.*}} attributes {mgpu.name = "fill_mul_parallel"} {
   // CHECK: %[[M:.*]] = arith.mulf %{{.*}}, %[[ONE]]
   // CHECK-NEXT: memref.store %[[M]], %[[S]]

@@ -36,7 +36,7 @@ func.func @main(%d: !mgpu.device, %zero: f32) {
 
   // A group shares the rows: the sum begins with a number at hand, so that the
   // buffer is no longer loaded here.
-  // CHECK: %[[T:.*]] = mgpu.alloc %[[D]] {mgpu.forwarded}
+  // CHECK: %[[T:.*]] = mgpu.alloc %[[D]] {mgpu.mark = #mgpu.mark<forwarded>}
   // CHECK: mgpu.launch %[[D]] {{.*}} attributes {mgpu.name = "fill_generic"} {
   // CHECK-NOT: memref.load %[[T]]
   // CHECK: gpu.all_reduce add

@@ -156,7 +156,7 @@ func.func @main() {
 
 // One device stands for all of what they do alike.
 mgpu.device_config @config #mgpu.device_config<numDevices = 3>
-func.func @main(%a: memref<4xf32>, %b: memref<4xf32>) attributes {mgpu.one_device} {
+func.func @main(%a: memref<4xf32>, %b: memref<4xf32>) attributes {mgpu.mark = #mgpu.mark<one_device>} {
   // expected-error @below {{devices do not all do this alike, so that none of them stands for all; plan all of them}}
   spmd.permute ins(%a : memref<4xf32>) outs(%b : memref<4xf32>) pairs [[0, 1], [1, 2]]
   return
@@ -165,7 +165,7 @@ func.func @main(%a: memref<4xf32>, %b: memref<4xf32>) attributes {mgpu.one_devic
 // -----
 
 mgpu.device_config @config #mgpu.device_config<numDevices = 2>
-func.func @main(%a: memref<4xindex>) attributes {mgpu.one_device} {
+func.func @main(%a: memref<4xindex>) attributes {mgpu.mark = #mgpu.mark<one_device>} {
   %d = spmd.device_index : index
   // expected-error @below {{devices do not all do this alike}}
   linalg.fill ins(%d : index) outs(%a : memref<4xindex>)
@@ -175,7 +175,7 @@ func.func @main(%a: memref<4xindex>) attributes {mgpu.one_device} {
 // -----
 
 mgpu.device_config @config #mgpu.device_config<numDevices = 4>
-func.func @main(%a: memref<4xf32>) attributes {mgpu.one_device} {
+func.func @main(%a: memref<4xf32>) attributes {mgpu.mark = #mgpu.mark<one_device>} {
   // expected-error @below {{devices do not all do this alike}}
   spmd.all_reduce sum ins(%a : memref<4xf32>) outs(%a : memref<4xf32>) groups [[0, 1], [3, 2]]
   return

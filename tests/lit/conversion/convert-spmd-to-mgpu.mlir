@@ -160,11 +160,11 @@ mgpu.device_config @config #mgpu.device_config<numDevices = 4>
 
 // CHECK-LABEL: func.func @main
 // CHECK-SAME: (%[[X:.*]]: memref<8xf32>)
-func.func @main(%x: memref<8xf32>) attributes {mgpu.one_device} {
+func.func @main(%x: memref<8xf32>) attributes {mgpu.mark = #mgpu.mark<one_device>} {
   // CHECK: %[[HOST:.*]] = mgpu.get_device %c-1
   // CHECK: %[[D0:.*]] = mgpu.get_device %c0
   // CHECK: %[[D1:.*]] = mgpu.get_device %c1
-  // CHECK: mgpu.create_communicator %[[D0]], %[[D1]] {mgpu.one_device}
+  // CHECK: mgpu.create_communicator %[[D0]], %[[D1]] {mgpu.mark = #mgpu.mark<one_device>}
   // CHECK-NOT: mgpu.create_communicator
   // CHECK: %[[A0:.*]] = mgpu.alloc %[[D0]]
   // CHECK-NOT: mgpu.alloc

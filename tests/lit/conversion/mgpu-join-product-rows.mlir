@@ -61,8 +61,8 @@ func.func @main(%d: !mgpu.device, %zero: f32) {
   // Not so: sums of bf16, a small matrix.
   // CHECK: linalg.matmul ins(%{{.*}}, %{{.*}} : memref<2x256xbf16>, memref<256x512xbf16>)
   // CHECK: linalg.matmul ins(%{{.*}}, %{{.*}} : memref<2x256xf32>, memref<256x64xf32>)
-  // LAUNCH: mgpu.launch {{.*}} attributes {mgpu.matmul, mgpu.name = "matmul"}
-  // LAUNCH: mgpu.launch {{.*}} attributes {mgpu.matmul, mgpu.name = "matmul"}
+  // LAUNCH: mgpu.launch {{.*}} attributes {mgpu.name = "matmul", mgpu.product = #mgpu.product<{{.*}}>}
+  // LAUNCH: mgpu.launch {{.*}} attributes {mgpu.name = "matmul", mgpu.product = #mgpu.product<{{.*}}>}
   %narrow = mgpu.alloc %d : !mgpu.device -> memref<2x512xbf16>
   linalg.matmul ins(%x, %q : memref<2x256xbf16>, memref<256x512xbf16>) outs(%narrow : memref<2x512xbf16>)
   %small = mgpu.alloc %d : !mgpu.device -> memref<256x64xf32>

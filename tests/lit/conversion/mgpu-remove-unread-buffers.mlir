@@ -14,8 +14,8 @@ func.func @main(%d: !mgpu.device, %c1: index, %one: f32) {
   // CHECK-NEXT: memref.store %{{.*}}, %[[C]]
   // CHECK-NEXT: }
   // CHECK-NEXT: return
-  %a = mgpu.alloc %d {mgpu.forwarded} : !mgpu.device -> memref<4xf32>
-  %b = mgpu.alloc %d {mgpu.forwarded} : !mgpu.device -> memref<8xf32>
+  %a = mgpu.alloc %d {mgpu.mark = #mgpu.mark<forwarded>} : !mgpu.device -> memref<4xf32>
+  %b = mgpu.alloc %d {mgpu.mark = #mgpu.mark<forwarded>} : !mgpu.device -> memref<8xf32>
   %c = mgpu.alloc %d : !mgpu.device -> memref<16xf32>
   mgpu.launch %d grid(%c1) block(%c1) {
     memref.store %one, %a[%c1] : memref<4xf32>

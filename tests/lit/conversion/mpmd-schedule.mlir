@@ -21,7 +21,7 @@
 // PLAIN: origin=["f"(1)]> {{.*}}call_counter = 0
 // PLAIN: origin=["f"]> {{.*}}call_counter = 1
 
-// GPIPE: func @main{{.*}}mgpu.in_order
+// GPIPE: func @main{{.*}}#mgpu.mark<in_order>
 // GPIPE-NEXT: origin=["f"]> {{.*}}call_counter = 0
 // GPIPE-NEXT: origin=["f"]> {{.*}}call_counter = 1
 // GPIPE-NEXT: origin=["f"]> {{.*}}call_counter = 2
@@ -32,7 +32,7 @@
 // GPIPE-NEXT: origin=["f"(1)]> {{.*}}call_counter = 3
 // GPIPE-NEXT: origin=["update"]>
 
-// FIRST: func @main{{.*}}mgpu.in_order
+// FIRST: func @main{{.*}}#mgpu.mark<in_order>
 // FIRST-NEXT: origin=["f"]> {{.*}}call_counter = 0
 // FIRST-NEXT: origin=["f"]> {{.*}}call_counter = 1
 // FIRST-NEXT: origin=["f"(1)]> {{.*}}call_counter = 0

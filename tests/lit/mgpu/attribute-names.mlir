@@ -32,6 +32,6 @@ func.func @operation() {
 
 // The words of users and what passes note for each other are known.
 func.func @known(%a: tensor<4xf32> {mgpu.role = "resident"}) -> (tensor<4xf32> {mgpu.expect = 1}) {
-  %0 = arith.addf %a, %a {mgpu.name = "sum", mgpu.axis = 1 : i64} : tensor<4xf32>
+  %0 = arith.addf %a, %a {mgpu.name = "sum", mgpu.fragment = 1 : i64} : tensor<4xf32>
   return %0 : tensor<4xf32>
 }

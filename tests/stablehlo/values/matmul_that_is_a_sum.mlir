@@ -17,7 +17,7 @@ func.func @main(%a: memref<2x2xf32>, %b: memref<2x2xf32>, %c: memref<2x2xf32>) {
   %dc = mgpu.alloc %d : !mgpu.device -> memref<2x2xf32>
   mgpu.memcpy %da, %a, %d, %host : memref<2x2xf32>, memref<2x2xf32>, !mgpu.device, !mgpu.device
   mgpu.memcpy %db, %b, %d, %host : memref<2x2xf32>, memref<2x2xf32>, !mgpu.device, !mgpu.device
-  mgpu.launch %d args(%da, %db, %dc : memref<2x2xf32>, memref<2x2xf32>, memref<2x2xf32>) grid(%c2) block(%c2) attributes {mgpu.matmul} {
+  mgpu.launch %d args(%da, %db, %dc : memref<2x2xf32>, memref<2x2xf32>, memref<2x2xf32>) grid(%c2) block(%c2) attributes {mgpu.matmul, mgpu.product = #mgpu.product<m = 2, n = 2, k = 2, a = f32, b = f32, c = f32>} {
     %i = gpu.block_id x
     %j = gpu.thread_id x
     %p = memref.load %da[%i, %j] : memref<2x2xf32>

@@ -21,6 +21,36 @@ Dim3 gridOf(const ProductCase &test) {
           uint32_t(test.batch)};
 }
 
+/// The product as @entry says it: C is argument 0, A 1 and B 2.
+static std::string productText(const ProductCase &test,
+                               const std::string &columnStride) {
+  auto matrix = [&](int argument, int64_t rows, int64_t columns,
+                    int64_t rowStride, const std::string &column,
+                    int64_t offset) {
+    const std::string batch =
+        test.batch > 1 ? fmt::format(", batch = {}, batchStride = {}",
+                                     test.batch, rows * columns)
+                       : "";
+    return fmt::format("<argument = {}, rows = {}, columns = {}, rowStride = "
+                       "{}, columnStride = {}{}{}>",
+                       argument, rows, columns, rowStride, column, batch,
+                       offset ? fmt::format(", offset = {}", offset) : "");
+  };
+  const int64_t m = test.m, n = test.n, k = test.k;
+  std::string matrices =
+      matrix(1, m, k, test.rowOfA(), columnStride, test.offset) + ", " +
+      (test.isTurned ? matrix(2, k, n, 1, std::to_string(k), 0)
+                     : matrix(2, k, n, n, "1", 0));
+  if (!test.isFused)
+    matrices += ", " + matrix(0, m, n, n, "1", 0);
+  return fmt::format(
+      "#mgpu.product<m = {}, n = {}, k = {}, a = {}, b = {}, c = {}{}{} : "
+      "[{}]>",
+      m, n, k, test.type, test.type, test.sum,
+      test.batch > 1 ? fmt::format(", batch = {}", test.batch) : "",
+      test.isTurned ? ", turned = true" : "", matrices);
+}
+
 std::string textOf(const ProductCase &test, const std::string &columnStride) {
   bool isBatch = test.batch > 1, isWide = std::string(test.sum) != test.type;
   auto typeOf = [&](int64_t rows, int64_t columns, const std::string &element,
@@ -54,13 +84,11 @@ std::string textOf(const ProductCase &test, const std::string &columnStride) {
                   "%old = memref.load %c[{}%row, %column] : {}", z, c),
               after = fmt::format("memref.store %new, %c[{}%row, %column] : {}",
                                   z, c),
-              arguments = fmt::format("%c: {}, %a: {}, %b: {}", c, a, b),
-              positions = "1, 2, 0", mark;
+              arguments = fmt::format("%c: {}, %a: {}, %b: {}", c, a, b), mark;
   if (test.isFused) {
     std::string bias = fmt::format("memref<{}x{}>", test.n, test.sum);
     arguments += ", %bias: " + bias;
-    positions = "1, 2";
-    mark = " {mgpu.product}";
+    mark = " {mgpu.mark = #mgpu.mark<product_loop>}";
     before = fmt::format("%one = arith.constant 1.0 : {2}\n"
                          "%was = memref.load %c[{0}%row, %column] : {1}\n"
                          "%old = arith.subf %was, %one : {2}\n"
@@ -76,7 +104,7 @@ std::string textOf(const ProductCase &test, const std::string &columnStride) {
                         z, c, test.sum, bias);
   }
   return fmt::format(
-      R"(func.func @entry({9}) attributes {{mgpu.matmul = array<i64: {10}>{14}}} {{
+      R"(func.func @entry({9}) attributes {{mgpu.product = {10}}} {{
   %z = gpu.global_id z
   %row = gpu.global_id y
   %column = gpu.global_id x
@@ -102,8 +130,8 @@ std::string textOf(const ProductCase &test, const std::string &columnStride) {
 }}
 )",
       a, b, before, test.m, test.n, test.k, z, test.sum, step, arguments,
-      positions, mark, after, test.isTurned ? "%column, %at" : "%at, %column",
-      test.isTurned ? ", mgpu.b_turned" : "");
+      productText(test, columnStride), mark, after,
+      test.isTurned ? "%column, %at" : "%at, %column");
 }
 
 /// An element of `type` as bytes; `x` is exact in it.
