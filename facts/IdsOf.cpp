@@ -20,9 +20,11 @@ namespace {
 
 class Follower {
 public:
+  explicit Follower(const llvm::DenseMap<Value, Ids> &known) : known(known) {}
   /// With `shared`, the ids that what a block's threads agree on follows from.
   Ids follow(Value value, bool shared = false) {
-    const Ids ids = followOnce(value, shared);
+    const auto at = known.find(value);
+    const Ids ids = at == known.end() ? followOnce(value, shared) : at->second;
     return shared ? ids & blockIds() : ids;
   }
 
@@ -81,6 +83,7 @@ private:
                       shared);
   }
 
+  const llvm::DenseMap<Value, Ids> &known;
   llvm::DenseSet<std::pair<Value, unsigned>> seen;
 };
 
@@ -95,7 +98,14 @@ bool hasAny(Region &body, llvm::function_ref<bool(Operation *)> holds) {
 
 } // namespace
 
-Ids idsOf(Value value) { return Follower().follow(value); }
+Ids idsOf(Value value) { return IdsOfMany().of(value); }
+
+Ids IdsOfMany::of(Value value) {
+  // Not all is known of a loop's values that were met on the way.
+  const Ids ids = Follower(known).follow(value);
+  known.try_emplace(value, ids);
+  return ids;
+}
 
 bool areEqualConstants(Value a, Value b) {
   Attribute left, right;

@@ -7,6 +7,7 @@
 
 #include "mlir/IR/Region.h"
 #include "mlir/IR/Value.h"
+#include "llvm/ADT/DenseMap.h"
 
 #include <bitset>
 
@@ -22,6 +23,16 @@ inline Ids blockIds() { return Ids(0b111000); }
 /// the thread's own. Values of atomics, and memory that threads wrote, are
 /// not followed.
 Ids idsOf(mlir::Value value);
+
+/// Says it of many values of a kernel that stays as it is: what was asked is
+/// not followed again, so that a walk of the kernel takes linear time.
+class IdsOfMany {
+public:
+  Ids of(mlir::Value value);
+
+private:
+  llvm::DenseMap<mlir::Value, Ids> known;
+};
 
 /// Whether the value differs between threads that are neighbours along x.
 inline bool variesAlongX(mlir::Value value) { return idsOf(value).test(0); }

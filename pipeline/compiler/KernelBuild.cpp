@@ -30,21 +30,30 @@ tl::unexpected<Error> failOf(const planner::KernelSpec &spec, Error error) {
   return fail(std::move(error));
 }
 
-Result<ParsedKernel> parseKernel(const planner::KernelSpec &spec) {
+std::unique_ptr<MLIRContext> kernelContext() {
+  DialectRegistry registry;
+  registerHostEmitDialects(registry);
+  auto context =
+      std::make_unique<MLIRContext>(registry, MLIRContext::Threading::DISABLED);
+  context->printOpOnDiagnostic(false);
+  return context;
+}
+
+static Result<OwningOpRef<ModuleOp>> parseIn(MLIRContext &context,
+                                             const planner::KernelSpec &spec) {
   auto text = spec.hostText();
   if (!text)
     return failOf(spec, text.error());
-  DialectRegistry registry;
-  registerHostEmitDialects(registry);
-  ParsedKernel result;
-  result.context =
-      std::make_unique<MLIRContext>(registry, MLIRContext::Threading::DISABLED);
-  result.context->printOpOnDiagnostic(false);
-  result.module =
-      parseSourceString<ModuleOp>(**text, ParserConfig(result.context.get()));
-  if (!result.module)
+  auto module = parseSourceString<ModuleOp>(**text, ParserConfig(&context));
+  if (!module)
     return fail(ErrorKind::Internal,
                 "kernel " + spec.name + " does not parse after outlining");
+  return module;
+}
+
+Result<ParsedKernel> parseKernel(const planner::KernelSpec &spec) {
+  ParsedKernel result{kernelContext(), {}};
+  MGPU_TRY_ASSIGN(result.module, parseIn(*result.context, spec));
   return result;
 }
 
@@ -107,13 +116,14 @@ std::optional<std::string> hostKernelKey(const planner::KernelSpec &spec,
       .hex();
 }
 
-Result<void> verifyHostKernel(const planner::KernelSpec &spec) {
+Result<void> verifyHostKernel(const planner::KernelSpec &spec,
+                              MLIRContext &context) {
   if (runsAsPtx(spec)) {
     MGPU_TRY(ptxObjectOf(spec, {}));
     return {};
   }
-  MGPU_TRY_ASSIGN(ParsedKernel parsed, parseKernel(spec));
-  auto sound = verifyHostKernel(*parsed.module, spec.block);
+  MGPU_TRY_ASSIGN(auto module, parseIn(context, spec));
+  auto sound = verifyHostKernel(*module, spec.block);
   if (!sound)
     return failOf(spec, sound.error());
   return {};

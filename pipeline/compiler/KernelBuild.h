@@ -33,9 +33,6 @@ std::optional<std::string> hostKernelKey(const planner::KernelSpec &spec,
                                          const std::string &cpu,
                                          const KernelConfig *config = nullptr);
 
-/// Refuses what compileHostKernel() would refuse, without compiling.
-Result<void> verifyHostKernel(const planner::KernelSpec &spec);
-
 struct HostBuild {
   std::vector<std::byte> object; ///< as Driver::loadKernel takes it
   /// The grid of the object for a call whose grid is `maxGrid`. The object

@@ -3,6 +3,7 @@
 
 #include "kernels/compile/KernelCache.h"
 #include "pipeline/compiler/KernelBuild.h"
+#include "pipeline/compiler/ParsedKernel.h"
 #include "support/Parallel.h"
 #include "support/Progress.h"
 
@@ -47,8 +48,13 @@ MlirCompiler::compileKernels(const Dag &dag, const std::string &cpu) const {
 std::vector<Result<void>>
 MlirCompiler::verifyHostKernels(const Dag &dag) const {
   std::vector<Result<void>> results(dag.kernels.size());
-  parallelFor(results.size(), 0, [&](size_t k) {
-    results[k] = kernels::verifyHostKernel(dag.kernels[k]);
+  // To make a context takes longer than many a kernel.
+  const size_t threads = std::min<size_t>(
+      results.size(), std::max(1u, std::thread::hardware_concurrency()));
+  parallelFor(threads, threads, [&](size_t thread) {
+    const auto context = kernels::kernelContext();
+    for (size_t k = thread; k < results.size(); k += threads)
+      results[k] = kernels::verifyHostKernel(dag.kernels[k], *context);
   });
   return results;
 }

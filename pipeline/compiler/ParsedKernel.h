@@ -21,6 +21,13 @@ struct ParsedKernel {
 /// Internal where the source does not parse.
 Result<ParsedKernel> parseKernel(const planner::KernelSpec &spec);
 
+/// A context for kernels one after the other.
+std::unique_ptr<mlir::MLIRContext> kernelContext();
+
+/// What compileHostKernel() would refuse, without compiling.
+Result<void> verifyHostKernel(const planner::KernelSpec &spec,
+                              mlir::MLIRContext &context);
+
 } // namespace mgpu::kernels
 
 #endif // MGPU_PIPELINE_COMPILER_PARSEDKERNEL_H

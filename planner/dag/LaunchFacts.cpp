@@ -30,11 +30,14 @@ static bool keepsWhatItReads(const DagNode &node, BufferId buffer) {
 }
 
 static uint32_t alignmentOf(const Dag &dag, const KernelArgument &argument) {
-  if (dag.buffer(std::get<BufferId>(argument.value)).device.isHost())
+  const Buffer &buffer = dag.buffer(std::get<BufferId>(argument.value));
+  if (buffer.device.isHost())
     return 1;
-  const auto offset = uint64_t(argument.offsetBytes);
+  const uint64_t begin =
+      isInArena(buffer) ? mostLaunchAlignment : sizeBytes(buffer.elementType);
   return uint32_t(uint64_t(1)
-                  << std::countr_zero(offset | mostLaunchAlignment));
+                  << std::countr_zero(uint64_t(argument.offsetBytes) | begin |
+                                      mostLaunchAlignment));
 }
 
 /// Buffers that something writes while the program is replayed.

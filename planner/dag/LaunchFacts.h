@@ -31,7 +31,9 @@ struct LaunchFacts {
 inline constexpr uint32_t mostLaunchAlignment = 16;
 
 /// By KernelId. A device buffer begins at a multiple of arenaAlignment
-/// (planner/plan/Plan.h); nothing is known of host memory.
+/// (planner/plan/Plan.h), one that the caller may put elsewhere at a multiple
+/// of its element, so that no access of it is wider; nothing is known of host
+/// memory.
 std::vector<LaunchFacts> launchFacts(const Dag &dag);
 
 } // namespace mgpu::planner

@@ -19,7 +19,6 @@ namespace mgpu::planner {
 namespace {
 
 using namespace mlir;
-using facts::idsOf, facts::variesAlongX;
 using Step = KernelFacts::Step;
 
 class Finder {
@@ -59,6 +58,13 @@ private:
   Region &body;
   KernelViews &views;
   AffineEvaluator &affine;
+  /// Whether neighbours along x have one value of each.
+  bool areCommon(ValueRange values) {
+    return llvm::none_of(values,
+                         [&](Value each) { return ids.of(each).test(0); });
+  }
+
+  facts::IdsOfMany ids;
   llvm::DenseMap<Region *, uint32_t> places;
   llvm::DenseMap<Value, uint32_t> buffers;   ///< by root
   std::set<std::vector<const void *>> loads; ///< of one place in the text
@@ -131,7 +137,7 @@ void Finder::visit(Operation *op) {
     return;
   step.isCommon = facts::isExchangeWithinBlocks(op) ||
                   op->hasTrait<OpTrait::IsTerminator>() ||
-                  llvm::none_of(op->getOperands(), variesAlongX);
+                  areCommon(op->getOperands());
   // Addresses of a loop are sums that go on by one addition, which counts with
   // the access.
   step.isAddress = op->getNumResults() == 1 &&
@@ -149,7 +155,7 @@ std::optional<AffineForm> Finder::addressOf(const MemoryAccess &access,
   AffineForm address = view.offset;
   for (auto [k, index] : llvm::enumerate(access.indices)) {
     auto form = affine.evaluate(index);
-    if (!form && (idsOf(index) & facts::threadIds()).any())
+    if (!form && (ids.of(index) & facts::threadIds()).any())
       return std::nullopt;
     if (form && !affine.addScaled(address, *form, view.strides[k]))
       return std::nullopt;
@@ -206,7 +212,7 @@ void Finder::visitAccess(const MemoryAccess &access) {
   step.width = step.bytes = mgpu::sizeBytes(*element);
   for (int64_t lanes : access.lanes)
     step.bytes *= uint32_t(lanes);
-  step.isCommon = llvm::none_of(access.indices, variesAlongX);
+  step.isCommon = areCommon(access.indices);
   step.address = addressOf(access, *view);
   facts.steps.push_back(std::move(step));
 }

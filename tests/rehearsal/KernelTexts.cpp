@@ -222,8 +222,10 @@ bool compile(const std::string &program, const std::string &library) {
   if (!writeFileAtomic(own + ".cpp", program))
     return false;
   const std::string command =
-      MGPU_SHIM_CXX " -std=c++17 -O1 -ffp-contract=off -w -shared -fPIC "
-                    "-I" MGPU_SHIM_INCLUDE " " +
+      MGPU_SHIM_CXX
+      " -std=c++17 -O1 -fsanitize=alignment "
+      "-fsanitize-trap=alignment -ffp-contract=off -w -shared -fPIC "
+      "-I" MGPU_SHIM_INCLUDE " " +
       own + ".cpp -o " + own + ".so";
   // The compiler is not to find the double's own libraries.
   const std::string clean = "env -u LD_LIBRARY_PATH " + command;
@@ -264,10 +266,11 @@ using Call = void (*)(void **, const unsigned *, const unsigned *, unsigned);
 void runApart(Call call, void **parameters, const unsigned *grid,
               const unsigned *block) {
   struct sigaction action {
-  }, beforeFault{}, beforeTimer{};
+  }, beforeFault{}, beforeTrap{}, beforeTimer{};
   action.sa_handler = onSignal;
   action.sa_flags = SA_NODEFER;
   sigaction(SIGSEGV, &action, &beforeFault);
+  sigaction(SIGILL, &action, &beforeTrap);
   sigaction(SIGRTMIN, &action, &beforeTimer);
   const itimerspec none{};
   lastFault = CUDA_SUCCESS;
@@ -278,11 +281,14 @@ void runApart(Call call, void **parameters, const unsigned *grid,
          fake::FakeCuda::instance().dynamicSharedBytes);
   } else if (signal == SIGSEGV) {
     lastFault = CUDA_ERROR_ILLEGAL_ADDRESS;
+  } else if (signal == SIGILL) { // an access wider than its address is aligned
+    lastFault = CUDA_ERROR_MISALIGNED_ADDRESS;
   } else {
     fake::FakeCuda::instance().neverEnds = true;
   }
   timer_settime(timerOfThread(), 0, &none, nullptr);
   sigaction(SIGSEGV, &beforeFault, nullptr);
+  sigaction(SIGILL, &beforeTrap, nullptr);
   sigaction(SIGRTMIN, &beforeTimer, nullptr);
 }
 

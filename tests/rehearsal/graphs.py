@@ -89,6 +89,78 @@ with mgpu.load(FILE, "cuda:1,2", deadline=60) as program:
     program.write("y1", [5.0] * 4)
     assert program.read("y1").tolist() == [5] * 4
 """
+# Memory that begins at a multiple of its element and of no more, or, from one run to the next, of 16 bytes.
+UNALIGNED = """
+import ctypes, itertools, mgpu, struct
+COUNT, KINDS = 37, {"f32": "f", "f16": "e", "f64": "d", "i8": "b"}
+HOST = "void more({0} block, {1} *y, const {1} *x) {{ for (int i = 0; i < 37; ++i) y[i] = x[i] + 1; }}"
+CUDA = 'extern "C" __global__ void more({0} *y, const {0} *x) {{ y[threadIdx.x] = x[threadIdx.x] + 1; }}'
+
+class Memory:  # one buffer, of the host's or of a GPU's
+    def __init__(self, kind, offset, isOnGpu):
+        self.letter, self.isOnGpu, size = KINDS[kind], isOnGpu, struct.calcsize(KINDS[kind])
+        self.bytes, self.kind = COUNT * size, "<" + ("i" if kind == "i8" else "f") + str(size)
+        if isOnGpu:
+            import torch
+            self.owner = torch.zeros(COUNT * 2 + 16)
+            first = self.owner.data_ptr()
+        else:
+            self.owner = (ctypes.c_char * (self.bytes + 64))()
+            first = -(-ctypes.addressof(self.owner) // 16) * 16
+        self.address = first + offset * size
+        self.memory = (ctypes.c_char * self.bytes).from_address(self.address)
+    def given(self):
+        return self if self.isOnGpu else memoryview(self.memory).cast("B")
+    @property
+    def __cuda_array_interface__(self):
+        return {"version": 3, "shape": (COUNT,), "typestr": self.kind, "data": (self.address, False), "strides": None}
+    def set(self, values):
+        self.memory.raw = struct.pack(f"{COUNT}{self.letter}", *values)
+    def get(self):
+        return list(struct.unpack(f"{COUNT}{self.letter}", self.memory.raw))
+
+def graph(kind):
+    g = mgpu.Graph(devices=2)
+    of = {"f32": "float", "f64": "double", "i8": "signed char"}.get(kind)
+    x, y, z = ([g.external(f"{name}{d}", (COUNT,), dtype=kind, device=d) for d in range(2)] for name in "xyz")
+    for d in range(2):
+        if of:
+            g.kernel("more", params=("w", "r"), cuda=CUDA.format(of), host=HOST.format("mgpu_block", of), block=COUNT)(y[d], x[d])
+        else:
+            g.copy(y[d], x[d])
+        g.copy(z[d][1:COUNT], y[d][0:COUNT - 1])
+        g.fill(z[d][0:1], 5)
+    g.all_reduce(y)
+    return g, 1 if of else 0
+
+for kind, isOnGpu in itertools.product(KINDS, (False, True)):
+    g, added = graph(kind)
+    with g.open("cuda:0/2" if isOnGpu else "host:2") as program:
+        for offsets in ((0,) * 6, (1,) * 6, (0, 1, 3, 2, 1, 1), (0,) * 6, (3, 3, 1, 1, 0, 1)):
+            memory = {name: Memory(kind, offset, isOnGpu) for name, offset in zip(("x0", "x1", "y0", "y1", "z0", "z1"), offsets)}
+            x = [[(k * (3 + d) + offsets[d]) % 40 for k in range(COUNT)] for d in range(2)]
+            for d in range(2):
+                memory[f"x{d}"].set(x[d])
+            program(**{name: each.given() for name, each in memory.items()})
+            for d in range(2):
+                assert memory[f"y{d}"].get() == [a + b + 2 * added for a, b in zip(*x)], (kind, isOnGpu, offsets)
+                assert memory[f"z{d}"].get() == [5] + [a + added for a in x[d][:-1]], (kind, isOnGpu, offsets)
+# Less than that is copied by a call of the program, and refused where nothing is to be copied.
+g = mgpu.Graph()
+x, y = g.external("x", (4,)), g.external("y", (4,))
+g.copy(y, x)
+with g.open("host") as program:
+    owner = (ctypes.c_char * 32)()
+    odd = memoryview((ctypes.c_char * 16).from_address(-(-ctypes.addressof(owner) // 4) * 4 + 1)).cast("B").cast("f")
+    for k in range(4):
+        odd[k] = k + 1
+    assert program(x=odd)["y"].tolist() == [1, 2, 3, 4]
+    try:
+        program.bind("x", odd)
+        raise SystemExit("floats begin at an odd address")
+    except mgpu.UsageError as error:
+        assert "multiple of" in str(error), error
+"""
 CUBIN = """
 import mgpu, runpy, sqlite3, sys
 g = mgpu.Graph()
@@ -124,7 +196,7 @@ def main():
         tensor = f"import runpy\nrunpy.run_path({os.path.join(examples, 'tensor.py')!r}, run_name='__main__')" + end
         cubin = file + f"EXAMPLE = {os.path.join(examples, 'cubin.py')!r}\n" + CUBIN + end
         plain = ((program, ""), (random, ""))
-        external = ((file + EXTERNAL + end, ""), (tensor, "[3.0, 3.0, 3.0, 3.0]\n"), (cubin, "[1.0, 2.0, 3.0, 4.0]\n"))
+        external = ((file + EXTERNAL + end, ""), (UNALIGNED + end, ""), (tensor, "[3.0, 3.0, 3.0, 3.0]\n"), (cubin, "[1.0, 2.0, 3.0, 4.0]\n"))
         for text, expected in external if "external" in sys.argv[4:] else plain:
             words = ["-c", text]
             done = subprocess.run([sys.executable, *words], env=environment, capture_output=True, text=True)

@@ -87,7 +87,7 @@ bool isAnnotatedByText(ArrayRef<NamedAttribute> attributes) {
   return llvm::any_of(attributes, [&](NamedAttribute attribute) {
     auto text = dyn_cast<StringAttr>(attribute.getValue());
     return text && attribute.getName() == "mhlo.sharding" &&
-           devicesOfText(text) > 1;
+           devicesOfText(text) != 1;
   });
 }
 

@@ -140,7 +140,9 @@ static std::optional<Tiling> parseTiling(StringRef text) {
 
 int64_t devicesOfText(StringRef text) {
   std::optional<Tiling> tiling = parseTiling(text);
-  return tiling && !tiling->tiles.empty() ? tiling->devices.size() : 1;
+  if (!tiling) // `{maximal device=0}` has one, too
+    return text.contains("devices=") ? 0 : 1;
+  return tiling->tiles.empty() ? 1 : tiling->devices.size();
 }
 
 FailureOr<Parts> partsOfText(Operation *op, StringRef text, int64_t rank,

@@ -43,7 +43,8 @@ mlir::FailureOr<Parts> partsOf(mlir::Operation *op,
 mlir::FailureOr<Parts> partsOfText(mlir::Operation *op, llvm::StringRef text,
                                    int64_t rank, int64_t devices);
 
-/// How many devices the text names; 1 where it names none.
+/// How many devices the text names; 1 where it names none, 0 where it does not
+/// read.
 int64_t devicesOfText(llvm::StringRef text);
 
 /// The layout with these parts; null where no mesh has it.

@@ -35,6 +35,13 @@ func.func @main(%a: tensor<8xf32>) -> tensor<8xf32> {
 }
 
 // -----
+func.func @main(%a: tensor<8xf32>) -> tensor<8xf32> {
+  // expected-error @below {{'stablehlo.negate' has a sharding of XLA, and no manual computation says what each device does}}
+  %b = stablehlo.negate %a {mhlo.sharding = "{devices=[4294967296]<=[4294967296]}"} : tensor<8xf32>
+  return %b : tensor<8xf32>
+}
+
+// -----
 func.func @main(%a: tensor<8xf32>) -> tensor<4xf32> {
   // expected-error @below {{has no mhlo.sharding that says which part each device has}}
   %0 = stablehlo.custom_call @SPMDFullToShardShape(%a) {mhlo.sharding = "{manual}"} : (tensor<8xf32>) -> tensor<4xf32>

@@ -59,6 +59,13 @@ TEST(LaunchFacts, TheLeastAlignmentOfAllCallsHolds) {
                 .add({{0, 36, true, false}}, {5, 1, 1})
                 .facts(),
             (LaunchFacts{{5, 1, 1}, 4, {true, false}, {0, 0}}));
+  // Memory of the caller's begins at a multiple of its elements, and of no
+  // more.
+  Calls external;
+  external.dag.buffers[1].role = BufferRole::Argument;
+  external.dag.buffers[1].elementType = ElementType::F32;
+  external.add({{0, 0, true, false}, {1, 64, false, true}});
+  EXPECT_EQ(external.facts().alignment, 4u);
   // Nothing is known of the host's memory.
   EXPECT_EQ(Calls().add({{2, 0, true, false}}).facts().alignment, 1u);
 }

@@ -120,7 +120,9 @@ def _bindable(value: Any, kind: str, argument: Argument) -> bool:
         view = memoryview(value)
     except TypeError:
         return False
-    return not view.readonly and view.c_contiguous and view.nbytes == argument.bytes and view.itemsize in (1, _arrays.TYPES[kind][0])
+    width = _arrays.TYPES[kind][0]
+    isFit = not view.readonly and view.c_contiguous and view.nbytes == argument.bytes and view.itemsize in (1, width)
+    return isFit and (not view.nbytes or ctypes.addressof(ctypes.c_char.from_buffer(view.cast("B"))) % width == 0)
 
 
 class Program:
@@ -207,7 +209,8 @@ class Program:
         else:
             view = memoryview(value)
             if not _bindable(view, kind, argument):
-                raise UsageError(f"'{name}' is bound to a writable array without gaps of {argument.bytes} bytes of {kind}")
+                raise UsageError(f"'{name}' is bound to a writable array without gaps of {argument.bytes} bytes of {kind}, that begins at "
+                                 f"a multiple of the {_arrays.TYPES[kind][0]} bytes of one")
             memory = owner = (ctypes.c_char * argument.bytes).from_buffer(view.cast("B"))
             address = ctypes.addressof(owner)
         if name not in self._bound or self._bound[name][0] != address:
