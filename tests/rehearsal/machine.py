@@ -96,9 +96,31 @@ def scales_what_it_does_not_know(folder):
         check(wrong in said and said.count("\n") == 1 and "sim:NAME" in said, said)
 
 
+def is_not_the_host(folder):
+    """Whatever was measured of the host, also twice as much, changes no digit of a GPU's plan."""
+    kept = os.environ["MGPU_DB"] + ".host.json"
+    plans = []
+    run("calibrate", "--target", "host:2", "-o", f"{folder}/host.json")
+    for factor in (None, 1, 2):
+        if factor:
+            with open(f"{folder}/host.json") as file:
+                rates = json.load(file)
+            for rows in ("host", "matmuls", "collectives"):
+                for row in rates["calibration"][rows]:
+                    row["us"] /= factor
+            with open(kept, "w") as file:
+                json.dump(rates, file)
+        else:
+            os.remove(kept)
+        plans.append([run("plan", MLP, "--target", target, "--no-tuned", "-o", "-") for target in ("cuda:0/4", "host:4")])
+    check(plans[0][0] == plans[1][0] == plans[2][0], "the host's rates are in a GPU's plan")
+    check(len({host for _, host in plans}) == 3, "the host's rates are not in its own plan")
+
+
 with tempfile.TemporaryDirectory() as FOLDER:
     os.environ.update(MGPU_DB=f"{FOLDER}/db", MGPU_REHEARSAL=FOLDER)
     follows_its_gpu()
     obeys_its_options(FOLDER)
     scales_what_it_does_not_know(FOLDER)
+    is_not_the_host(FOLDER)
 print("ok")
