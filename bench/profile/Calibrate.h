@@ -8,6 +8,8 @@
 #include "bench/profile/ChainTimes.h"
 #include "device/api/Topology.h"
 
+#include <span>
+
 namespace mgpu::bench {
 
 /// A kernel, compiled for the target, and one way to call it.
@@ -67,19 +69,18 @@ struct CalibrationInput {
 /// one of several GPUs is here, else on two. Nodes that do not overlap are left
 /// out. Several GPUs measure all at once, and each figure is the slowest GPU's.
 /// With kernels of the host all is measured twice, the least time of chains,
-/// and a figure counts that both passes find within `agreement` times; the rest
-/// is left out. Errors: the driver's; Internal for a figure that is not above
+/// and a third time where the passes differ; a figure counts that two of them
+/// find within `agreement` times, and the rest is left out. Errors: the driver's; Internal for a figure that is not above
 /// 0; Absent where fewer than half of the figures are left.
 Result<device::Topology> calibrate(const CalibrationInput &input);
 
 /// How far two passes of a calibration of the host may be apart.
 inline constexpr double agreement = 1.5;
 
-/// The figures of two passes that agree, the better of each; how many do not is
-/// added to `refused`.
+/// The figures on which the two best of at least two passes agree, the better of
+/// each; how many do not is added to `refused`.
 device::Topology::Calibration
-agreed(const device::Topology::Calibration &first,
-       const device::Topology::Calibration &second, size_t &refused);
+agreed(std::span<const device::Topology::Calibration> passes, size_t &refused);
 
 /// The numbers of devices, from the first on, for which collectives are
 /// measured: 2, 4, ... and all.

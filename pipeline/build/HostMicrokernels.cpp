@@ -16,6 +16,7 @@ constexpr const char *maps = R"(#v = affine_map<(i) -> (i)>
 #i = affine_map<(i, j) -> (i)>
 #j = affine_map<(i, j) -> (j)>
 #mk = affine_map<(m, n, k) -> (m, k)>
+#kn = affine_map<(m, n, k) -> (k, n)>
 #nk = affine_map<(m, n, k) -> (n, k)>
 #mn = affine_map<(m, n, k) -> (m, n)>
 )";
@@ -92,6 +93,21 @@ public:
                           isTurned ? "indexing_maps = [#mk, #nk, #mn] " : "",
                           x, y, a, b, argument("c", c), c));
   }
+  /// c - a b, a sum that is no product of matrices.
+  void difference(int64_t m, int64_t n, int64_t k) {
+    const std::string a = tensor({m, k}), b = tensor({k, n}),
+                      c = tensor({m, n});
+    result(c, fmt::format(
+                  "linalg.generic {{indexing_maps = [#mk, #kn, #mn], "
+                  "iterator_types = [\"parallel\", \"parallel\", "
+                  "\"reduction\"]}} ins({}, {} : {}, {}) outs({} : {}) {{\n"
+                  "  ^bb0(%a: f32, %b: f32, %z: f32):\n"
+                  "    %s = arith.mulf %a, %b : f32\n"
+                  "    %r = arith.subf %z, %s : f32\n"
+                  "    linalg.yield %r : f32\n  }}",
+                  argument("p", a), argument("q", b), a, b, argument("c", c),
+                  c));
+  }
   std::string text() const {
     return fmt::format("{}func.func @main({}) -> ({}) {{\n{}  return {} : {}\n"
                        "}}\n",
@@ -135,14 +151,13 @@ void writeElementwise(Writer &to) {
                                  "    %r = arith.addf %s, %b : f32\n";
   for (int64_t count : {8, 256, 4096, 1 << 18, 1 << 20, 1 << 21, 1 << 23})
     to.elementwise(count, scaled);
-  std::string chain;
-  for (int k = 0; k < 12; ++k)
-    chain += fmt::format(
-        "    %s{} = arith.mulf {}, %b : f32\n    %t{} = arith.{} %s{}, %a : "
-        "f32\n",
-        k, k > 0 ? fmt::format("%t{}", k - 1) : "%a", k,
-        k % 3 == 2 ? "maximumf" : "addf", k);
-  to.elementwise(4096, chain + "    %r = arith.addf %t11, %b : f32\n");
+  std::string chain = "    %s0 = arith.mulf %a, %b : f32\n";
+  for (int k = 0; k < 8; ++k)
+    chain += fmt::format("    %t{0} = arith.addf %s{0}, %b : f32\n"
+                         "    %s{1} = arith.mulf %t{0}, %a : f32\n",
+                         k, k + 1);
+  for (int64_t count : {1024, 4096, 8192})
+    to.elementwise(count, chain + "    %r = arith.subf %s8, %b : f32\n");
   for (const char *name :
        {"math.exp", "math.log", "math.tanh", "math.erf", "math.sin", "math.cos",
         "math.sqrt", "math.rsqrt", "math.log1p", "math.expm1", "math.atan"})
@@ -163,12 +178,15 @@ void writeElementwise(Writer &to) {
 std::string hostMicrokernels() {
   Writer out;
   writeElementwise(out);
-  for (auto [rows, columns] : {std::pair(16, 64), {64, 256}, {16, 1024}})
+  for (auto [rows, columns] :
+       {std::pair(16, 64), {32, 128}, {64, 32}, {64, 256}, {16, 1024}})
     out.sum(rows, columns, true);
+  for (auto [m, n, k] : {std::tuple(16, 32, 32), {32, 24, 48}, {64, 64, 64}})
+    out.difference(m, n, k);
   out.sum(64, 256, true, "arith.maximumf");
   out.sum(64, 256, false);
   out.sum(512, 32, false);
-  for (int64_t edge : {128, 1024, 4096})
+  for (int64_t edge : {32, 128, 1024, 4096})
     out.transpose(edge);
   for (int64_t count : {1 << 13, 1 << 19, 1 << 24})
     out.gather(count);

@@ -140,13 +140,20 @@ TEST(CalibrateHost, FiguresThatASecondPassContradictsAreLeftOut) {
   second.matmuls[0].us = 3.5;
   second.collectives[0].us = 0.2;
   size_t refused = 0;
-  const Topology::Calibration both = bench::agreed(first, second, refused);
+  std::vector<Topology::Calibration> passes{first, second};
+  const Topology::Calibration both = bench::agreed(passes, refused);
   EXPECT_EQ(refused, 2u);
   ASSERT_EQ(both.host.size(), 1u);
   EXPECT_EQ(both.host[0].us, 1);
   EXPECT_EQ(both.matmuls[0].us, 3.5);
   ASSERT_EQ(both.collectives.size(), 1u);
   EXPECT_EQ(both.collectives[0].bytes, 1024u);
+  // A third pass settles what two could not.
+  passes.push_back(first);
+  passes.back().host[1].us = 2.2;
+  refused = 0;
+  EXPECT_EQ(bench::agreed(passes, refused).host.size(), 2u);
+  EXPECT_EQ(refused, 0u);
 }
 
 TEST_F(CalibrateTest, OneDeviceHasNoLinkOfItsOwn) {
