@@ -94,19 +94,20 @@ public:
                           x, y, a, b, argument("c", c), c));
   }
   /// c - a b, a sum that is no product of matrices.
-  void difference(int64_t m, int64_t n, int64_t k) {
-    const std::string a = tensor({m, k}), b = tensor({k, n}),
+  void difference(int64_t m, int64_t n, int64_t k, bool isTurned = false) {
+    const std::string a = tensor({m, k}),
+                      b = isTurned ? tensor({n, k}) : tensor({k, n}),
                       c = tensor({m, n});
     result(c, fmt::format(
-                  "linalg.generic {{indexing_maps = [#mk, #kn, #mn], "
+                  "linalg.generic {{indexing_maps = [#mk, #{}, #mn], "
                   "iterator_types = [\"parallel\", \"parallel\", "
                   "\"reduction\"]}} ins({}, {} : {}, {}) outs({} : {}) {{\n"
                   "  ^bb0(%a: f32, %b: f32, %z: f32):\n"
                   "    %s = arith.mulf %a, %b : f32\n"
                   "    %r = arith.subf %z, %s : f32\n"
                   "    linalg.yield %r : f32\n  }}",
-                  argument("p", a), argument("q", b), a, b, argument("c", c),
-                  c));
+                  isTurned ? "nk" : "kn", argument("p", a), argument("q", b),
+                  a, b, argument("c", c), c));
   }
   std::string text() const {
     return fmt::format("{}func.func @main({}) -> ({}) {{\n{}  return {} : {}\n"
@@ -181,8 +182,11 @@ std::string hostMicrokernels() {
   for (auto [rows, columns] :
        {std::pair(16, 64), {32, 128}, {64, 32}, {64, 256}, {16, 1024}})
     out.sum(rows, columns, true);
-  for (auto [m, n, k] : {std::tuple(16, 32, 32), {32, 24, 48}, {64, 64, 64}})
+  for (auto [m, n, k] : {std::tuple(16, 32, 32), {32, 24, 48}, {64, 64, 64}, {64, 10, 64},
+        {16, 7, 32}})
     out.difference(m, n, k);
+  for (auto [m, n, k] : {std::tuple(16, 32, 16), {32, 64, 64}})
+    out.difference(m, n, k, true);
   out.sum(64, 256, true, "arith.maximumf");
   out.sum(64, 256, false);
   out.sum(512, 32, false);

@@ -177,11 +177,11 @@ HostTime HostRates::kernel(const Dag &dag, const DagNode &node,
       (double(node.bytesRead) + double(node.bytesWritten)) *
       at(stream, footprint) / 1e3;
   return {std::max(std::hypot(compute, memory), 1e-3),
-          std::clamp(product ? 0.3 : 1.5 * error, 0.1, 0.4)};
+          product ? 0.35 : std::clamp(2 * error, 0.2, 0.4)};
 }
 
 HostTime HostRates::copy(double bytes, double footprint) const {
-  return {copyUs + bytes * at(copied, footprint) / 1e3, 0.25};
+  return {copyUs + bytes * at(copied, footprint) / 1e3, 0.3};
 }
 
 } // namespace mgpu::planner

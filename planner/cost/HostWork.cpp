@@ -32,8 +32,10 @@ public:
       : facts(facts), bytes(bytes) {
     const double width = facts.block.x;
     lanes = blocks * double(facts.block.volume());
-    // Rows of threads that do not fill their last vector.
-    full = lanes * std::ceil(width / vectorLanes) * vectorLanes / width;
+    // Threads of a row that do not fill a vector take as long each as one.
+    rows = lanes / width;
+    full = rows * vectorLanes *
+           (std::floor(width / vectorLanes) + std::fmod(width, vectorLanes));
     counts["block"] = blocks;
   }
   HostCounts run() && {
@@ -48,7 +50,9 @@ private:
 
   const KernelFacts &facts;
   const double bytes; ///< of the launch
-  double lanes = 0, full = 0;
+  double lanes = 0; ///< threads
+  double rows = 0;  ///< of threads
+  double full = 0;  ///< lanes of the vectors of all rows
   HostCounts counts;
 };
 
@@ -57,12 +61,13 @@ void Counter::visit(const Step &step, double times) {
   case Step::Kind::Compute:
     if (step.isAddress)
       return;
-    if (step.function.empty())
-      counts["operation"] += (step.isCommon ? full / vectorLanes : full) *
-                             times * step.instructions;
+    // What a row has in common is done once for it.
+    if (!step.function.empty())
+      counts[step.function] +=
+          (step.isCommon ? rows * vectorLanes : full) * times;
     else
-      counts[step.function] += (step.isCommon ? full / vectorLanes : full) *
-                               times;
+      counts[step.isCommon ? "scalar" : "operation"] +=
+          (step.isCommon ? rows : full) * times * step.instructions;
     return;
   case Step::Kind::BlockReduction:
     counts["reduction"] += lanes * times;
@@ -82,15 +87,21 @@ void Counter::visit(const Step &step, double times) {
 void Counter::visitAccess(const Step &step, double times) {
   if (!step.address)
     return addAtLevels(counts, "gather", lanes * times, bytes);
+  constexpr uint32_t numIds = 6; // loops' counters follow
   int64_t stride = 0;
-  for (auto [counter, coefficient] : step.address->terms)
+  bool isAlongLoop = false;
+  for (auto [counter, coefficient] : step.address->terms) {
     if (counter == 0)
       stride = coefficient;
+    isAlongLoop |= counter >= numIds && std::abs(coefficient) == 1;
+  }
   const double elements = double(step.bytes) / step.width;
   if (facts.block.x == 1 || stride == 0)
-    counts["common"] += full / vectorLanes * times * elements;
+    counts["common"] += rows * times * elements;
   else if (std::abs(double(stride)) <= elements)
     counts["access"] += full * times * elements * step.width / 4;
+  else if (isAlongLoop)
+    counts["turned"] += full * times * elements;
   else
     addAtLevels(counts, "strided", lanes * times * elements, bytes);
 }

@@ -14,14 +14,17 @@ namespace mgpu::planner {
 
 /// How often a launch does what:
 /// - "launch", "block": begins.
-/// - "operation", and "exp", "divide.int", ...: of elements, by function.
+/// - "operation", and "exp", "divide.int", ...: of elements, by function;
+///   "scalar": of a row of threads as one.
 /// - "access": loads and stores of neighbours by neighbours; "common": of one
-///   place by all; "strided.0" to "strided.2" and "gather.0" to "gather.2":
+///   place by a row; "turned": apart, but one after the other in a loop;
+///   "strided.0" to "strided.2" and "gather.0" to "gather.2":
 ///   apart, and nobody knows where, in buffers of 64 KiB, 4 MiB and 128 MiB;
 ///   what lies between counts in shares.
 /// - "reduction", "exchange", "shared": within blocks and subgroups, and of
 ///   memory that is not a buffer.
-/// Elements of a row of threads count as full vectors of eight.
+/// Elements of a row of threads count as vectors of eight, and those that do
+/// not fill one as a vector each.
 using HostCounts = std::map<std::string, double>;
 
 /// Of a kernel's launch by its facts; without them, by its counts of
