@@ -15,7 +15,7 @@ using Nodes = TimedWork::Nodes;
 using Members = std::vector<uint32_t>; ///< devices, by rank
 
 constexpr uint64_t smallestBytes = 4096;
-constexpr uint64_t smallestOnHost = 64; ///< of collectives
+constexpr uint64_t smallestOnHost = 64;             ///< of collectives
 constexpr uint64_t copiedBytes = uint64_t(1) << 26; ///< more than caches hold
 
 /// The first device of a process that has some of several.
@@ -110,8 +110,7 @@ Result<void> Calibration::load() {
   }
   if (!input.host.empty()) {
     MGPU_TRY_ASSIGN(copiedTo, driver.allocate(here, copiedBytes));
-    MGPU_TRY_ASSIGN(copiedFrom,
-                    driver.allocate(DeviceId::host(), copiedBytes));
+    MGPU_TRY_ASSIGN(copiedFrom, driver.allocate(DeviceId::host(), copiedBytes));
   }
   for (int32_t k = 0; k < int32_t(devices); ++k) {
     std::byte *arena = nullptr;
@@ -526,19 +525,20 @@ Result<Topology> Calibration::run() {
   }
   const size_t measured = passes[0].host.size() + passes[0].matmuls.size() +
                           passes[0].collectives.size();
-  for (auto rate :
-       {&Topology::Device::memoryBytesPerSecond,
-        &Topology::Device::flopsPerSecond, &Topology::Device::bf16FlopsPerSecond,
-        &Topology::Device::tf32FlopsPerSecond})
+  for (auto rate : {&Topology::Device::memoryBytesPerSecond,
+                    &Topology::Device::flopsPerSecond,
+                    &Topology::Device::bf16FlopsPerSecond,
+                    &Topology::Device::tf32FlopsPerSecond})
     out.device.*rate = std::max(out.device.*rate, second.device.*rate);
   if (refused == 0)
     return out;
   const std::string sentence = fmt::format(
-      "of {} figures {} differ between passes by more than {} times",
-      measured, refused, agreement);
+      "of {} figures {} differ between passes by more than {} times", measured,
+      refused, agreement);
   if (refused * 2 > measured)
     return fail(ErrorKind::Absent,
-                sentence + ": the machine is busy; calibrate it when it is not");
+                sentence +
+                    ": the machine is busy; calibrate it when it is not");
   times.say(sentence + " and are left out");
   return out;
 }
@@ -554,8 +554,8 @@ std::vector<uint32_t> calibratedRanks(uint32_t devices) {
   return out;
 }
 
-Topology::Calibration
-agreed(std::span<const Topology::Calibration> passes, size_t &refused) {
+Topology::Calibration agreed(std::span<const Topology::Calibration> passes,
+                             size_t &refused) {
   Topology::Calibration out = passes.front();
   auto merge = [&](auto member) {
     auto &rows = out.*member;

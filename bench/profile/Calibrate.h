@@ -60,7 +60,7 @@ struct CalibrationInput {
   LargestOfAll largest = nullptr;
   /// The machine of each device, where there are several; empty: one.
   std::vector<uint32_t> nodes = {};
-  /// Of a host's devices, which share its memory; else empty.
+  /// Kernels for a host's devices, which share its memory; else empty.
   std::vector<HostKernel> host = {};
 };
 
@@ -70,15 +70,16 @@ struct CalibrationInput {
 /// out. Several GPUs measure all at once, and each figure is the slowest GPU's.
 /// With kernels of the host all is measured twice, the least time of chains,
 /// and a third time where the passes differ; a figure counts that two of them
-/// find within `agreement` times, and the rest is left out. Errors: the driver's; Internal for a figure that is not above
-/// 0; Absent where fewer than half of the figures are left.
+/// find within `agreement` times, and the rest is left out. Errors: the
+/// driver's; Internal for a figure that is not above 0; Absent where fewer than
+/// half of the figures are left.
 Result<device::Topology> calibrate(const CalibrationInput &input);
 
 /// How far two passes of a calibration of the host may be apart.
 inline constexpr double agreement = 1.5;
 
-/// The figures on which the two best of at least two passes agree, the better of
-/// each; how many do not is added to `refused`.
+/// The figures on which the two best of at least two passes agree, the better
+/// of each; how many do not is added to `refused`.
 device::Topology::Calibration
 agreed(std::span<const device::Topology::Calibration> passes, size_t &refused);
 

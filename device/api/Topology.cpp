@@ -311,10 +311,9 @@ std::string topologyText(const Topology &topology) {
                    {"bf16_flops_per_second", d.bf16FlopsPerSecond},
                    {"tf32_flops_per_second", d.tf32FlopsPerSecond},
                    {"source", d.source}};
-  out["link"] = {
-      {"kind", linkWords[size_t(topology.link.kind)]},
-      {"bytes_per_second", topology.link.bytesPerSecond},
-      {"source", topology.link.source}};
+  out["link"] = {{"kind", linkWords[size_t(topology.link.kind)]},
+                 {"bytes_per_second", topology.link.bytesPerSecond},
+                 {"source", topology.link.source}};
   out["host_link"] = {{"bytes_per_second", topology.hostLink.bytesPerSecond},
                       {"source", topology.hostLink.source}};
   if (topology.nic)

@@ -34,9 +34,9 @@
 // larger side of the operation; each W is kernel, copy or collective; a
 // "factor" says how many times as long the work takes while the other runs on
 // one of its devices, or while a kernel has so many of their multiprocessors.
-// "host", of devices that are threads and share one memory, has what kernels and
-// copies took there: how often each did what, and the bytes of its buffers. It
-// may be absent, and so may "turned", which says that B lies as n x k.
+// "host", of devices that are threads and share one memory, has what kernels
+// and copies took there: how often each did what, and the bytes of its buffers.
+// It may be absent, and so may "turned", which says that B lies as n x k.
 // "pairs" says what a send from one device to another takes, where that was
 // measured of each; it may be absent.
 

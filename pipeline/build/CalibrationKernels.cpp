@@ -133,8 +133,7 @@ Result<CalibrationKernels> compileCalibration(const LoadOptions &options,
                             "pipeline/calibrate.mlir of this version",
                             options.file, kernels.size()));
   kernels[1].flops = flopsOfNumber * double(bytesOf(kernels[1]) / 4);
-  CalibrationKernels out{
-      std::move(kernels[0]), std::move(kernels[1]), {}, {}};
+  CalibrationKernels out{std::move(kernels[0]), std::move(kernels[1]), {}, {}};
   for (size_t k = 0; k < std::size(products); ++k) {
     const auto [type, bytes] = products[k];
     const auto edge =

@@ -35,17 +35,17 @@ public:
                    std::string_view type = "f32") {
     const std::string t = tensor({count}, type);
     const std::string x = argument("x", t), y = argument("y", t);
-    result(t, fmt::format(
-                  "linalg.generic {{indexing_maps = [#v, #v, #v], "
-                  "iterator_types = [\"parallel\"]}} ins({}, {} : {}, {}) "
-                  "outs({} : {}) {{\n  ^bb0(%a: {}, %b: {}, %z: {}):\n{}"
-                  "    linalg.yield %r : {}\n  }}",
-                  x, y, t, t, empty(t), t, type, type, type, body, type));
+    result(t,
+           fmt::format("linalg.generic {{indexing_maps = [#v, #v, #v], "
+                       "iterator_types = [\"parallel\"]}} ins({}, {} : {}, {}) "
+                       "outs({} : {}) {{\n  ^bb0(%a: {}, %b: {}, %z: {}):\n{}"
+                       "    linalg.yield %r : {}\n  }}",
+                       x, y, t, t, empty(t), t, type, type, type, body, type));
   }
   void function(std::string_view name, std::string_view type = "f32",
                 std::string_view operands = "%a") {
-    elementwise(4096, fmt::format("    %r = {} {} : {}\n", name, operands, type),
-                type);
+    elementwise(
+        4096, fmt::format("    %r = {} {} : {}\n", name, operands, type), type);
   }
   /// Sums along the last axis, or the first.
   void sum(int64_t rows, int64_t columns, bool ofRows,
@@ -65,9 +65,10 @@ public:
   }
   void transpose(int64_t edge) {
     const std::string t = tensor({edge, edge}), x = argument("x", t);
-    result(t, fmt::format("linalg.transpose ins({} : {}) outs({} : {}) "
-                          "permutation = [1, 0]",
-                          x, t, empty(t), t),
+    result(t,
+           fmt::format("linalg.transpose ins({} : {}) outs({} : {}) "
+                       "permutation = [1, 0]",
+                       x, t, empty(t), t),
            false);
   }
   void gather(int64_t count) {
@@ -90,8 +91,8 @@ public:
                       c = tensor({m, n}, type), x = argument("p", a),
                       y = argument("q", b);
     result(c, fmt::format("linalg.matmul {}ins({}, {} : {}, {}) outs({} : {})",
-                          isTurned ? "indexing_maps = [#mk, #nk, #mn] " : "",
-                          x, y, a, b, argument("c", c), c));
+                          isTurned ? "indexing_maps = [#mk, #nk, #mn] " : "", x,
+                          y, a, b, argument("c", c), c));
   }
   /// c - a b, a sum that is no product of matrices.
   void difference(int64_t m, int64_t n, int64_t k, bool isTurned = false) {
@@ -106,15 +107,14 @@ public:
                   "    %s = arith.mulf %a, %b : f32\n"
                   "    %r = arith.subf %z, %s : f32\n"
                   "    linalg.yield %r : f32\n  }}",
-                  isTurned ? "nk" : "kn", argument("p", a), argument("q", b),
-                  a, b, argument("c", c), c));
+                  isTurned ? "nk" : "kn", argument("p", a), argument("q", b), a,
+                  b, argument("c", c), c));
   }
   std::string text() const {
     return fmt::format("{}func.func @main({}) -> ({}) {{\n{}  return {} : {}\n"
                        "}}\n",
-                       maps, fmt::join(arguments, ", "),
-                       fmt::join(types, ", "), body, fmt::join(results, ", "),
-                       fmt::join(types, ", "));
+                       maps, fmt::join(arguments, ", "), fmt::join(types, ", "),
+                       body, fmt::join(results, ", "), fmt::join(types, ", "));
   }
 
 private:
@@ -182,8 +182,11 @@ std::string hostMicrokernels() {
   for (auto [rows, columns] :
        {std::pair(16, 64), {32, 128}, {64, 32}, {64, 256}, {16, 1024}})
     out.sum(rows, columns, true);
-  for (auto [m, n, k] : {std::tuple(16, 32, 32), {32, 24, 48}, {64, 64, 64}, {64, 10, 64},
-        {16, 7, 32}})
+  for (auto [m, n, k] : {std::tuple(16, 32, 32),
+                         {32, 24, 48},
+                         {64, 64, 64},
+                         {64, 10, 64},
+                         {16, 7, 32}})
     out.difference(m, n, k);
   for (auto [m, n, k] : {std::tuple(16, 32, 16), {32, 64, 64}})
     out.difference(m, n, k, true);
@@ -194,12 +197,16 @@ std::string hostMicrokernels() {
     out.transpose(edge);
   for (int64_t count : {1 << 13, 1 << 19, 1 << 24})
     out.gather(count);
-  for (auto [m, n, k] :
-       {std::tuple(16, 16, 16), {64, 64, 64}, {32, 256, 32}, {8, 1024, 1024},
-        {1, 1024, 1024}, {1, 4096, 4096}, {1024, 1024, 1024}})
+  for (auto [m, n, k] : {std::tuple(16, 16, 16),
+                         {64, 64, 64},
+                         {32, 256, 32},
+                         {8, 1024, 1024},
+                         {1, 1024, 1024},
+                         {1, 4096, 4096},
+                         {1024, 1024, 1024}})
     out.product(m, n, k);
-  for (auto [m, n, k] : {std::tuple(32, 32, 32), {8, 768, 768}, {8, 768, 3072},
-                         {256, 256, 256}})
+  for (auto [m, n, k] :
+       {std::tuple(32, 32, 32), {8, 768, 768}, {8, 768, 3072}, {256, 256, 256}})
     out.product(m, n, k, "f32", true);
   out.product(64, 64, 64, "f64");
   out.product(256, 256, 256, "f64");

@@ -139,7 +139,8 @@ Result<LoadedProgram> openJson(const LoadOptions &options,
     MGPU_TRY_ASSIGN(program.dag, planner::parseDagJson(text, path));
     return program;
   }
-  MGPU_TRY_ASSIGN(auto events, planner::readTraceEvents(text, path, options.step));
+  MGPU_TRY_ASSIGN(auto events,
+                  planner::readTraceEvents(text, path, options.step));
   MGPU_TRY_ASSIGN(auto trace, planner::traceDag(std::move(events), path));
   fmt::print(
       stderr, "mgpu-tune: {}: {} of {} on {}, {:.3f} us\n", path,

@@ -45,10 +45,9 @@ static Result<void> planTarget(LoadedProgram &program,
     }
   }
   if (!report.machine) {
-    MGPU_TRY_ASSIGN(report.machine,
-                    openMachine(target, program.dag.numDevices,
-                                options.prepare.collectivesFile,
-                                program.from.database));
+    MGPU_TRY_ASSIGN(report.machine, openMachine(target, program.dag.numDevices,
+                                                options.prepare.collectivesFile,
+                                                program.from.database));
   }
   const device::Topology &topology = report.machine->topology();
   if (program.from.oneDevice)

@@ -33,7 +33,7 @@ struct PlanReport {
   /// plan and of one that `tune` found.
   std::optional<planner::Machine> machine;
   std::optional<planner::TargetPlan> target;
-  /// Of a replay here, by the host's calibrated rates.
+  /// The time of a replay here, by the host's calibrated rates.
   std::optional<planner::HostPrediction> predicted;
   uint64_t workspace = 0; ///< each device's, for cuBLASLt
   planner::Dag source;    ///< for --what-if: before the transforms

@@ -73,8 +73,8 @@ Result<Machine> openMachine(const std::string &target, uint32_t devices,
     if (!target.empty())
       MGPU_TRY(targetDevices(target, devices));
     // Ranks must plan alike, whatever each one's machine has measured.
-    if (auto host = theRanks() ? std::nullopt
-                               : calibratedHost(database, devices))
+    if (auto host =
+            theRanks() ? std::nullopt : calibratedHost(database, devices))
       return Machine(std::move(*host));
     return planner::hostMachine(devices);
   }

@@ -35,17 +35,17 @@ std::vector<Coefficient> Machine::hostCoefficients() const {
                          const std::string &source) {
       return Coefficient{name, unit, value, Origin::Measured, source};
     };
-    return {rate("memory", "bytes/s", about.device.memoryBytesPerSecond,
-                 about.device.source),
-            rate("flops.fp32", "1/s", about.device.flopsPerSecond,
-                 about.device.source),
-            rate("link", "bytes/s", about.link.bytesPerSecond,
-                 about.link.source),
-            rate("host_link", "bytes/s", about.hostLink.bytesPerSecond,
-                 about.hostLink.source),
-            rate("kernel.launch", "us", measured->launchUs, measured->source),
-            rate("kernel.error", "", hostRates ? hostRates->fitError() : 0,
-                 "mean error of the kernels measured, by rates fitted to them")};
+    return {
+        rate("memory", "bytes/s", about.device.memoryBytesPerSecond,
+             about.device.source),
+        rate("flops.fp32", "1/s", about.device.flopsPerSecond,
+             about.device.source),
+        rate("link", "bytes/s", about.link.bytesPerSecond, about.link.source),
+        rate("host_link", "bytes/s", about.hostLink.bytesPerSecond,
+             about.hostLink.source),
+        rate("kernel.launch", "us", measured->launchUs, measured->source),
+        rate("kernel.error", "", hostRates ? hostRates->fitError() : 0,
+             "mean error of the kernels measured, by rates fitted to them")};
   }
   const auto assumed = [](const char *name, const char *unit, double value,
                           const std::string &source) {

@@ -11,22 +11,36 @@ using Measured = device::Topology::Calibration;
 /// Rows of more bytes are about memory; a second-level cache has these.
 static constexpr double nearBytes = 0x1p19;
 
+/// More are no host's, but somebody's file.
+static constexpr size_t mostNames = 256;
+
 static bool isCopy(const Measured::HostWork &row) {
   return row.counts.contains("copy");
 }
-static bool isApart(const std::string &name) {
-  return name.starts_with("strided.") || name.starts_with("gather.");
-}
-static bool isStream(const Measured::HostWork &row) {
-  return row.bytes > nearBytes &&
-         std::ranges::none_of(row.counts, [](const auto &each) {
-           return isApart(each.first);
-         });
-}
-/// Bytes that a row moves: each access of four, in and out of a copy.
+/// Bytes that a kernel moves, four for each access.
 static double movedBytes(const HostCounts &counts) {
   auto at = counts.find("access");
   return at == counts.end() ? 0 : at->second * 4;
+}
+
+/// Whether a row goes once through large buffers and does little else.
+static bool isStream(const Measured::HostWork &row) {
+  return row.bytes > nearBytes && movedBytes(row.counts) > 0.9 * row.bytes &&
+         movedBytes(row.counts) < 1.1 * row.bytes &&
+         std::ranges::all_of(row.counts, [](const auto &each) {
+           return each.first == "launch" || each.first == "block" ||
+                  each.first == "access" || each.first == "operation";
+         });
+}
+
+/// Whether what a row takes is of what it does, and not of memory. Accesses
+/// apart from each other count by the size of their buffers.
+static bool isNear(const Measured::HostWork &row) {
+  return row.bytes <= nearBytes ||
+         std::ranges::any_of(row.counts, [](const auto &each) {
+           return each.first.starts_with("strided.") ||
+                  each.first.starts_with("gather.");
+         });
 }
 
 HostRates::HostRates(const Measured &measured) : products(measured.matmuls) {
@@ -40,10 +54,11 @@ void HostRates::fit(const Rows &rows) {
   std::vector<std::string> names;
   std::vector<const Measured::HostWork *> fitted;
   for (const Measured::HostWork &row : rows)
-    if (!isCopy(row) && !isStream(row)) {
+    if (!isCopy(row) && isNear(row)) {
       fitted.push_back(&row);
       for (const auto &[name, count] : row.counts)
-        if (std::ranges::find(names, name) == names.end())
+        if (names.size() < mostNames &&
+            std::ranges::find(names, name) == names.end())
           names.push_back(name);
     }
   const size_t n = names.size();
@@ -122,8 +137,8 @@ static double at(const std::map<double, double> &curve, double footprint) {
   if (above == curve.begin())
     return above->second;
   const auto below = std::prev(above);
-  const double t =
-      std::log(footprint / below->first) / std::log(above->first / below->first);
+  const double t = std::log(footprint / below->first) /
+                   std::log(above->first / below->first);
   return (1 - t) * below->second + t * above->second;
 }
 
@@ -151,9 +166,9 @@ double HostRates::productUs(const Product &product) const {
       if (likes && (row.type != type || row.isTurned != product.isTurned))
         continue;
       double apart = 0.02;
-      for (auto [mine, other] :
-           {std::pair(product.m, row.m), {product.n, row.n},
-            {product.k, row.k}})
+      for (auto [mine, other] : {std::pair(product.m, row.m),
+                                 {product.n, row.n},
+                                 {product.k, row.k}})
         apart += std::pow(std::log2(mine / other), 2);
       const double weight = 1 / (apart * apart);
       weights += weight;
@@ -162,9 +177,8 @@ double HostRates::productUs(const Product &product) const {
     if (weights > 0)
       break;
   }
-  return weights > 0
-             ? std::exp(sum / weights) * product.flops() / 2
-             : computeUs({{"operation", product.flops()}});
+  return weights > 0 ? std::exp(sum / weights) * product.flops() / 2
+                     : computeUs({{"operation", product.flops()}});
 }
 
 HostTime HostRates::kernel(const Dag &dag, const DagNode &node,
@@ -173,9 +187,8 @@ HostTime HostRates::kernel(const Dag &dag, const DagNode &node,
   const std::optional<Product> product = hostProduct(dag, node);
   if (product)
     compute += productUs(*product);
-  const double memory =
-      (double(node.bytesRead) + double(node.bytesWritten)) *
-      at(stream, footprint) / 1e3;
+  const double memory = (double(node.bytesRead) + double(node.bytesWritten)) *
+                        at(stream, footprint) / 1e3;
   return {std::max(std::hypot(compute, memory), 1e-3),
           product ? 0.35 : std::clamp(2 * error, 0.2, 0.4)};
 }

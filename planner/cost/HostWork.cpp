@@ -50,9 +50,9 @@ private:
 
   const KernelFacts &facts;
   const double bytes; ///< of the launch
-  double lanes = 0; ///< threads
-  double rows = 0;  ///< of threads
-  double full = 0;  ///< lanes of the vectors of all rows
+  double lanes = 0;   ///< threads
+  double rows = 0;    ///< of threads
+  double full = 0;    ///< lanes of the vectors of all rows
   HostCounts counts;
 };
 

@@ -27,15 +27,15 @@ namespace mgpu::planner {
 /// not fill one as a vector each.
 using HostCounts = std::map<std::string, double>;
 
-/// Of a kernel's launch by its facts; without them, by its counts of
+/// Counts a kernel's launch by its facts; without them, by its counts of
 /// operations and bytes. Matrix products have no counts but "launch".
 HostCounts hostCounts(const Dag &dag, const DagNode &node);
 
 /// The product of matrices that a launch is; none: it is another kernel.
 std::optional<Product> hostProduct(const Dag &dag, const DagNode &node);
 
-/// Bytes of the buffers of a program, which its replays go through. Of more
-/// than a thousand buffers as many are looked at.
+/// Bytes of the buffers of a program, which its replays go through. A program
+/// of more than a thousand buffers is judged by as many of them.
 double footprintOf(const Dag &dag);
 
 } // namespace mgpu::planner

@@ -122,7 +122,7 @@ private:
   std::shared_ptr<const CollectiveTable> table;
   bool choosesAlgorithms;
   NodeTimes times;
-  /// Of a host that was calibrated; else null.
+  /// The rates of a host that was calibrated; else null.
   std::shared_ptr<const HostRates> hostRates;
   using Key = std::tuple<CollectiveKind, double, uint32_t, uint32_t>;
   mutable std::map<Key, Estimate> known; ///< a program repeats its collectives

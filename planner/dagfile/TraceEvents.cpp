@@ -272,9 +272,9 @@ bool isTrace(std::string_view text) {
 }
 
 /// The events of a step.
-static Result<std::vector<TraceEvent>>
-eventsOf(const Handler &handler, std::string_view source,
-         std::string_view step) {
+static Result<std::vector<TraceEvent>> eventsOf(const Handler &handler,
+                                                std::string_view source,
+                                                std::string_view step) {
   const auto mark = handler.steps.find(step);
   std::vector<TraceEvent> out;
   if (mark == handler.steps.end()) {
@@ -298,14 +298,13 @@ eventsOf(const Handler &handler, std::string_view source,
       last = std::max(last, event.correlation);
     }
   for (const TraceEvent &event : handler.events)
-    if (isInside(event) ||
-        (!event.isWork() && event.correlation >= first &&
-         event.correlation <= last))
+    if (isInside(event) || (!event.isWork() && event.correlation >= first &&
+                            event.correlation <= last))
       out.push_back(event);
   if (last < 0)
-    return fail(ErrorKind::Invalid,
-                fmt::format("{}: no kernel or copy began within {}", source,
-                            step));
+    return fail(
+        ErrorKind::Invalid,
+        fmt::format("{}: no kernel or copy began within {}", source, step));
   return out;
 }
 

@@ -108,9 +108,9 @@ double instructionsOf(Operation *op) {
 
 /// KernelFacts::Step::function of an operation.
 std::string functionOf(Operation *op) {
-  const bool isFloat = isa<arith::DivFOp>(op) ||
-                       (isa<math::MathDialect>(op->getDialect()) &&
-                        !isa<math::FmaOp, math::AbsFOp>(op));
+  const bool isFloat =
+      isa<arith::DivFOp>(op) || (isa<math::MathDialect>(op->getDialect()) &&
+                                 !isa<math::FmaOp, math::AbsFOp>(op));
   if (!isFloat)
     return isa<arith::DivSIOp, arith::DivUIOp, arith::RemSIOp, arith::RemUIOp>(
                op)

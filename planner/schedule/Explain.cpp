@@ -201,8 +201,7 @@ std::string explain(const Plan &plan, const Dag &dag) {
       "one node after the other {:.3f} us, {} cross-stream waits\n"
       "arenas {} bytes for {} bytes of device buffers; no layout "
       "takes less than {} (ratio {:.3f} at most)\n",
-      summary.makespanUs, summary.lowerBoundUs, summary.ratio,
-      verdictOf(plan),
+      summary.makespanUs, summary.lowerBoundUs, summary.ratio, verdictOf(plan),
       summary.serialMakespanUs, summary.waits, summary.arenaBytes,
       summary.bufferBytes, summary.arenaBoundBytes, summary.arenaRatio);
   for (const std::string &line : originLines(plan, dag))

@@ -51,8 +51,8 @@ static void scaleMeasured(device::Topology::Calibration &measured,
   constexpr double largeBytes = 0x1p19; // as HostRates.cpp has it
   std::map<std::pair<std::string, uint32_t>, double> startUs;
   for (const auto &row : measured.collectives) {
-    double &least = startUs.try_emplace({row.op, row.ranks}, row.us)
-                        .first->second;
+    double &least =
+        startUs.try_emplace({row.op, row.ranks}, row.us).first->second;
     least = std::min(least, row.us);
   }
   for (auto &row : measured.collectives)

@@ -121,9 +121,10 @@ std::string durationsText(const PlanReport &report, const planner::Dag &dag) {
                              report.plan.model);
   if (report.machine && report.machine->topology().calibration)
     return out + "modelled by rates measured here (calibrate)\n";
-  return out + "modelled by assumed rates: an order of magnitude. `mgpu-tune "
-               "profile` measures them here; `mgpu-tune calibrate` measures the "
-               "machine\n";
+  return out +
+         "modelled by assumed rates: an order of magnitude. `mgpu-tune "
+         "profile` measures them here; `mgpu-tune calibrate` measures the "
+         "machine\n";
 }
 
 /// The origins of times by kind of node, where they are not one for all.
