@@ -240,8 +240,9 @@ Result<void> Calibration::measureHost(Topology &out) {
     MGPU_TRY_ASSIGN(const double us, times.usOf(hostWorks[k]));
     add(input.host[k].counts, std::max(bytes, 1.0), us);
   }
-  for (uint64_t bytes : {uint64_t(64), uint64_t(1) << 12, uint64_t(1) << 15,
-                         uint64_t(1) << 18, uint64_t(1) << 22, copiedBytes}) {
+  for (uint64_t bytes :
+       {uint64_t(64), uint64_t(1) << 12, uint64_t(1) << 15, uint64_t(1) << 18,
+        uint64_t(1) << 22, uint64_t(1) << 23, copiedBytes}) {
     MGPU_TRY_ASSIGN(const double us,
                     times.usOf(copyWork(fmt::format("copy of {} bytes", bytes),
                                         here, copiedTo, copiedFrom, bytes)));
