@@ -8,6 +8,8 @@
 #include "bench/profile/ChainTimes.h"
 #include "device/api/Topology.h"
 
+#include <span>
+
 namespace mgpu::bench {
 
 /// A kernel, compiled for the target, and one way to call it.
@@ -27,6 +29,13 @@ struct CalibrationMatmul {
   std::string type; ///< "f32", "bf16"
   uint32_t m = 0, n = 0, k = 0;
   CalibrationKernel kernel;
+  bool isTurned = false; ///< B is n x k
+};
+
+/// A kernel of the host, and what it does (planner/cost/HostWork.h).
+struct HostKernel {
+  CalibrationKernel kernel;
+  std::map<std::string, double> counts;
 };
 
 struct CalibrationInput {
@@ -51,14 +60,28 @@ struct CalibrationInput {
   LargestOfAll largest = nullptr;
   /// The machine of each device, where there are several; empty: one.
   std::vector<uint32_t> nodes = {};
+  /// Kernels for a host's devices, which share its memory; else empty.
+  std::vector<HostKernel> host = {};
 };
 
 /// Measures one figure at a time by ChainTimes and takes medians. Contention is
 /// measured between two independent nodes: on one device if there is one, or if
 /// one of several GPUs is here, else on two. Nodes that do not overlap are left
 /// out. Several GPUs measure all at once, and each figure is the slowest GPU's.
-/// Errors: the driver's; Internal for a figure that is not above 0.
+/// With kernels of the host all is measured twice, the least time of chains,
+/// and a third time where the passes differ; a figure counts that two of them
+/// find within `agreement` times, and the rest is left out. Errors: the
+/// driver's; Internal for a figure that is not above 0; Absent where fewer than
+/// half of the figures are left.
 Result<device::Topology> calibrate(const CalibrationInput &input);
+
+/// How far two passes of a calibration of the host may be apart.
+inline constexpr double agreement = 1.5;
+
+/// The figures on which the two best of at least two passes agree, the better
+/// of each; how many do not is added to `refused`.
+device::Topology::Calibration
+agreed(std::span<const device::Topology::Calibration> passes, size_t &refused);
 
 /// The numbers of devices, from the first on, for which collectives are
 /// measured: 2, 4, ... and all.

@@ -13,8 +13,9 @@ namespace mgpu::bench {
 using namespace device;
 
 ChainTimes::ChainTimes(Driver &driver, double seconds, LargestOfAll largest,
-                       std::function<void(const std::string &)> progress)
-    : driver(driver), seconds(seconds),
+                       std::function<void(const std::string &)> progress,
+                       bool isLeast)
+    : driver(driver), seconds(seconds), isLeast(isLeast),
       largest(largest ? std::move(largest)
                       : [](double mine) -> Result<double> { return mine; }),
       progress(std::move(progress)) {}
@@ -43,7 +44,7 @@ Result<double> ChainTimes::replayUs(GraphExec *exec, double seconds) {
     MGPU_TRY_ASSIGN(double spentUs, largest(microsecondsSince(start)));
     if (samples.size() >= most ||
         (samples.size() >= least && spentUs >= seconds * 1e6))
-      return median(std::move(samples));
+      return isLeast ? std::ranges::min(samples) : median(std::move(samples));
     double us = 0;
     if (exec) {
       const Clock::time_point begin = Clock::now();

@@ -31,9 +31,12 @@ struct TimedWork {
 /// the slowest, which also decides how they go on, so that all launch the same.
 class ChainTimes {
 public:
-  /// `seconds` is for each figure. `largest` and `progress` may be null.
+  /// `seconds` is for each figure. `largest` and `progress` may be null. A
+  /// figure is the median of replays or, with `isLeast`, the least, as others
+  /// on the machine only ever make it longer.
   ChainTimes(device::Driver &driver, double seconds, LargestOfAll largest,
-             std::function<void(const std::string &)> progress);
+             std::function<void(const std::string &)> progress,
+             bool isLeast = false);
 
   /// Microseconds of one node in a chain: the difference of a longer and a
   /// shorter one, so that launching and waiting cancel. Internal where it is
@@ -57,6 +60,7 @@ private:
 
   device::Driver &driver;
   const double seconds;
+  const bool isLeast;
   const LargestOfAll largest;
   const std::function<void(const std::string &)> progress;
 };

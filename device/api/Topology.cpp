@@ -4,6 +4,7 @@
 #include "support/FileIO.h"
 
 #include <algorithm>
+#include <array>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <initializer_list>
@@ -83,6 +84,23 @@ public:
     bad(name, "must be a rate per second above 0");
     return 0;
   }
+  /// False where it is absent.
+  bool flag(const char *name) {
+    const Json *value = find(name);
+    if (value && !value->is_boolean())
+      bad(name, "must be true or false");
+    return value && value->is_boolean() && value->get<bool>();
+  }
+  /// All fields, each a rate.
+  std::map<std::string, double> rates() {
+    std::map<std::string, double> out;
+    for (auto it = object.begin(); object.is_object() && it != object.end();
+         ++it)
+      out[it.key()] = rate(it.key().c_str());
+    if (out.empty())
+      bad("", "has no counts");
+    return out;
+  }
   /// One of `words`; the first after a fault.
   std::string word(const char *name,
                    std::initializer_list<std::string_view> words) {
@@ -125,6 +143,9 @@ private:
   Result<void> &fault;
 };
 
+/// By LinkKind.
+constexpr std::array<std::string_view, 3> linkWords = {"nvlink", "pcie",
+                                                       "memory"};
 constexpr size_t most = 10'000; ///< of each list of a calibration
 
 void parsePairs(Fields &in, uint32_t devices,
@@ -147,7 +168,7 @@ void parsePairs(Fields &in, uint32_t devices,
 Topology::Calibration parseCalibration(Fields in, uint32_t devices) {
   Topology::Calibration out;
   in.allow({"launch_us", "copy_latency_us", "source", "collectives", "matmuls",
-            "contention", "kernel_beside_kernel", "pairs"});
+            "contention", "kernel_beside_kernel", "pairs", "host"});
   out.launchUs = in.rate("launch_us");
   out.copyLatencyUs = in.rate("copy_latency_us");
   out.source = in.text("source");
@@ -161,9 +182,10 @@ Topology::Calibration parseCalibration(Fields in, uint32_t devices) {
     row.us = each.rate("us");
   }
   for (Fields &each : in.list("matmuls", most)) {
-    each.allow({"type", "m", "n", "k", "us"});
+    each.allow({"type", "m", "n", "k", "us", "turned"});
     Topology::Calibration::Matmul &row = out.matmuls.emplace_back();
-    row.type = each.word("type", {"f32", "bf16"});
+    row.type = each.word("type", {"f32", "f64", "bf16"});
+    row.isTurned = each.flag("turned");
     row.m = uint32_t(each.count("m", 1 << 24));
     row.n = uint32_t(each.count("n", 1 << 24));
     row.k = uint32_t(each.count("k", 1 << 24));
@@ -184,6 +206,14 @@ Topology::Calibration parseCalibration(Fields in, uint32_t devices) {
   }
   if (in.has("pairs"))
     parsePairs(in, devices, out.pairs);
+  if (in.has("host"))
+    for (Fields &each : in.list("host", most)) {
+      each.allow({"counts", "bytes", "us"});
+      Topology::Calibration::HostWork &row = out.host.emplace_back();
+      row.counts = each.inside("counts").rates();
+      row.bytes = each.rate("bytes");
+      row.us = each.rate("us");
+    }
   return out;
 }
 
@@ -223,10 +253,11 @@ Result<Topology> parseTopology(std::string_view text, std::string_view source) {
 
   Fields link = top.inside("link");
   link.allow({"kind", "bytes_per_second", "source"});
-  std::string kind = link.text("kind");
-  if (kind != "nvlink" && kind != "pcie")
-    link.bad("kind", "must be \"nvlink\" or \"pcie\"");
-  topology.link.kind = kind == "pcie" ? LinkKind::Pcie : LinkKind::NvLink;
+  const std::string kind =
+      link.word("kind", {linkWords[0], linkWords[1], linkWords[2]});
+  for (size_t k = 0; k < linkWords.size(); ++k)
+    if (kind == linkWords[k])
+      topology.link.kind = LinkKind(k);
   topology.link.bytesPerSecond = link.rate("bytes_per_second");
   topology.link.source = link.text("source");
 
@@ -280,10 +311,9 @@ std::string topologyText(const Topology &topology) {
                    {"bf16_flops_per_second", d.bf16FlopsPerSecond},
                    {"tf32_flops_per_second", d.tf32FlopsPerSecond},
                    {"source", d.source}};
-  out["link"] = {
-      {"kind", topology.link.kind == LinkKind::Pcie ? "pcie" : "nvlink"},
-      {"bytes_per_second", topology.link.bytesPerSecond},
-      {"source", topology.link.source}};
+  out["link"] = {{"kind", linkWords[size_t(topology.link.kind)]},
+                 {"bytes_per_second", topology.link.bytesPerSecond},
+                 {"source", topology.link.source}};
   out["host_link"] = {{"bytes_per_second", topology.hostLink.bytesPerSecond},
                       {"source", topology.hostLink.source}};
   if (topology.nic)
@@ -309,6 +339,12 @@ std::string topologyText(const Topology &topology) {
                                  {"n", each.n},
                                  {"k", each.k},
                                  {"us", each.us}});
+    for (size_t k = 0; k < c->matmuls.size(); ++k)
+      if (c->matmuls[k].isTurned)
+        into["matmuls"][k]["turned"] = true;
+    for (const auto &each : c->host)
+      into["host"].push_back(
+          {{"counts", each.counts}, {"bytes", each.bytes}, {"us", each.us}});
     for (const auto &each : c->contention)
       into["contention"].push_back({{"work", each.work},
                                     {"beside", each.beside},

@@ -9,12 +9,14 @@
 //              "memory_bytes_per_second":R,"sm_count":N,
 //              "flops_per_second":R,"bf16_flops_per_second":R,
 //              "tf32_flops_per_second":R,"source":S},
-//    "link":{"kind":"nvlink|pcie","bytes_per_second":R,"source":S},
+//    "link":{"kind":"nvlink|pcie|memory","bytes_per_second":R,"source":S},
 //    "host_link":{"bytes_per_second":R,"source":S},
 //    "nic":{"count":N,"bytes_per_second":R,"source":S},
 //    "calibration":{"launch_us":R,"copy_latency_us":R,"source":S,
 //      "collectives":[{"op":S,"ranks":N,"bytes":B,"us":R},...],
-//      "matmuls":[{"type":"f32|bf16","m":N,"n":N,"k":N,"us":R},...],
+//      "matmuls":[{"type":"f32|f64|bf16","m":N,"n":N,"k":N,"us":R,
+//                  "turned":B},...],
+//      "host":[{"counts":{S:R,...},"bytes":R,"us":R},...],
 //      "contention":[{"work":W,"beside":W,"factor":R},...],
 //      "kernel_beside_kernel":[{"multiprocessors":N,"factor":R},...],
 //      "pairs":[{"from":N,"to":N,"start_us":R,"bytes_per_second":R},...]}}
@@ -32,12 +34,16 @@
 // larger side of the operation; each W is kernel, copy or collective; a
 // "factor" says how many times as long the work takes while the other runs on
 // one of its devices, or while a kernel has so many of their multiprocessors.
+// "host", of devices that are threads and share one memory, has what kernels
+// and copies took there: how often each did what, and the bytes of its buffers.
+// It may be absent, and so may "turned", which says that B lies as n x k.
 // "pairs" says what a send from one device to another takes, where that was
 // measured of each; it may be absent.
 
 #include "support/Result.h"
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -45,7 +51,7 @@
 
 namespace mgpu::device {
 
-/// Devices that share one Memory are the host's; no text has these.
+/// Devices that share one Memory are the host's.
 enum class LinkKind : uint8_t { NvLink, Pcie, Memory };
 
 /// The origin of a device's rates where nothing was measured. The rates of a
@@ -92,6 +98,14 @@ struct Topology {
       std::string type; ///< "f32", "bf16"
       uint32_t m = 0, n = 0, k = 0;
       double us = 0;
+      bool isTurned = false; ///< B is n x k
+    };
+    /// A kernel or copy of the host, by what it does
+    /// (planner/cost/HostWork.h).
+    struct HostWork {
+      std::map<std::string, double> counts;
+      double bytes = 0; ///< of its buffers together
+      double us = 0;
     };
     struct Beside {
       std::string work, beside; ///< "kernel", "copy", "collective"
@@ -110,6 +124,7 @@ struct Topology {
     std::vector<Matmul> matmuls;
     std::vector<Beside> contention;
     std::vector<BesideKernel> besideKernel;
+    std::vector<HostWork> host; ///< of a host's devices, which share its memory
   };
   std::string name;
   uint32_t nodes = 1;

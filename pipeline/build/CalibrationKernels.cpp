@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "pipeline/build/CalibrationKernels.h"
 
+#include "pipeline/build/HostMicrokernels.h"
 #include "pipeline/build/Kernels.h"
 #include "pipeline/program/Load.h"
+#include "planner/cost/HostWork.h"
 #include "support/Descriptor.h"
 
 #include <fmt/format.h>
@@ -19,10 +21,10 @@ namespace {
 using planner::DagNode;
 using planner::KernelCall;
 
-constexpr std::string_view hostKernels =
+constexpr std::string_view hostText =
 #include "pipeline/Calibrate-host.inc"
     ;
-constexpr std::string_view gpuKernels =
+constexpr std::string_view gpuText =
 #include "pipeline/Calibrate-gpu.inc"
     ;
 
@@ -36,14 +38,10 @@ struct Element {
 };
 constexpr Element products[] = {{"f32", 4}, {"bf16", 2}};
 
-Result<LoadedProgram> loadKernels(const LoadOptions &options, bool isGpu) {
-  LoadOptions loading = options;
+Result<LoadedProgram> loadText(LoadOptions loading, std::string_view text) {
   loading.racesAreErrors = true;
-  if (!options.file.empty())
-    return loadProgram(loading);
   // In memory, for the importer, which takes names.
   const Descriptor file(memfd_create("calibrate.mlir", MFD_CLOEXEC));
-  const std::string_view text = isGpu ? gpuKernels : hostKernels;
   if (file.value < 0 ||
       write(file.value, text.data(), text.size()) != ssize_t(text.size()))
     return fail(ErrorKind::Absent, "there is no memory for a file of the "
@@ -78,6 +76,31 @@ bench::CalibrationKernel kernelOf(const planner::Dag &dag, const DagNode &node,
   return out;
 }
 
+/// The kernels of HostMicrokernels.h, and what they do by their facts.
+Result<void> addHostKernels(LoadOptions options, CalibrationKernels &out) {
+  options.fuse = false;
+  MGPU_TRY_ASSIGN(const LoadedProgram program,
+                  loadText(options, hostMicrokernels()));
+  MGPU_TRY_ASSIGN(const HostKernels kernels,
+                  pipeline::hostKernels(program, ""));
+  for (const DagNode &node : program.dag.nodes) {
+    const auto *call = std::get_if<KernelCall>(&node.work);
+    if (!call)
+      continue;
+    bench::CalibrationKernel kernel =
+        kernelOf(program.dag, node, kernels.objects[call->kernel.value]);
+    if (const auto product = planner::hostProduct(program.dag, node))
+      out.matmuls.push_back({std::string(toString(product->factors)),
+                             uint32_t(product->m), uint32_t(product->n),
+                             uint32_t(product->k), std::move(kernel),
+                             product->isTurned});
+    else
+      out.host.push_back(
+          {std::move(kernel), planner::hostCounts(program.dag, node)});
+  }
+  return {};
+}
+
 } // namespace
 
 uint64_t bytesOf(const bench::CalibrationKernel &kernel) {
@@ -86,8 +109,11 @@ uint64_t bytesOf(const bench::CalibrationKernel &kernel) {
 
 Result<CalibrationKernels> compileCalibration(const LoadOptions &options,
                                               const std::string &architecture) {
-  MGPU_TRY_ASSIGN(LoadedProgram program,
-                  loadKernels(options, !architecture.empty()));
+  MGPU_TRY_ASSIGN(
+      LoadedProgram program,
+      options.file.empty()
+          ? loadText(options, architecture.empty() ? hostText : gpuText)
+          : loadProgram(options));
   std::vector<std::vector<std::byte>> objects;
   if (architecture.empty()) {
     MGPU_TRY_ASSIGN(HostKernels kernels, pipeline::hostKernels(program, ""));
@@ -107,13 +133,15 @@ Result<CalibrationKernels> compileCalibration(const LoadOptions &options,
                             "pipeline/calibrate.mlir of this version",
                             options.file, kernels.size()));
   kernels[1].flops = flopsOfNumber * double(bytesOf(kernels[1]) / 4);
-  CalibrationKernels out{std::move(kernels[0]), std::move(kernels[1]), {}};
+  CalibrationKernels out{std::move(kernels[0]), std::move(kernels[1]), {}, {}};
   for (size_t k = 0; k < std::size(products); ++k) {
     const auto [type, bytes] = products[k];
     const auto edge =
         uint32_t(std::lround(std::sqrt(bytesOf(kernels[2 + k]) / bytes)));
     out.matmuls.push_back({type, edge, edge, edge, std::move(kernels[2 + k])});
   }
+  if (architecture.empty() && options.file.empty())
+    MGPU_TRY(addHostKernels(options, out));
   return out;
 }
 

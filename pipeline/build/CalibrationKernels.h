@@ -13,6 +13,7 @@ namespace mgpu::pipeline {
 struct CalibrationKernels {
   bench::CalibrationKernel memory, arithmetic;
   std::vector<bench::CalibrationMatmul> matmuls;
+  std::vector<bench::HostKernel> host; ///< of HostKernels.h; of a GPU none
 };
 
 /// The bytes of each buffer of `kernel`.

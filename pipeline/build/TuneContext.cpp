@@ -126,7 +126,8 @@ static Result<void> addGpu(TuneContext &context, const LoadedProgram &program,
                               program.dag.numDevices));
   }
   MGPU_TRY_ASSIGN(context.target, identifyGpu(target, usesCuda || theRanks()));
-  MGPU_TRY_ASSIGN(context.machine, openMachine(target, context.devices));
+  MGPU_TRY_ASSIGN(context.machine, openMachine(target, context.devices, "",
+                                               program.from.database));
   auto cache = openCubinCache(program.from.database);
   MGPU_TRY_ASSIGN(context.texts, cudaTexts(program, cache.get()));
   for (const kernels::CudaText &text : context.texts)

@@ -116,9 +116,9 @@ Result<Plan> makePlan(LoadedProgram &program, const PlanOptions &options) {
   if (stored)
     return std::move(*stored);
   const std::string &target = program.from.target;
-  MGPU_TRY_ASSIGN(
-      const Machine machine,
-      openMachine(target, program.dag.numDevices, options.collectivesFile));
+  MGPU_TRY_ASSIGN(const Machine machine,
+                  openMachine(target, program.dag.numDevices,
+                              options.collectivesFile, program.from.database));
   PlanOptions plan = options;
   plan.streams = streamsOf(target, options.streams);
   MGPU_TRY_ASSIGN(TargetPlan made,

@@ -139,7 +139,8 @@ Result<LoadedProgram> openJson(const LoadOptions &options,
     MGPU_TRY_ASSIGN(program.dag, planner::parseDagJson(text, path));
     return program;
   }
-  MGPU_TRY_ASSIGN(auto events, planner::readTraceEvents(text, path));
+  MGPU_TRY_ASSIGN(auto events,
+                  planner::readTraceEvents(text, path, options.step));
   MGPU_TRY_ASSIGN(auto trace, planner::traceDag(std::move(events), path));
   fmt::print(
       stderr, "mgpu-tune: {}: {} of {} on {}, {:.3f} us\n", path,
@@ -381,6 +382,10 @@ Result<LoadedProgram> loadProgram(const LoadOptions &given,
     MGPU_TRY_ASSIGN(options.times, timesOn(options.target));
   }
   MGPU_TRY_ASSIGN(LoadedProgram program, format.load(options, messages));
+  if (!options.step.empty() && program.recordedUs <= 0)
+    return fail(ErrorKind::Usage,
+                fmt::format("--step {}: '{}' is no recorded trace",
+                            options.step, options.file));
   program.from = options;
   program.from.entry = program.dag.name; // it may be the only public one
   MGPU_TRY(applyRoles(program));

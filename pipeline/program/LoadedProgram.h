@@ -97,6 +97,7 @@ struct LoadOptions : ImportOptions {
   std::string database; ///< empty: MGPU_DB, or the user's state directory
   /// The database is asked which variants have passed.
   bool usesRecord = true;
+  std::string step; ///< of a recorded trace: "ProfilerStep#3"; "": all of it
   uint64_t compileSeconds = 600; ///< time limit of NVRTC per program; 0: none
   /// Sizes that a .pt2 file leaves open, by name
   /// (pipeline/torch/ExportedGraph.h).

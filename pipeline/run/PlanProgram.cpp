@@ -4,6 +4,7 @@
 #include "pipeline/program/CheckAlike.h"
 #include "pipeline/target/OpenMachine.h"
 #include "pipeline/target/Target.h"
+#include "pipeline/target/Workers.h"
 #include "planner/schedule/Simulate.h"
 
 namespace mgpu::pipeline {
@@ -44,9 +45,9 @@ static Result<void> planTarget(LoadedProgram &program,
     }
   }
   if (!report.machine) {
-    MGPU_TRY_ASSIGN(report.machine,
-                    openMachine(target, program.dag.numDevices,
-                                options.prepare.collectivesFile));
+    MGPU_TRY_ASSIGN(report.machine, openMachine(target, program.dag.numDevices,
+                                                options.prepare.collectivesFile,
+                                                program.from.database));
   }
   const device::Topology &topology = report.machine->topology();
   if (program.from.oneDevice)
@@ -58,6 +59,10 @@ static Result<void> planTarget(LoadedProgram &program,
   report.plan = report.target->plan;
   if (report.target->dag)
     program.dag = std::move(*report.target->dag);
+  if (!isElsewhere(target))
+    report.predicted =
+        planner::predictReplay(report.plan, program.dag, *report.machine,
+                               threadsFor(report.plan, program.dag));
   if (options.noisePercent > 0) {
     std::vector<double> plays = planner::simulateNoise(
         report.plan, program.dag, planner::contentionOf(topology),
@@ -70,6 +75,8 @@ static Result<void> planTarget(LoadedProgram &program,
 /// Kernels of a device run one at a time in a plan, and may have run at the
 /// same time in a recording: no bound is above what was recorded.
 static void boundByRecording(PlanReport &report, double recordedUs) {
+  if (recordedUs > 0) // of whatever GPU that was
+    report.plan.model = "recorded durations";
   if (recordedUs <= 0 || report.plan.lowerBoundUs <= recordedUs)
     return;
   report.plan.lowerBoundUs = recordedUs;

@@ -8,6 +8,7 @@
 #include "pipeline/build/Prepare.h"
 #include "pipeline/plan/ChooseOrder.h"
 #include "pipeline/plan/ChooseShardings.h"
+#include "planner/schedule/HostReplay.h"
 #include "planner/schedule/PlanProof.h"
 
 #include <optional>
@@ -32,6 +33,8 @@ struct PlanReport {
   /// plan and of one that `tune` found.
   std::optional<planner::Machine> machine;
   std::optional<planner::TargetPlan> target;
+  /// The time of a replay here, by the host's calibrated rates.
+  std::optional<planner::HostPrediction> predicted;
   uint64_t workspace = 0; ///< each device's, for cuBLASLt
   planner::Dag source;    ///< for --what-if: before the transforms
   std::optional<ChangedPlan> changed;

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "pipeline/target/OpenMachine.h"
 
+#include "bench/measure/Environment.h"
+#include "db/FileSystem.h"
 #include "pipeline/target/GpuIdentity.h"
 #include "pipeline/target/Target.h"
 #include "pipeline/target/TheRanks.h"
 #include "planner/cost/GpuTopology.h"
 
 #include <algorithm>
+#include <fmt/format.h>
+#include <unistd.h>
 
 namespace mgpu::pipeline {
 
@@ -32,8 +36,35 @@ static Result<device::Topology> topologyOfGpus(const std::string &target,
   return std::move(*slowest);
 }
 
+Result<std::string> hostRatesPath(const std::string &database) {
+  MGPU_TRY_ASSIGN(const std::string path, db::databasePath(database));
+  return path + ".host.json";
+}
+
+/// The host by the rates that were measured of it; none: they were not, or on
+/// another processor.
+static std::optional<device::Topology>
+calibratedHost(const std::string &database, uint32_t devices) {
+  const auto path = hostRatesPath(database);
+  if (!path || access(path->c_str(), R_OK) != 0)
+    return std::nullopt;
+  auto topology = device::openTopology("sim:" + *path);
+  if (!topology) {
+    fmt::print(stderr, "mgpu-tune: warning: {}; the host's rates are assumed\n",
+               topology.error().message);
+    return std::nullopt;
+  }
+  if (topology->device.name != "host: " + bench::readEnvironment().cpu)
+    return std::nullopt;
+  topology->devices = devices;
+  topology->name = "host, calibrated";
+  topology->device.memoryBytes = uint64_t(INT64_MAX); // the host is what it is
+  return std::move(*topology);
+}
+
 Result<Machine> openMachine(const std::string &target, uint32_t devices,
-                            const std::string &collectivesFile) {
+                            const std::string &collectivesFile,
+                            const std::string &database) {
   if (!isElsewhere(target) && !isCudaTarget(target)) {
     if (!collectivesFile.empty())
       return fail(ErrorKind::Usage,
@@ -41,6 +72,10 @@ Result<Machine> openMachine(const std::string &target, uint32_t devices,
                   "sim:NAME or cuda:K");
     if (!target.empty())
       MGPU_TRY(targetDevices(target, devices));
+    // Ranks must plan alike, whatever each one's machine has measured.
+    if (auto host =
+            theRanks() ? std::nullopt : calibratedHost(database, devices))
+      return Machine(std::move(*host));
     return planner::hostMachine(devices);
   }
   std::shared_ptr<const CollectiveTable> table;

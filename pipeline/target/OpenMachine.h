@@ -16,10 +16,17 @@ bool isElsewhere(const std::string &target);
 /// The machine of `target`, with `devices` devices where the target is here.
 /// `collectivesFile`, or "", has measured times in place of the curves. GPUs
 /// are asked for at the driver: Absent where there is none. Where those of a
-/// target differ, the slowest stands for all.
+/// target differ, the slowest stands for all. The host's rates are those that
+/// `calibrate` has written to hostRatesPath(`database`), if it was on this
+/// processor; else, and with an empty one, they are assumed.
 Result<planner::Machine> openMachine(const std::string &target,
                                      uint32_t devices,
-                                     const std::string &collectivesFile = "");
+                                     const std::string &collectivesFile = "",
+                                     const std::string &database = "");
+
+/// The file of this host's rates, beside the database that is chosen (--db) or
+/// the default one.
+Result<std::string> hostRatesPath(const std::string &database);
 
 } // namespace mgpu::pipeline
 

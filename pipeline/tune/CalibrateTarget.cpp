@@ -258,6 +258,12 @@ calibrateTarget(const LoadOptions &load, const GpuOptions &options,
                     fmt::gmtime(std::time(nullptr)), what.target,
                     driver.timedBy())};
     out.largestBytes = std::max(out.largestBytes, bytesOf(kernels.memory));
+    // Processes of the host do not share one memory.
+    if (!isCudaTarget(what.target) && !theRanks() && !kernels.host.empty()) {
+      out.host = kernels.host;
+      out.about.link.kind = device::LinkKind::Memory;
+      out.secondsPerFigure = 0.06;
+    }
     out.progress = progress;
     return out;
   };

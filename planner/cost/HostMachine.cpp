@@ -5,6 +5,7 @@
 #include "planner/cost/TargetMachine.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace mgpu::planner {
 
@@ -29,6 +30,23 @@ Machine hostMachine(uint32_t devices) {
 }
 
 std::vector<Coefficient> Machine::hostCoefficients() const {
+  if (const auto &measured = about.calibration) {
+    const auto rate = [](const char *name, const char *unit, double value,
+                         const std::string &source) {
+      return Coefficient{name, unit, value, Origin::Measured, source};
+    };
+    return {
+        rate("memory", "bytes/s", about.device.memoryBytesPerSecond,
+             about.device.source),
+        rate("flops.fp32", "1/s", about.device.flopsPerSecond,
+             about.device.source),
+        rate("link", "bytes/s", about.link.bytesPerSecond, about.link.source),
+        rate("host_link", "bytes/s", about.hostLink.bytesPerSecond,
+             about.hostLink.source),
+        rate("kernel.launch", "us", measured->launchUs, measured->source),
+        rate("kernel.error", "", hostRates ? hostRates->fitError() : 0,
+             "mean error of the kernels measured, by rates fitted to them")};
+  }
   const auto assumed = [](const char *name, const char *unit, double value,
                           const std::string &source) {
     return Coefficient{name, unit, value, Origin::Assumed, source};
@@ -100,6 +118,39 @@ Estimate Machine::onHost(const Dag &dag, const DagNode &node) const {
                      std::max(node.flops / (about.device.flopsPerSecond / 1e6),
                               bytes / memory),
                  "roofline");
+}
+
+/// Collectives of a number of ranks that was not measured take as long as those
+/// of the nearest number, times the bytes of all ranks.
+Estimate Machine::onMeasuredHost(const Dag &dag, const DagNode &node) const {
+  const double footprint = footprintOf(dag);
+  const auto measured = [](HostTime time, const char *how) {
+    return Estimate{time.us, Origin::Measured, how, time.error};
+  };
+  if (auto *copy = std::get_if<CopyCall>(&node.work))
+    return measured(hostRates->copy(double(copy->sourceBox.numElements()) *
+                                        copy->sourceBox.elementBytes,
+                                    footprint),
+                    "copy, calibrated");
+  const std::optional<Asked> call = asked(dag, node);
+  if (!call)
+    return measured(hostRates->kernel(dag, node, footprint),
+                    "what it does, by calibrated rates");
+  if (call->ranks < 2)
+    return measured(hostRates->copy(call->bytes, footprint),
+                    "collective of one: a copy");
+  uint32_t nearest = 0;
+  for (const auto &row : about.calibration->collectives)
+    if (row.op == toString(call->kind) &&
+        (nearest == 0 || std::abs(double(row.ranks) - call->ranks) <
+                             std::abs(double(nearest) - call->ranks)))
+      nearest = row.ranks;
+  if (nearest == 0)
+    return onHost(dag, node);
+  Estimate out = collective(call->kind, call->bytes, nearest, 1);
+  out.us *= double(call->ranks) / nearest;
+  out.error = nearest == call->ranks ? 0.3 : 0.4;
+  return out;
 }
 
 } // namespace mgpu::planner

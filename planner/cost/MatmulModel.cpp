@@ -9,7 +9,7 @@
 namespace mgpu::planner {
 
 // The roofline that is corrected, not a claim: the fit absorbs both.
-static constexpr double launchUs = 4;
+static constexpr double kernelStartUs = 4;
 static constexpr double reachableShare = 0.8;
 static constexpr double ridge = 1e-3;
 static constexpr int degree = 3;
@@ -32,7 +32,7 @@ double rooflineUs(const Product &product, const MatmulRates &rates) {
 }
 
 static double correctedUs(const Product &product, const MatmulRates &rates) {
-  return launchUs +
+  return kernelStartUs +
          std::max(product.flops() / rates.flopsPerUs / reachableShare,
                   bytesOf(product) / rates.bytesPerUs);
 }

@@ -34,7 +34,10 @@ Machine::Machine(device::Topology topology,
                  std::shared_ptr<const CollectiveTable> table,
                  bool choosesAlgorithms)
     : about(std::move(topology)), table(std::move(table)),
-      choosesAlgorithms(choosesAlgorithms) {}
+      choosesAlgorithms(choosesAlgorithms) {
+  if (isHost() && about.calibration && !about.calibration->host.empty())
+    hostRates = std::make_shared<const HostRates>(*about.calibration);
+}
 
 Machine Machine::withTimes(NodeTimes measured) const {
   Machine out = *this;
@@ -437,7 +440,9 @@ Estimate Machine::estimate(const Dag &dag, NodeId id) const {
     return {*times[id.value], Origin::Measured, "of this node here"};
   if (node.durationUs)
     return {*node.durationUs, Origin::Given, "in the file"};
-  Estimate result = isHost() ? onHost(dag, node) : unscaled(dag, node);
+  Estimate result = hostRates  ? onMeasuredHost(dag, node)
+                    : isHost() ? onHost(dag, node)
+                               : unscaled(dag, node);
   result.us *= node.timeFactor;
   if (about.device.rates == device::RateSource::Scaled)
     result.origin = Origin::Scaled;

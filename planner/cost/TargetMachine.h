@@ -9,6 +9,7 @@
 
 #include "device/api/Topology.h"
 #include "planner/cost/CollectiveTable.h"
+#include "planner/cost/HostRates.h"
 #include "planner/cost/LatencyEstimator.h"
 #include "planner/cost/Nccl.h"
 
@@ -30,6 +31,9 @@ struct Estimate {
   double us = 0;
   Origin origin = Origin::Assumed;
   std::string how; ///< "curve fitted to sm_90 all_reduce of 8", ...
+  /// The share by which it may be wrong, where that is known: of a host that
+  /// was calibrated, and of what was measured of nodes.
+  double error = 0;
 };
 
 /// Microseconds of nodes by NodeId; none where nothing was measured.
@@ -104,6 +108,7 @@ private:
   Shares shares() const;
   Estimate unscaled(const Dag &dag, const DagNode &node) const;
   Estimate onHost(const Dag &dag, const DagNode &node) const;
+  Estimate onMeasuredHost(const Dag &dag, const DagNode &node) const;
   std::vector<Coefficient> hostCoefficients() const;
   Estimate kernel(const Dag &dag, const DagNode &node) const;
   /// By the calibration's pairs; nothing where it has not these.
@@ -117,6 +122,8 @@ private:
   std::shared_ptr<const CollectiveTable> table;
   bool choosesAlgorithms;
   NodeTimes times;
+  /// The rates of a host that was calibrated; else null.
+  std::shared_ptr<const HostRates> hostRates;
   using Key = std::tuple<CollectiveKind, double, uint32_t, uint32_t>;
   mutable std::map<Key, Estimate> known; ///< a program repeats its collectives
 };

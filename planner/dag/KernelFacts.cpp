@@ -66,6 +66,8 @@ static void fields(JsonFields &f, KernelFacts::Step &step) {
   step.kind = KernelFacts::Step::Kind(kind);
   f("place", step.place);
   f("instructions", step.instructions);
+  if (f.reads() || !step.function.empty())
+    f.added("function", step.function);
   f("is_address", step.isAddress);
   f("is_common", step.isCommon);
   f("buffer", step.buffer);
@@ -107,8 +109,9 @@ bool KernelFacts::areCountable() const {
     const bool isAccess =
         step.kind == Step::Kind::Load || step.kind == Step::Kind::Store;
     return step.place < places.size() && step.instructions >= 0 &&
-           step.instructions < most && step.width >= 1 && step.width <= 16 &&
-           step.bytes >= step.width && step.bytes <= 1 << 16 &&
+           step.instructions < most && step.function.size() <= 32 &&
+           step.width >= 1 && step.width <= 16 && step.bytes >= step.width &&
+           step.bytes <= 1 << 16 &&
            (!isAccess || step.buffer < buffers.size()) &&
            (!step.address || counters.areCountable(*step.address));
   });

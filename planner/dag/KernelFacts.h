@@ -93,7 +93,10 @@ struct KernelFacts {
     Kind kind = Kind::Compute;
     uint32_t place = 0;
     double instructions = 0; ///< Compute: of each thread
-    bool isAddress = false;  ///< Compute: loops go on by one addition
+    /// Compute: the function of an element, as the math dialect has it ("exp",
+    /// "exp.f64"), or a division; empty: another operation.
+    std::string function = {};
+    bool isAddress = false; ///< Compute: loops go on by one addition
     /// Neighbours along x do the same, or at the same place.
     bool isCommon = false;
     uint32_t buffer = 0;

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cmath>
 #include <fmt/format.h>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -124,8 +125,28 @@ public:
 
   std::string_view text;
   bool hasEvents = false, isNoJson = false;
+  /// From when to when a step lasted, on the GPU where that was recorded.
+  struct Mark {
+    double beginUs = 0, endUs = 0;
+    bool isGpus = false;
+  };
+  std::map<std::string, Mark, std::less<>> steps;
 
 private:
+  void noteStep() {
+    const bool isGpus = category == "gpu_user_annotation";
+    if (!(isGpus || category == "user_annotation") ||
+        !event.name.starts_with("ProfilerStep#") || !hasStart || !hasDuration)
+      return;
+    const Mark mark{event.startUs, event.startUs + event.durationUs, isGpus};
+    Mark &known = steps.try_emplace(event.name, mark).first->second;
+    if (isGpus && !known.isGpus)
+      known = mark;
+    else if (isGpus == known.isGpus)
+      known = {std::min(known.beginUs, mark.beginUs),
+               std::max(known.endUs, mark.endUs), isGpus};
+  }
+
   bool isOfEvent() const {
     return isInEvents &&
            (depth == eventDepth || (depth == eventDepth + 1 && isInArgs));
@@ -170,6 +191,7 @@ private:
 
   bool finish() {
     size_t index = number_++;
+    noteStep();
     if (phase != "X" || !classify())
       return true;
     auto isTime = [](double us) { return us >= 0 && us < maxTimeUs; };
@@ -249,8 +271,46 @@ bool isTrace(std::string_view text) {
          text.find("\"traceEvents\"") != std::string_view::npos;
 }
 
+/// The events of a step.
+static Result<std::vector<TraceEvent>> eventsOf(const Handler &handler,
+                                                std::string_view source,
+                                                std::string_view step) {
+  const auto mark = handler.steps.find(step);
+  std::vector<TraceEvent> out;
+  if (mark == handler.steps.end()) {
+    std::string names;
+    for (const auto &[name, unused] : handler.steps)
+      names += (names.empty() ? "" : ", ") + name;
+    return fail(ErrorKind::Usage,
+                fmt::format("--step {}: {} has {}", step, source,
+                            names.empty() ? "no steps (ProfilerStep#N): record "
+                                            "it with a schedule"
+                                          : names));
+  }
+  auto isInside = [&](const TraceEvent &event) {
+    return event.isWork() && event.startUs >= mark->second.beginUs &&
+           event.startUs < mark->second.endUs;
+  };
+  int64_t first = INT64_MAX, last = -1;
+  for (const TraceEvent &event : handler.events)
+    if (isInside(event)) {
+      first = std::min(first, event.correlation);
+      last = std::max(last, event.correlation);
+    }
+  for (const TraceEvent &event : handler.events)
+    if (isInside(event) || (!event.isWork() && event.correlation >= first &&
+                            event.correlation <= last))
+      out.push_back(event);
+  if (last < 0)
+    return fail(
+        ErrorKind::Invalid,
+        fmt::format("{}: no kernel or copy began within {}", source, step));
+  return out;
+}
+
 Result<std::vector<TraceEvent>> readTraceEvents(std::string_view text,
-                                                std::string_view source) {
+                                                std::string_view source,
+                                                std::string_view step) {
   auto handler = std::make_unique<Handler>(text, source);
   bool parsed = Json::sax_parse(text.begin(), text.end(), handler.get());
   if (!parsed && handler->isNoJson) {
@@ -268,6 +328,8 @@ Result<std::vector<TraceEvent>> readTraceEvents(std::string_view text,
                 fmt::format("{}: \"traceEvents\" is not an array of the file's "
                             "object: this is not a trace of a profiler",
                             source));
+  if (!step.empty())
+    return eventsOf(*handler, source, step);
   return std::move(handler->events);
 }
 

@@ -51,9 +51,14 @@ bool isTrace(std::string_view text);
 
 /// In the order of the file. Invalid for text that is not JSON (a file that was
 /// cut short is said to be) or an event of work without time, device or stream;
-/// `source` names the text. Reads in one pass and keeps work and waits alone.
+/// `source` names the text. Reads in one pass and keeps work and waits alone;
+/// with a `step` ("ProfilerStep#3", as torch.profiler's schedule marks it)
+/// those of it: the work that began on the GPU within the mark, and what was
+/// called between its first and last launch. Usage, with the steps there are,
+/// for another.
 Result<std::vector<TraceEvent>> readTraceEvents(std::string_view text,
-                                                std::string_view source);
+                                                std::string_view source,
+                                                std::string_view step = "");
 
 } // namespace mgpu::planner
 

@@ -112,6 +112,22 @@ double instructionsOf(Operation *op) {
   return each * (vector ? double(vector.getNumElements()) : 1);
 }
 
+/// KernelFacts::Step::function of an operation.
+std::string functionOf(Operation *op) {
+  const bool isFloat =
+      isa<arith::DivFOp>(op) || (isa<math::MathDialect>(op->getDialect()) &&
+                                 !isa<math::FmaOp, math::AbsFOp>(op));
+  if (!isFloat)
+    return isa<arith::DivSIOp, arith::DivUIOp, arith::RemSIOp, arith::RemUIOp>(
+               op)
+               ? "divide.int"
+               : "";
+  llvm::StringRef name =
+      isa<arith::DivFOp>(op) ? "divide" : op->getName().stripDialect();
+  return (name + (getElementTypeOrSelf(op->getResult(0)).isF64() ? ".f64" : ""))
+      .str();
+}
+
 uint32_t Finder::numberOf(Region *region) {
   auto [at, isNew] = places.try_emplace(region, facts.places.size());
   if (isNew) {
@@ -135,6 +151,8 @@ void Finder::visit(Operation *op) {
     step.kind = Step::Kind::SubgroupReduction;
   else if ((step.instructions = instructionsOf(op)) == 0)
     return;
+  if (step.kind == Step::Kind::Compute)
+    step.function = functionOf(op);
   step.isCommon = facts::isExchangeWithinBlocks(op) ||
                   op->hasTrait<OpTrait::IsTerminator>() ||
                   areCommon(op->getOperands());

@@ -69,7 +69,12 @@ std::string Plan::boundVerdict() const {
 }
 
 std::string Plan::verdictLine() const {
-  const std::string verdict = boundVerdict();
+  std::string verdict = boundVerdict();
+  // A proof about times that nobody measured is no promise of a replay.
+  if (!verdict.empty() && std::ranges::any_of(steps, [](const PlanStep &step) {
+        return step.origin == Origin::Assumed;
+      }))
+    verdict += " under assumed rates";
   return fmt::format(
       "makespan {:.3f} us, bound {:.3f} us{}{}{}{} ({})", makespanUs,
       lowerBoundUs, boundBy == BoundArgument::Unknown ? "" : " by ",

@@ -151,6 +151,13 @@ std::vector<std::string> reasonsOf(const Plan &plan, const Dag &dag) {
   return words;
 }
 
+/// What the plan's line says of its bound.
+static std::string verdictOf(const Plan &plan) {
+  const std::string line = plan.verdictLine();
+  const size_t colon = line.find(": "), model = line.rfind(" (" + plan.model);
+  return colon < model ? line.substr(colon, model - colon) : "";
+}
+
 std::string explain(const Plan &plan, const Dag &dag) {
   Plan replayed = plan;
   std::vector<StartReason> reasons = predictTimes(replayed, dag);
@@ -194,8 +201,7 @@ std::string explain(const Plan &plan, const Dag &dag) {
       "one node after the other {:.3f} us, {} cross-stream waits\n"
       "arenas {} bytes for {} bytes of device buffers; no layout "
       "takes less than {} (ratio {:.3f} at most)\n",
-      summary.makespanUs, summary.lowerBoundUs, summary.ratio,
-      plan.boundVerdict().empty() ? "" : ": " + plan.boundVerdict(),
+      summary.makespanUs, summary.lowerBoundUs, summary.ratio, verdictOf(plan),
       summary.serialMakespanUs, summary.waits, summary.arenaBytes,
       summary.bufferBytes, summary.arenaBoundBytes, summary.arenaRatio);
   for (const std::string &line : originLines(plan, dag))

@@ -60,6 +60,23 @@ double hostReplayUs(const Plan &plan, const Dag &dag, uint32_t threads) {
   return replayUs(plan, dag, std::max(threads, 1u), handOverUs);
 }
 
+std::optional<HostPrediction> predictReplay(const Plan &plan, const Dag &dag,
+                                            const Machine &machine,
+                                            uint32_t threads) {
+  if (!machine.isHost() || !machine.topology().calibration)
+    return std::nullopt;
+  HostPrediction out{threads, hostReplayUs(plan, dag, threads)};
+  double weights = 0;
+  for (const PlanStep &step : plan.steps)
+    if (dag.node(step.node).phase == Phase::Replay) {
+      out.error += step.durationUs * machine.estimate(dag, step.node).error;
+      weights += step.durationUs;
+    }
+  if (weights > 0)
+    out.error /= weights;
+  return out;
+}
+
 uint32_t usefulThreads(const Plan &plan, const Dag &dag, uint32_t most) {
   uint32_t best = 1;
   double leastUs = replayUs(plan, dag, 1, wakeUs);

@@ -5,6 +5,7 @@
 // How long the host target takes for a plan: not the planning model's one
 // device beside the other, but device/host's threads, which share them.
 
+#include "planner/cost/TargetMachine.h"
 #include "planner/plan/Plan.h"
 
 namespace mgpu::planner {
@@ -20,6 +21,20 @@ inline constexpr double hostNodeUs = 0.00115;
 /// some 100 ns after it is there, and so does one that waits for thread 0's
 /// word to begin. Every thread has a processor core.
 double hostReplayUs(const Plan &plan, const Dag &dag, uint32_t threads);
+
+/// What hostReplayUs() says, and the share by which a replay may be longer or
+/// shorter: the mean of what the machine says of the steps, weighed by their
+/// time, as steps of one kind err alike.
+struct HostPrediction {
+  uint32_t threads = 1;
+  double us = 0, error = 0;
+  double lowUs() const { return us * (1 - error); }
+  double highUs() const { return us * (1 + error); }
+};
+/// None where the machine is not a host that was calibrated.
+std::optional<HostPrediction> predictReplay(const Plan &plan, const Dag &dag,
+                                            const Machine &machine,
+                                            uint32_t threads);
 
 /// The threads, up to `most`, on which a replay is predicted to be shortest
 /// where each that is handed a result has to be woken for it. Assumed rates are

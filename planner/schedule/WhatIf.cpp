@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/schedule/WhatIf.h"
 
+#include <algorithm>
 #include <charconv>
 #include <fmt/format.h>
+#include <map>
 
 namespace mgpu::planner {
 
@@ -33,6 +35,40 @@ static Result<void> scaleOps(const std::string &change, OpFactor op,
                                      op.pattern));
   out.made.push_back(std::move(op));
   return {};
+}
+
+/// The part of a time that grows with the bytes, `factor` times as fast;
+/// `startUs` is that of the fewest bytes.
+static double scaledUs(double us, double startUs, double factor) {
+  return startUs + std::max(us - startUs, 0.0) / factor;
+}
+
+/// What was measured follows the rate that is changed: collectives and pairs
+/// the link, copies the host's link, large kernels memory, and other kernels
+/// and products arithmetic.
+static void scaleMeasured(device::Topology::Calibration &measured,
+                          std::string_view name, double factor) {
+  constexpr double largeBytes = 0x1p19; // as HostRates.cpp has it
+  std::map<std::pair<std::string, uint32_t>, double> startUs;
+  for (const auto &row : measured.collectives) {
+    double &least =
+        startUs.try_emplace({row.op, row.ranks}, row.us).first->second;
+    least = std::min(least, row.us);
+  }
+  for (auto &row : measured.collectives)
+    if (name == "link")
+      row.us = scaledUs(row.us, startUs[{row.op, row.ranks}], factor);
+  for (auto &pair : measured.pairs)
+    pair.bytesPerSecond *= name == "link" ? factor : 1;
+  for (auto &row : measured.matmuls)
+    row.us /= name == "flops" ? factor : 1;
+  for (auto &row : measured.host) {
+    const bool isCopy = row.counts.contains("copy");
+    if (name == "host_link" && isCopy)
+      row.us = scaledUs(row.us, measured.copyLatencyUs, factor);
+    else if (!isCopy && name == (row.bytes > largeBytes ? "memory" : "flops"))
+      row.us /= factor;
+  }
 }
 
 static Result<void> applyOne(const std::string &change, const Dag &planned,
@@ -75,6 +111,9 @@ static Result<void> applyOne(const std::string &change, const Dag &planned,
     topology.device.tf32FlopsPerSecond *= factor;
   } else
     return wrong(change, fmt::format("there is no \"{}\"", name));
+  if (topology.calibration)
+    scaleMeasured(*topology.calibration,
+                  name.starts_with("link.") ? "link" : name, factor);
   return {};
 }
 

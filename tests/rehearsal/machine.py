@@ -96,9 +96,40 @@ def scales_what_it_does_not_know(folder):
         check(wrong in said and said.count("\n") == 1 and "sim:NAME" in said, said)
 
 
+def host_rates(factor):
+    """A calibration of this host in which all takes `factor` as long, as device/api/Topology.h has it."""
+    with open("/proc/cpuinfo") as file:
+        cpu = next((line.split(":", 1)[1].strip() for line in file if line.startswith("model name")), "")
+    rate = {"bytes_per_second": 1e10, "source": "a test"}
+    device = {"name": f"host: {cpu}" if cpu else "host", "memory_bytes": 1 << 34, "memory_bytes_per_second": 1e10,
+              "sm_count": 1, "architecture": 1, "flops_per_second": 1e10, "bf16_flops_per_second": 1e10,
+              "tf32_flops_per_second": 1e10, "source": "a test"}
+    rows = [({"launch": 1, "access": 24, "operation": 16}, 96, 0.02), ({"launch": 1, "access": 12288}, 49152, 0.4),
+            ({"launch": 1, "operation": 73728}, 49152, 1.3), ({"copy": 64}, 128, 0.02), ({"copy": 32768}, 65536, 0.6)]
+    return {"format": "mgpu-topology/1", "name": "host", "devices": 4, "device": device, "host_link": rate,
+            "link": {"kind": "memory", **rate}, "calibration": {
+                "launch_us": 0.02, "copy_latency_us": 0.02, "source": "a test", "matmuls": [], "contention": [],
+                "kernel_beside_kernel": [], "collectives": [
+                    {"op": "all_reduce", "ranks": 4, "bytes": 8192, "us": 2 * factor}],
+                "host": [{"counts": counts, "bytes": bytes_, "us": us * factor} for counts, bytes_, us in rows]}}
+
+
+def is_not_the_host():
+    """Whatever was measured of the host, also twice as fast, changes no digit of a GPU's plan."""
+    plans = []
+    for factor in (None, 1, 0.5):
+        if factor:
+            with open(os.environ["MGPU_DB"] + ".host.json", "w") as file:
+                json.dump(host_rates(factor), file)
+        plans.append([run("plan", MLP, "--target", target, "--no-tuned", "-o", "-") for target in ("cuda:0/4", "host:4")])
+    check(plans[0][0] == plans[1][0] == plans[2][0], "the host's rates are in a GPU's plan")
+    check(len({host for _, host in plans}) == 3, "the host's rates are not in its own plan")
+
+
 with tempfile.TemporaryDirectory() as FOLDER:
     os.environ.update(MGPU_DB=f"{FOLDER}/db", MGPU_REHEARSAL=FOLDER)
     follows_its_gpu()
     obeys_its_options(FOLDER)
     scales_what_it_does_not_know(FOLDER)
+    is_not_the_host()
 print("ok")

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // `mgpu-tune calibrate`: a target as a topology, measured.
+#include "bench/measure/Environment.h"
+#include "pipeline/target/OpenMachine.h"
+#include "pipeline/target/Target.h"
+#include "pipeline/target/TheRanks.h"
 #include "pipeline/tune/CalibrateTarget.h"
 #include "support/Descriptor.h"
 #include "support/FileIO.h"
@@ -10,7 +14,10 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <fcntl.h>
+#include <filesystem>
 #include <unistd.h>
 
 namespace mgpu::tools {
@@ -38,17 +45,44 @@ void print(const device::Topology &t, const std::string &path) {
     fmt::print(
         "kernel beside one of {} multiprocessors: {:.2f} times as long\n",
         each.multiprocessors, each.factor);
-  fmt::print("written to {}: --target sim:{}{}\n", path,
-             path.find('/') == std::string::npos && !path.ends_with(".json")
-                 ? "./"
-                 : "",
-             path);
+  if (!path.empty())
+    fmt::print("written to {}: --target sim:{}{}\n", path,
+               path.find('/') == std::string::npos && !path.ends_with(".json")
+                   ? "./"
+                   : "",
+               path);
+}
+
+/// The host's rates, to where plans for it look for them.
+Result<void> keepHostRates(const std::string &text,
+                           const std::string &database) {
+  MGPU_TRY_ASSIGN(const std::string path, pipeline::hostRatesPath(database));
+  if (database.empty()) { // the default folder, which nobody may have made yet
+    std::error_code ignored;
+    std::filesystem::create_directories(
+        std::filesystem::path(path).parent_path(), ignored);
+  }
+  MGPU_TRY(writeFileAtomic(path, text));
+  fmt::print(stderr, "mgpu-tune: plans for this host use {}\n", path);
+  return {};
+}
+
+/// A warning of what else runs.
+void warnOfLoad() {
+  const bench::Environment here = bench::readEnvironment();
+  const double load = std::atof(here.loadAverage.c_str());
+  if (load > 0.5 * std::max(here.cores, 1u))
+    fmt::print(stderr,
+               "mgpu-tune: warning: the load of this machine is {:.1f} on {} "
+               "cores: what is measured may be too slow\n",
+               load, here.cores);
 }
 
 } // namespace
 
 Result<int> runCalibrate(const CalibrateOptions &options) {
-  MGPU_TRY(filesRead(options.load).write("-o", options.output));
+  if (!options.output.empty())
+    MGPU_TRY(filesRead(options.load).write("-o", options.output));
   MGPU_TRY(joinAsked(options));
   // Several GPUs' processes write what they say themselves to nowhere.
   const Descriptor words(fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3));
@@ -62,16 +96,26 @@ Result<int> runCalibrate(const CalibrateOptions &options) {
     else
       dprintf(words.value, "mgpu-tune: %s\n", text.c_str());
   };
+  const bool isGpu = isCudaTarget(options.load.target);
+  if (options.output.empty() && (isGpu || theRanks()))
+    return fail(ErrorKind::Usage, "-o FILE is where the topology goes");
+  if (!isGpu)
+    warnOfLoad();
   MGPU_TRY_ASSIGN(
       const device::Topology measured,
-      calibrateTarget(options.load, options, options.output, progress));
+      calibrateTarget(options.load, options,
+                      options.output.empty() ? "host" : options.output,
+                      progress));
   if (!isFirstRank())
     return 0;
   line.clear();
   const std::string text = device::topologyText(measured);
   // The text that is written must be one that can be read.
   MGPU_TRY(device::parseTopology(text, options.output));
-  MGPU_TRY(writeFileAtomic(options.output, text));
+  if (!options.output.empty())
+    MGPU_TRY(writeFileAtomic(options.output, text));
+  if (!measured.calibration->host.empty())
+    MGPU_TRY(keepHostRates(text, options.load.database));
   if (options.json)
     fmt::print("{}", text);
   else

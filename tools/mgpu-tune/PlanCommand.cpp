@@ -147,8 +147,9 @@ static Result<void> readMachine(LoadOptions &load, const PlanOptions &options,
                                 PlanReport &report) {
   if (!isElsewhere(load.target))
     return {};
-  MGPU_TRY_ASSIGN(report.machine,
-                  openMachine(load.target, 1, options.collectivesFile));
+  MGPU_TRY_ASSIGN(
+      report.machine,
+      openMachine(load.target, 1, options.collectivesFile, load.database));
   load.times = std::make_shared<const planner::Machine>(*report.machine);
   return {};
 }

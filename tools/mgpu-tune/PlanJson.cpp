@@ -170,6 +170,11 @@ void printJson(const PlanReport &report, const LoadedProgram &program,
                            : std::vector<planner::AlgorithmChoice>(),
                     options.explain);
   addUploads(out, program, durationsOf(report.plan, program.dag));
+  if (const auto &time = report.predicted)
+    out["predicted"] = {{"us", time->us},
+                        {"low_us", time->lowUs()},
+                        {"high_us", time->highUs()},
+                        {"threads", time->threads}};
   if (report.bound)
     out["replay_bound_words"] = report.bound->words;
   if (!program.meshes.empty())

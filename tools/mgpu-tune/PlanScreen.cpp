@@ -65,6 +65,12 @@ std::string besidePlan(const PlanReport &report, const LoadedProgram &program,
         "{:.3f} us\n",
         program.recordedUs, plan.makespanUs,
         100 * (plan.makespanUs / program.recordedUs - 1), plan.lowerBoundUs);
+  if (program.recordedUs > plan.lowerBoundUs && plan.lowerBoundUs > 0)
+    text += fmt::format(
+        "a graph of this work would save at most {:.3f} us ({:.1f} %), in "
+        "which no kernel that others wait for runs\n",
+        program.recordedUs - plan.lowerBoundUs,
+        100 * (1 - plan.lowerBoundUs / program.recordedUs));
   if (program.recordedUs > 0 && program.recordedUs < plan.makespanUs &&
       plan.lowerBoundUs == program.recordedUs)
     text += "kernels of a device ran at the same time in the recording, which "
@@ -114,9 +120,12 @@ std::string durationsText(const PlanReport &report, const planner::Dag &dag) {
     return out + fmt::format("{}; what is not measured is modelled, and only "
                              "an order of magnitude\n",
                              report.plan.model);
-  return out + "modelled by assumed rates: an order of magnitude. `mgpu-tune "
-               "profile` measures them here; `mgpu-tune calibrate -o FILE` "
-               "measures the machine, for --target sim:FILE\n";
+  if (report.machine && report.machine->topology().calibration)
+    return out + "modelled by rates measured here (calibrate)\n";
+  return out +
+         "modelled by assumed rates: an order of magnitude. `mgpu-tune "
+         "profile` measures them here; `mgpu-tune calibrate` measures the "
+         "machine\n";
 }
 
 /// The origins of times by kind of node, where they are not one for all.
@@ -169,6 +178,11 @@ void printText(const PlanReport &report, const LoadedProgram &program,
                report.machine && !report.machine->isHost()
                    ? report.machine->topology().devices
                    : targetDevices(program.from.target, used).value_or(used)));
+  if (const auto &time = report.predicted)
+    fmt::print("predicted  {:.2g} us a replay here on {}, {:.2g} to {:.2g}, by "
+               "calibrated rates\n",
+               time->us, counted(time->threads, "thread"), time->lowUs(),
+               time->highUs());
   if (program.from.oneDevice)
     fmt::print("alike      device 0 stands for {}: of the others the plan has "
                "the collectives alone\n",

@@ -122,6 +122,8 @@ void addPlanCommand(CommandLine &line) {
                      "shortest plan's"),
             1, 1'000'000);
   addOneDevice(command, options.load);
+  addValue(command, "--step", options.load.step, "NAME",
+           "Of a recorded trace, the step ProfilerStep#N alone");
   addValue(command, "-o,--output", options.output, "FILE",
            "Write the plan's text form to FILE; - is the standard output");
   addDistributed(command, options);

@@ -106,9 +106,10 @@ void addCalibrateCommand(CommandLine &line) {
   addTarget(command, options.load);
   addGpus(command, options);
   addDistributed(command, options);
+  addDatabase(command, options.load.database);
   addValue(command, "-o,--output", options.output, "FILE",
-           "The topology to write, as node.json")
-      ->required();
+           "The topology to write, as node.json; the host's rates go beside "
+           "the database as well, where plan, run and tune find them");
   command->add_flag("--json", options.json,
                     "Print the topology instead of a summary");
 }

@@ -28,7 +28,7 @@ const std::vector<Group> &groups() {
       {"Plan",
        {"--plan", "--certificate", "--scheduler", "--transforms", "--streams",
         "--seed", "--collectives", "--what-if", "--noise", "--pareto",
-        "--shardings", "--one-device"}},
+        "--shardings", "--one-device", "--step"}},
       {"Measuring",
        {"--budget", "--strategy", "--repeat", "--cold", "--pin", "--no-pin"}},
       {"Database", {"--db", "--db-site", "--no-tuned", "--problem"}},

@@ -129,6 +129,33 @@ TEST_F(CalibrateTest, RatesFollowFromTheDriversTimes) {
   }
 }
 
+TEST(CalibrateHost, FiguresThatASecondPassContradictsAreLeftOut) {
+  Topology::Calibration first;
+  first.host = {{{{"launch", 1}}, 64, 1}, {{{"exp", 8}}, 64, 2}};
+  first.matmuls = {{"f32", 8, 8, 8, 4}};
+  first.collectives = {{"all_reduce", 2, 64, 1}, {"all_reduce", 2, 1024, 6}};
+  Topology::Calibration second = first;
+  second.host[0].us = 1.2;
+  second.host[1].us = 3.5;
+  second.matmuls[0].us = 3.5;
+  second.collectives[0].us = 0.2;
+  size_t refused = 0;
+  std::vector<Topology::Calibration> passes{first, second};
+  const Topology::Calibration both = bench::agreed(passes, refused);
+  EXPECT_EQ(refused, 2u);
+  ASSERT_EQ(both.host.size(), 1u);
+  EXPECT_EQ(both.host[0].us, 1);
+  EXPECT_EQ(both.matmuls[0].us, 3.5);
+  ASSERT_EQ(both.collectives.size(), 1u);
+  EXPECT_EQ(both.collectives[0].bytes, 1024u);
+  // A third pass settles what two could not.
+  passes.push_back(first);
+  passes.back().host[1].us = 2.2;
+  refused = 0;
+  EXPECT_EQ(bench::agreed(passes, refused).host.size(), 2u);
+  EXPECT_EQ(refused, 0u);
+}
+
 TEST_F(CalibrateTest, OneDeviceHasNoLinkOfItsOwn) {
   open(1, false);
   auto measured = calibrate();

@@ -53,6 +53,9 @@ static Topology calibrated() {
   c.matmuls = {{"bf16", 256, 128, 64, 3}};
   c.contention = {{"kernel", "copy", 1.5}};
   c.besideKernel = {{16, 1.25}};
+  c.matmuls.push_back({"f64", 8, 8, 8, 1, true});
+  c.host = {{{{"launch", 1}, {"exp", 4096}}, 32768, 1.5}};
+  topology.link.kind = LinkKind::Memory;
   c.pairs = {{0, 1, 4.5, 2e10}, {1, 0, 5.5, 1e10}};
   return topology;
 }

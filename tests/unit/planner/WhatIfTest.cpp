@@ -55,6 +55,32 @@ TEST(WhatIf, ChangesWhatItNames) {
   }
 }
 
+TEST(WhatIf, ScalesWhatWasMeasured) {
+  device::Topology topology = *device::openTopology("sim:dgx-h100");
+  auto &measured = topology.calibration.emplace();
+  measured.collectives = {{"all_reduce", 8, 1 << 20, 110},
+                          {"all_reduce", 8, 4096, 10}};
+  measured.matmuls = {{"bf16", 256, 256, 256, 40}};
+  measured.host = {{{{"copy", 64}}, 128, 0.5},
+                   {{{"access", 3e7}}, 12e7, 9},
+                   {{{"operation", 4096}}, 4096, 3}};
+  measured.copyLatencyUs = 0.5;
+  const Machine machine(topology);
+  Dag dag;
+  dag.numDevices = 8;
+  auto after = [&](std::string change) {
+    const std::vector<std::string> changes{std::move(change)};
+    return *applyWhatIf(changes, machine, dag, dag)->topology.calibration;
+  };
+  EXPECT_EQ(after("link=2x").collectives[0].us, 60);
+  EXPECT_EQ(after("link=2x").collectives[1].us, 10);
+  EXPECT_EQ(after("memory=2x").collectives[0].us, 110);
+  EXPECT_EQ(after("flops=4x").matmuls[0].us, 10);
+  EXPECT_EQ(after("memory=3x").host[1].us, 3);
+  EXPECT_EQ(after("flops=3x").host[1].us, 9);
+  EXPECT_EQ(after("flops=3x").host[2].us, 1);
+}
+
 /// Two all_reduces on two devices, in place, of 32 and 96 bytes, which do not
 /// depend on each other.
 static Dag twoReductions() {

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "planner/cost/HostRates.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace mgpu::planner {
+
+using Measured = device::Topology::Calibration;
+
+/// Rows of more bytes are about memory; a second-level cache has these.
+static constexpr double nearBytes = 0x1p19;
+
+/// More are no host's, but somebody's file.
+static constexpr size_t mostNames = 256;
+
+static bool isCopy(const Measured::HostWork &row) {
+  return row.counts.contains("copy");
+}
+/// Bytes that a kernel moves, four for each access.
+static double movedBytes(const HostCounts &counts) {
+  auto at = counts.find("access");
+  return at == counts.end() ? 0 : at->second * 4;
+}
+
+/// Whether a row goes once through large buffers and does little else.
+static bool isStream(const Measured::HostWork &row) {
+  return row.bytes > nearBytes && movedBytes(row.counts) > 0.9 * row.bytes &&
+         movedBytes(row.counts) < 1.1 * row.bytes &&
+         std::ranges::all_of(row.counts, [](const auto &each) {
+           return each.first == "launch" || each.first == "block" ||
+                  each.first == "access" || each.first == "operation";
+         });
+}
+
+/// Whether what a row takes is of what it does, and not of memory. Accesses
+/// apart from each other count by the size of their buffers.
+static bool isNear(const Measured::HostWork &row) {
+  return row.bytes <= nearBytes ||
+         std::ranges::any_of(row.counts, [](const auto &each) {
+           return each.first.starts_with("strided.") ||
+                  each.first.starts_with("gather.");
+         });
+}
+
+HostRates::HostRates(const Measured &measured) : products(measured.matmuls) {
+  fit(measured.host);
+  fitMemory(measured.host);
+}
+
+/// Non-negative least squares by coordinates (Franc, Hlavac, Navara 2005): each
+/// unknown in turn is made the best one for the others.
+void HostRates::fit(const Rows &rows) {
+  std::vector<std::string> names;
+  std::vector<const Measured::HostWork *> fitted;
+  for (const Measured::HostWork &row : rows)
+    if (!isCopy(row) && isNear(row)) {
+      fitted.push_back(&row);
+      for (const auto &[name, count] : row.counts)
+        if (names.size() < mostNames &&
+            std::ranges::find(names, name) == names.end())
+          names.push_back(name);
+    }
+  const size_t n = names.size();
+  std::vector<double> square(n * n), right(n), x(n);
+  std::vector<std::vector<double>> shares;
+  for (const Measured::HostWork *row : fitted) {
+    std::vector<double> &share = shares.emplace_back(n);
+    for (size_t k = 0; k < n; ++k)
+      if (auto at = row->counts.find(names[k]); at != row->counts.end())
+        share[k] = at->second / (row->us * 1e3);
+    for (size_t i = 0; i < n; ++i) {
+      right[i] += share[i];
+      for (size_t k = 0; k < n; ++k)
+        square[i * n + k] += share[i] * share[k];
+    }
+  }
+  for (int sweep = 0; sweep < 3000; ++sweep)
+    for (size_t i = 0; i < n; ++i) {
+      double rest = right[i];
+      for (size_t k = 0; k < n; ++k)
+        rest -= k == i ? 0 : square[i * n + k] * x[k];
+      x[i] = std::max(rest / square[i * n + i], 0.0);
+    }
+  for (const std::vector<double> &share : shares) {
+    double sum = 0;
+    for (size_t k = 0; k < n; ++k)
+      sum += share[k] * x[k];
+    error += std::abs(sum - 1) / double(shares.size());
+  }
+  double sum = 0;
+  size_t functions = 0;
+  for (size_t k = 0; k < n; ++k) {
+    ns[names[k]] = x[k];
+    if (names[k] == "exp" || names[k] == "log" || names[k] == "tanh") {
+      sum += x[k];
+      ++functions;
+    }
+  }
+  if (functions > 0)
+    meanFunctionNs = sum / double(functions);
+}
+
+void HostRates::fitMemory(const Rows &rows) {
+  double least = INFINITY;
+  for (const Measured::HostWork &row : rows)
+    if (isCopy(row)) {
+      const double bytes = row.counts.at("copy");
+      if (bytes < least) {
+        least = bytes;
+        copyUs = row.us;
+      }
+    }
+  for (const Measured::HostWork &row : rows) {
+    if (isCopy(row)) {
+      const double bytes = row.counts.at("copy");
+      if (bytes > least)
+        copied[row.bytes] = std::max(row.us - copyUs, 0.0) * 1e3 / bytes;
+    } else if (isStream(row) && movedBytes(row.counts) > 0) {
+      const double compute = computeUs(row.counts);
+      stream[row.bytes] =
+          std::sqrt(std::max(row.us * row.us - compute * compute, 0.0)) * 1e3 /
+          movedBytes(row.counts);
+    }
+  }
+  if (!stream.empty())
+    stream[nearBytes / 2] = 0;
+}
+
+/// By straight lines over the logarithm of the footprint.
+static double at(const std::map<double, double> &curve, double footprint) {
+  if (curve.empty())
+    return 0;
+  auto above = curve.lower_bound(footprint);
+  if (above == curve.end())
+    return std::prev(above)->second;
+  if (above == curve.begin())
+    return above->second;
+  const auto below = std::prev(above);
+  const double t = std::log(footprint / below->first) /
+                   std::log(above->first / below->first);
+  return (1 - t) * below->second + t * above->second;
+}
+
+double HostRates::computeUs(const HostCounts &counts) const {
+  double sum = 0;
+  for (const auto &[name, count] : counts) {
+    auto rate = ns.find(name);
+    const bool isWide = name.ends_with(".f64");
+    if (rate == ns.end() && isWide)
+      rate = ns.find(name.substr(0, name.size() - 4));
+    sum += count * (rate == ns.end() ? meanFunctionNs
+                                     : rate->second * (isWide ? 2 : 1));
+  }
+  return sum / 1e3;
+}
+
+/// The rates of products nearby, in the logarithms of their sizes.
+double HostRates::productUs(const Product &product) const {
+  const bool isWide = product.factors == ElementType::F64,
+             isNarrow = product.isNarrow();
+  const std::string_view type = isWide ? "f64" : isNarrow ? "bf16" : "f32";
+  double weights = 0, sum = 0;
+  for (bool likes : {true, false}) {
+    for (const Measured::Matmul &row : products) {
+      if (likes && (row.type != type || row.isTurned != product.isTurned))
+        continue;
+      double apart = 0.02;
+      for (auto [mine, other] : {std::pair(product.m, row.m),
+                                 {product.n, row.n},
+                                 {product.k, row.k}})
+        apart += std::pow(std::log2(mine / other), 2);
+      const double weight = 1 / (apart * apart);
+      weights += weight;
+      sum += weight * std::log(row.us / (double(row.m) * row.n * row.k));
+    }
+    if (weights > 0)
+      break;
+  }
+  return weights > 0 ? std::exp(sum / weights) * product.flops() / 2
+                     : computeUs({{"operation", product.flops()}});
+}
+
+HostTime HostRates::kernel(const Dag &dag, const DagNode &node,
+                           double footprint) const {
+  double compute = computeUs(hostCounts(dag, node));
+  const std::optional<Product> product = hostProduct(dag, node);
+  if (product)
+    compute += productUs(*product);
+  const double memory = (double(node.bytesRead) + double(node.bytesWritten)) *
+                        at(stream, footprint) / 1e3;
+  return {std::max(std::hypot(compute, memory), 1e-3),
+          product ? 0.35 : std::clamp(2 * error, 0.2, 0.4)};
+}
+
+HostTime HostRates::copy(double bytes, double footprint) const {
+  return {copyUs + bytes * at(copied, footprint) / 1e3, 0.3};
+}
+
+} // namespace mgpu::planner
