@@ -1,5 +1,6 @@
-// What most files of the runtime half include, parsed once. Files include what
-// they use all the same: the presets runtime-only and gcc are built without it.
+// The headers that most files of the runtime half include, parsed once. Files
+// include what they use all the same: the presets runtime-only and gcc are
+// built without it.
 #include <algorithm>
 #include <array>
 #include <atomic>

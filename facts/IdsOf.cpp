@@ -55,7 +55,7 @@ private:
             op))
       return ofOperands(op, /*shared=*/true);
     Ids ids = ofOperands(op, shared);
-    // What a branch or a loop gives follows from what it yields, too.
+    // The results of a branch or a loop follow from what it yields, too.
     for (Region &region : op->getRegions())
       for (Block &block : region)
         if (block.mightHaveTerminator())

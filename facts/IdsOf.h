@@ -19,9 +19,9 @@ inline Ids threadIds() { return Ids(0b000111); }
 inline Ids blockIds() { return Ids(0b111000); }
 
 /// The ids that the value follows from: by operands, and by where it was loaded
-/// from. What a subgroup's or a block's threads agree on follows from none of
-/// the thread's own. Values of atomics, and memory that threads wrote, are
-/// not followed.
+/// from. A value that a subgroup's or a block's threads agree on follows from
+/// none of the thread's own. Values of atomics, and memory that threads wrote,
+/// are not followed.
 Ids idsOf(mlir::Value value);
 
 /// Says it of many values of a kernel that stays as it is: what was asked is

@@ -12,8 +12,8 @@ namespace {
 
 volatile float sink;
 
-// Twelve chains hide the latency of two units of four to six cycles. The same
-// text for each width, as a function is compiled for one.
+// Twelve chains hide the latency of two units of four to six cycles. Each width
+// has this text, as a function is compiled for one.
 #define MGPU_MULTIPLY_ADDS(NAME, TARGET, WIDTH)                                \
   TARGET double NAME(uint64_t trips) {                                         \
     typedef float Vector __attribute__((vector_size(WIDTH)));                  \

@@ -158,7 +158,7 @@ def Mgpu_MatrixAttr : AttrDef<Mgpu_Dialect, "Matrix"> {
       DefaultValuedParameter<"int64_t", "0">:$offset);
   let assemblyFormat = "`<` struct(params) `>`";
   let extraClassDeclaration = [{
-    /// The same matrix by columns.
+    /// The matrix by columns.
     MatrixAttr turned() const;
   }];
 }

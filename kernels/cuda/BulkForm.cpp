@@ -55,8 +55,8 @@ private:
   uint64_t threads;
 };
 
-/// What cuTensorMapEncodeTiled (cuda.h) takes: each dimension steps over those
-/// before it.
+/// The arguments of cuTensorMapEncodeTiled (cuda.h): each dimension steps over
+/// those before it.
 bool BulkFinder::addMap(UnrealizedConversionCastOp name) {
   Value tensor = name.getOperand(0);
   while (auto cast = tensor.getDefiningOp<memref::CastOp>())

@@ -41,7 +41,7 @@ private:
   /// In each form there is: #if MGPU_VECTOR == 1 ... #else ... #endif.
   LogicalResult
   inEachForm(Text &out, function_ref<LogicalResult(const VectorForm *)> write);
-  /// What one thread of the source does.
+  /// The statements of one thread of the source.
   LogicalResult writeBody(KernelContext &context, Text &body);
 
   ModuleOp module;
@@ -254,7 +254,7 @@ Result<CudaKernel> KernelWriter::run() {
 } // namespace
 
 /// Fails, with an error at the operation, where threads meet and not all of
-/// them come. What is uniform is known of a prepared kernel.
+/// them come. Uniformity is known of a prepared kernel.
 static LogicalResult checkMeetings(ModuleOp module, func::FuncOp entry,
                                    Dim3 block) {
   bool isNested = false;

@@ -24,7 +24,7 @@ struct CudaEmitOptions {
   Dim3 block;           ///< the launch's threads per block
   /// No launch has a larger grid. Decides what fits 32-bit indices.
   Dim3 maxGrid{2147483647, 65535, 65535};
-  /// What holds for the arguments of every launch
+  /// Facts that hold for the arguments of every launch
   /// (planner/dag/LaunchFacts.h): the bytes that each buffer's address is a
   /// multiple of, the buffers of which no launch writes what it reads, and how
   /// much of each nothing writes in a replay.

@@ -70,7 +70,7 @@ void Helpers::use(llvm::StringRef name) {
   llvm_unreachable("no such helper");
 }
 
-/// Whether only the form for several threads uses it. What is not compiled
+/// Whether only the form for several threads uses it. Text that is not compiled
 /// costs nothing.
 static bool isForParts(llvm::StringRef name) {
   return name == "partOf" || name == "pieces" || name == "loadParts" ||

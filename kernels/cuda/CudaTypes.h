@@ -29,7 +29,7 @@ std::string floatLiteral(const llvm::APFloat &value, mlir::Type type);
 /// The literal of an IntegerAttr or FloatAttr; empty for others.
 std::string literal(mlir::Attribute value);
 
-/// What a sign may stand before: "-1" is "(-1)".
+/// Puts a text in brackets where a sign may stand before it: "-1" is "(-1)".
 inline std::string inParentheses(const std::string &expression) {
   return expression.starts_with('-') ? "(" + expression + ")" : expression;
 }

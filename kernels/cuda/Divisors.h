@@ -18,8 +18,9 @@ inline constexpr uint32_t mostDivisor = 16;
 
 /// The largest power of two up to mostDivisor that divides the number.
 uint32_t divisorOf(int64_t number);
-/// The same for an integer value. Ids along x are multiples of MGPU_VECTOR, and
-/// what is made of them and of constants follows. 1 where nothing is known.
+/// Finds a divisor of an integer value. Ids along x are multiples of
+/// MGPU_VECTOR, and values made of them and of constants follow. 1 where
+/// nothing is known.
 uint32_t divisorOf(mlir::Value value);
 
 } // namespace mgpu::kernels::cuda

@@ -39,7 +39,7 @@ static std::pair<StringRef, std::string> builtinOf(arith::AtomicRMWKind kind,
   }
 }
 
-/// What `old` becomes; empty where the kind cannot be emitted.
+/// The value that `old` becomes; empty where the kind cannot be emitted.
 std::string FunctionEmitter::updated(arith::AtomicRMWKind kind, Type type,
                                      const std::string &value) {
   using Kind = arith::AtomicRMWKind;

@@ -60,8 +60,8 @@ void FunctionEmitter::arrive(nvgpu::MBarrierArriveOp op) {
             " = arriveForToken(" + at + ");"});
 }
 
-/// What a tensor copy names: the tile in workgroup memory, the map, `between`,
-/// and where the box begins.
+/// The operands of a tensor copy: the tile in workgroup memory, the map,
+/// `between`, and where the box begins.
 std::string FunctionEmitter::tensorCopy(StringRef function, Value descriptor,
                                         Value memory, ValueRange coordinates,
                                         const std::string &between) {

@@ -147,7 +147,7 @@ LogicalResult FunctionEmitter::emit(scf::WhileOp op) {
       initial.push_back(init);
     }
   auto condition = cast<scf::ConditionOp>(before.getTerminator());
-  // What the condition hands on: to the body, or out of the loop.
+  // The condition hands values on: to the body, or out of the loop.
   SmallVector<Value> handed, values;
   for (auto [argument, result, value] : llvm::zip_equal(
            after.getArguments(), op.getResults(), condition.getArgs())) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the threads of a block do together.
+// Emits what the threads of a block do together.
 #include "dialect/mgpu/Diagnostics.h"
 #include "kernels/cuda/CudaTypes.h"
 #include "kernels/cuda/FunctionEmitter.h"

@@ -2,9 +2,9 @@
 //
 // The form for MGPU_VECTOR neighbouring threads (VectorForm.h). A value that
 // varies is an array; each statement on such is a loop over its parts, which
-// the compiler unrolls. What has no such form of its own, as a loop each thread
-// leaves when it likes, is done for one part after the other: the threads of
-// the source do not meet, so any order is right.
+// the compiler unrolls. A statement that has no such form of its own, as a loop
+// each thread leaves when it likes, is done for one part after the other: the
+// threads of the source do not meet, so any order is right.
 #include "kernels/cuda/CudaTypes.h"
 #include "kernels/cuda/FunctionEmitter.h"
 

@@ -13,7 +13,7 @@ bool handsOnThread(StringRef body) {
   return body.contains("(at,") || body.contains("(at)");
 }
 
-/// Those fields of `at` that `body` asks for: either the ones that are the same
+/// The fields of `at` that `body` asks for: either the ones that are the same
 /// for all items, or the others.
 std::string EntryText::ids(const std::string &indent, const std::string &body,
                            bool inLoop) const {

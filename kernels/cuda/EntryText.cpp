@@ -144,7 +144,7 @@ std::string EntryText::launchForm() const {
   return launchFormText(kernel.name, words);
 }
 
-/// What is fetched before the wait, or "".
+/// The text that fetches before the wait, or "".
 std::string EntryText::fetchCalls() const {
   std::string calls;
   for (size_t k = 0; k < kernel.parameters.size(); ++k)

@@ -2,7 +2,7 @@
 #ifndef MGPU_KERNELS_CUDA_ENTRYTEXT_H
 #define MGPU_KERNELS_CUDA_ENTRYTEXT_H
 
-// What is above and below a kernel's body in its text.
+// Writes what is above and below a kernel's body in its text.
 
 #include "kernels/cuda/CudaEmitter.h"
 #include "kernels/cuda/StagePlan.h"

@@ -39,7 +39,8 @@ struct Extent {
   explicit Extent(std::string text) : text(std::move(text)) {}
 };
 
-/// What a memref is in C++: element i is base[offset + sum(i[k] * strides[k])].
+/// The form of a memref in C++: element i is base[offset + sum(i[k] *
+/// strides[k])].
 struct Pointer {
   std::string base; ///< a pointer variable
   Extent offset{0};
@@ -48,12 +49,12 @@ struct Pointer {
   std::string root;
   std::optional<Extent> fromRoot;
   llvm::SmallVector<Extent> sizes, strides;
-  /// What divides the address `base`, in elements, where `base` is a multiple
+  /// A divisor of the address `base`, in elements, where `base` is a multiple
   /// of MGPU_ALIGN at all (Divisors.h).
   uint32_t divisor = 1;
 };
 
-/// What the functions of one kernel share.
+/// The state that the functions of one kernel share.
 struct KernelContext {
   KernelContext(Dim3 block, const IndexRanges &ranges)
       : block(block), ranges(ranges) {}
@@ -101,7 +102,7 @@ private:
   using Type = mlir::Type;
 
   // Values. ------------------------------------------------------------
-  /// What stands for a scalar or vector in an expression: a name or literal.
+  /// The text of a scalar or vector in an expression: a name or literal.
   std::string use(Value value);
   /// A scalar's or vector's type: an index that fits in 32 bits is an int.
   std::string typeOf(Value value);
@@ -232,13 +233,14 @@ private:
   const Pointer &pointerOf(Value value);
   /// The lvalue of one element.
   std::string element(Value memref, mlir::ValueRange indices);
-  /// What a load reads: an element of its buffer, or of the buffer's tile.
+  /// The text of what a load reads: an element of its buffer, or of the
+  /// buffer's tile.
   std::string loaded(mlir::memref::LoadOp load);
   std::string linear(const Pointer &pointer, mlir::ValueRange indices,
                      bool withOffset);
-  /// What divides the address of an element, in elements (Divisors.h).
+  /// A divisor of the address of an element, in elements (Divisors.h).
   uint32_t divisorAt(Value memref, mlir::ValueRange indices);
-  /// The same of what a load reads: its buffer or, with MGPU_STAGE, its tile.
+  /// A divisor for what a load reads: its buffer or, with MGPU_STAGE, its tile.
   uint32_t divisorAt(mlir::memref::LoadOp load);
   mlir::LogicalResult emit(mlir::memref::LoadOp op);
   mlir::LogicalResult emit(mlir::memref::StoreOp op);
@@ -345,7 +347,7 @@ private:
   bool hasOwnIds = false; ///< there, and `at` is the part's
   /// Results of the operation being emitted that are declared already.
   llvm::DenseSet<Value> declared;
-  /// What a return gives to: names of reference parameters, if several.
+  /// The names that a return gives to: reference parameters, if several.
   llvm::SmallVector<std::string> returned;
 };
 

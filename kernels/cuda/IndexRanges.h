@@ -12,7 +12,7 @@
 
 namespace mgpu::kernels::cuda {
 
-/// What integer values of a kernel can be, from MLIR's range analysis and the
+/// The ranges of a kernel's integer values, from MLIR's range analysis and the
 /// sizes of the launch.
 class IndexRanges {
 public:

@@ -13,9 +13,9 @@
 
 namespace mgpu::kernels {
 
-/// What to ask the library for; nothing where the kernel is no such product, or
-/// of types that are left to it. The kernel's entry says what it computes, in
-/// #mgpu.sparse_product (dialect/conversion/gpu/SparseLibrary.h).
+/// The product to ask the library for; nothing where the kernel is no such
+/// product, or of types that are left to it. The kernel's entry says what it
+/// computes, in #mgpu.sparse_product (dialect/conversion/gpu/SparseLibrary.h).
 std::optional<SparseProduct> librarySparse(mlir::ModuleOp kernel);
 
 } // namespace mgpu::kernels

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What a kernel computes around its product, as two functions of the product's
-// text: one begins a sum, the other does what becomes of it.
+// Writes what a kernel computes around its product as two functions of the
+// product's text: one begins a sum, the other goes on with it.
 #include "kernels/cuda/CudaTypes.h"
 #include "kernels/cuda/EntryText.h"
 #include "kernels/cuda/FunctionEmitter.h"

@@ -164,7 +164,7 @@ OwningOpRef<ModuleOp> splitProduct(scf::ForOp loop) {
     part.getBody().emplaceBlock().addArguments(types, locations);
     return part;
   };
-  // What has no effect is copied where it is needed, once.
+  // An operation without an effect is copied where it is needed, once.
   PartBuilder first(entry, begin("product.first", false)),
       last(entry, begin("product.last", true));
   last.map.map(loop.getResult(0),

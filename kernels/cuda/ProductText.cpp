@@ -95,7 +95,7 @@ static constexpr const char *firstWide =
 static constexpr const char *storeWide =
     R"(#define MGPU_STORE_PAIR(row, column, left, right) *(MgpuPair *)&$CAT$ = MgpuPair{{$CTYPE$(left), $CTYPE$(right)}}
 )";
-/// The same as far as they are inside.
+/// Copies them as far as they are inside.
 static constexpr const char *edgeText =
     R"(#define MGPU_BEGIN_SUMS(row, column, left, right) \
   left = right = 0.0f; \

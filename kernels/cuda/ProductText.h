@@ -2,8 +2,9 @@
 #ifndef MGPU_KERNELS_CUDA_PRODUCTTEXT_H
 #define MGPU_KERNELS_CUDA_PRODUCTTEXT_H
 
-// What the texts of matrix products have in common: their names, arguments,
-// sizes and macros, and how an element of C begins and where it goes.
+// The parts that texts of matrix products have in common: their names,
+// arguments, sizes and macros, and how an element of C begins and where it
+// goes.
 
 #include "kernels/cuda/CudaEmitter.h"
 #include "kernels/cuda/CudaHelpers.h"

@@ -73,7 +73,7 @@ void Text::headLines(size_t begin, StringRef head) {
   now = {};
 }
 
-/// What no name may be; the same for all, so made once.
+/// The words that no name may be; they are the same for all, so made once.
 static const llvm::StringSet<> &reservedNames() {
   // Words of C++17, macros and types of CUDA, and every function that emitted
   // code calls: a variable of that name would hide it. So would one named like

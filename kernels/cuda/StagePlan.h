@@ -12,11 +12,11 @@
 
 namespace mgpu::kernels::cuda {
 
-/// What MGPU_STAGE=1 keeps in shared memory: the part that a block reads of a
-/// buffer. The kernel must only read the buffer, and its threads read there
-/// what their neighbours read too, or elements whose neighbours in memory are
-/// those of neighbours along another axis than x. Along an axis of the launch
-/// the part is as long as the block and `halo` more.
+/// The tile that MGPU_STAGE=1 keeps in shared memory: the part that a block
+/// reads of a buffer. The kernel must only read the buffer, and its threads
+/// read there what their neighbours read too, or elements whose neighbours in
+/// memory are those of neighbours along another axis than x. Along an axis of
+/// the launch the part is as long as the block and `halo` more.
 struct StageTile {
   mlir::BlockArgument buffer;
   std::array<bool, 3> along{}; ///< whether along x, y and z: x always

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What MGPU_STAGE=1 adds to a kernel's text (StagePlan.h): tiles in shared
-// memory, copies to them, and macros by which loads read there.
+// Writes what MGPU_STAGE=1 adds to a kernel's text (StagePlan.h): tiles in
+// shared memory, copies to them, and macros by which loads read there.
 #include "kernels/cuda/EntryText.h"
 #include "kernels/cuda/TextTemplate.h"
 
@@ -27,7 +27,7 @@ static std::string sizeOfTile(const StageTile &tile, size_t axis) {
                           : "1";
 }
 
-/// The same from one row of the tile to the next.
+/// The step from one row of the tile to the next.
 static std::string pitchOfTile(const StageTile &tile) {
   const std::string size = sizeOfTile(tile, tile.order[0]);
   return tile.isTransposed() ? "(" + size + " + 1)" : size;

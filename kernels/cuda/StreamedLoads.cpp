@@ -30,7 +30,7 @@ static Ids longAxes(Dim3 block, Dim3 grid) {
 
 namespace {
 
-/// What an index is a sum or product of.
+/// The values that an index is a sum or product of.
 struct Origins {
   Ids ids;
   llvm::SmallPtrSet<Operation *, 4> loops;

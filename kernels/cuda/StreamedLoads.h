@@ -13,7 +13,7 @@ namespace mgpu::kernels::cuda {
 
 /// Loads of large buffers whose elements a launch reads once, so that the first
 /// cache had better keep other things. `unwritten` is by argument
-/// (planner/dag/LaunchFacts.h). What they read does not depend on the answer.
+/// (planner/dag/LaunchFacts.h). Loads read the same whatever the answer is.
 llvm::DenseSet<mlir::Operation *>
 streamedLoads(mlir::func::FuncOp entry, const std::vector<bool> &unwritten,
               Dim3 block, Dim3 maxGrid);

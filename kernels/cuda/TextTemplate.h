@@ -8,7 +8,7 @@
 
 namespace mgpu::kernels::cuda {
 
-/// What is between a text's $NAME$.
+/// The parts between a text's $NAME$.
 using Substitutions = std::map<std::string, std::string>;
 
 /// `text` with each $NAME$ replaced by its word, which must exist.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What threads do together.
+// Helpers for what threads do together.
 #include "kernels/cuda/HelperTables.h"
 
 namespace mgpu::kernels::cuda {

@@ -8,14 +8,14 @@
 
 namespace mgpu::kernels::cuda {
 
-/// What WgmmaMatmul's text needs of sm_90a: barriers in shared memory that
+/// The helpers of sm_90a for WgmmaMatmul's text: barriers in shared memory that
 /// count bytes, tensor copies, descriptors of tiles and products of warpgroups.
 /// Each instruction is a function of its own, which a test that has no GPU
 /// replaces by defining MGPU_WGMMA and functions of the same names; descriptors
 /// are made by plain arithmetic, which it does not replace. `type` is "f16" or
 /// "bf16"; `byRows`: the tiles of B lie as those of A do, k along their rows.
 std::string wgmmaHelpers(const std::string &type, bool byRows);
-/// The same for texts whose kernel asks for them itself (BulkForm.h): with
+/// The helpers for texts whose kernel asks for them itself (BulkForm.h): with
 /// tokens of arrivals, copies in all swizzles, and products of each type and
 /// number of columns. Declared where MGPU_BULK and MGPU_WARPGROUPS are not 0.
 std::string

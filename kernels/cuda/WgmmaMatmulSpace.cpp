@@ -20,7 +20,7 @@ constexpr uint32_t panel = 64, bytesOfElement = 2;
 /// first multiple of it, where a swizzle's pattern begins.
 constexpr uint32_t patternBytes = 1024;
 
-/// What keeps matrix `name` from being a tensor map, or "".
+/// Says what keeps matrix `name` from being a tensor map, or "".
 std::string mapRefusal(const std::string &name, ir::MatrixAttr matrix) {
   for (auto [elements, head, tail] :
        {std::tuple(matrix.getRowStride(), "rows of " + name + " are ",

@@ -14,7 +14,7 @@ namespace mgpu::kernels {
 
 namespace {
 
-/// As text of a format.
+/// Escapes it as text of a format.
 std::string quoted(StringRef text) {
   std::string result;
   for (char c : text)

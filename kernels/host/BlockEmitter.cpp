@@ -264,7 +264,7 @@ LogicalResult BlockEmitter::emitRow(const Thread &thread) {
   return success();
 }
 
-/// The same where a guard holds for a range of the row, which is found before.
+/// Emits the row where a guard holds for a range of it, which is found before.
 LogicalResult BlockEmitter::emitRange(const Thread &thread) {
   Location loc = kernel.getLoc();
   const int64_t row = block.x / shape.items;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// docs/numerics.md has the rules and where they come from. What was there stays
+// docs/numerics.md has the rules and where they come from. An operation stays
 // and is dead where a wide value takes its place: LLVM removes it.
 #include "kernels/host/ErrorBounds.h"
 
@@ -109,9 +109,9 @@ void Widener::widenArray(memref::AllocaOp array) {
   x.terms = make();
 }
 
-/// 1 or -1: an element of a Hadamard matrix with a row for each trial. What is
-/// stored where chooses the column, and a sign that the element is multiplied
-/// by. The first column, which is all ones, is left out.
+/// 1 or -1: an element of a Hadamard matrix with a row for each trial. The
+/// store and its place choose the column, and a sign that the element is
+/// multiplied by. The first column, which is all ones, is left out.
 Value Widener::direction(ValueRange indices) {
   static_assert(std::has_single_bit(numErrorTrials));
   Value h =
@@ -142,8 +142,8 @@ Value Widener::direction(ValueRange indices) {
   return minus(real(1), times(real(2), whole));
 }
 
-/// What goes to memory: the value in its type, moved by its error. What has
-/// none, and was only moved, stays.
+/// Makes the value that goes to memory: in its type, moved by its error. A
+/// value that has none, and was only moved, stays.
 Value Widener::stored(const Wide &x, Type type, ValueRange indices) {
   Value error = errorOf(x, type);
   Value off = times(real(errorDeviations), error);
@@ -181,7 +181,7 @@ LogicalResult Widener::widenBranch(BranchOpInterface branch) {
 Wide Widener::truncated(arith::TruncFOp op) {
   Wide x = wide.at(op.getIn());
   Value error = errorOf(x, op.getIn().getType());
-  // What only goes to memory is rounded there, once and in every run.
+  // A value that only goes to memory is rounded there, once and in every run.
   bool isStored = llvm::all_of(op->getUsers(), [&](Operation *user) {
     auto store = dyn_cast<memref::StoreOp>(user);
     return store && !arrays.contains(store.getMemref());

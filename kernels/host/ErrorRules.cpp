@@ -92,7 +92,7 @@ Wide ErrorRules::evaluated(Operation *op, ArrayRef<Wide> operands, Type type) {
     error = plus(error, most);
   }
   const FunctionUlps *ulps = ulpsOf(op->getName().stripDialect());
-  // What a function is off is counted from the exact result rounded.
+  // The error of a function is counted from the exact result rounded.
   return ulps ? rounded(value, error, 2 * ulps->most(type.isF64()) + 1, type)
               : Wide{value, error};
 }

@@ -2,8 +2,8 @@
 #ifndef MGPU_KERNELS_HOST_ERRORRULES_H
 #define MGPU_KERNELS_HOST_ERRORRULES_H
 
-// What each operation does to the errors of its operands (docs/numerics.md has
-// the table), as operations on f64.
+// Propagates errors: what each operation does to those of its operands
+// (docs/numerics.md has the table), as operations on f64.
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"

@@ -7,10 +7,10 @@
 // for numbers of the processor and for values of MLIR (VectorFunctions.cpp),
 // which have the same operations and so the same bits on every processor.
 //
-// Those that programs use most are computed in f32, with fma; the others in
-// f64, where a product and a sum round apart. docs/numerics.md has their
-// errors. bench/suites/fit_functions.py fits the polynomials. Reductions of
-// arguments are those of Cody and Waite, *Software Manual for the Elementary
+// The functions that programs use most are computed in f32, with fma; the
+// others in f64, where a product and a sum round apart. docs/numerics.md has
+// their errors. bench/suites/fit_functions.py fits the polynomials. Reductions
+// of arguments are those of Cody and Waite, *Software Manual for the Elementary
 // Functions*, 1980, and of Payne and Hanek, "Radian Reduction for Trigonometric
 // Functions", 1983.
 

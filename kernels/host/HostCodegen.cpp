@@ -26,7 +26,7 @@ namespace mgpu::kernels {
 
 namespace {
 
-/// What LLVM calls the processor, and its features.
+/// LLVM's names of the processor and its features.
 struct Processor {
   std::string name, features;
 };

@@ -21,7 +21,7 @@ namespace mgpu::kernels {
 /// our own conversions of the float types `cpu` does not have.
 mlir::LogicalResult lowerToLlvm(mlir::ModuleOp module, const std::string &cpu);
 
-/// What LLVM is told beside the code.
+/// The options that LLVM is given beside the code.
 struct HostCodeOptions {
   std::string cpu;          ///< HostEmitOptions::cpu
   uint32_t vectorWidth = 0; ///< lanes of loops over threads; 0: LLVM's choice

@@ -42,7 +42,7 @@ Result<std::vector<std::byte>>
 emitHostKernel(mlir::ModuleOp kernel, Dim3 block,
                const HostEmitOptions &options = {});
 
-/// What emitHostKernel() would refuse, without making code of it.
+/// Refuses what emitHostKernel() would refuse, without making code of it.
 Result<void> verifyHostKernel(mlir::ModuleOp kernel, Dim3 block);
 
 /// Names what decides the code beside the kernel and this program: the

@@ -83,9 +83,9 @@ static void expandNumberOnly(ModuleOp module) {
   });
 }
 
-/// Those that round up or down. MLIR's pass for them also makes comparisons of
-/// maximumf and minimumf, which do not know that -0 is less than +0; LLVM's own
-/// operations do.
+/// Lowers the operations that round up or down. MLIR's pass for them also makes
+/// comparisons of maximumf and minimumf, which do not know that -0 is less than
+/// +0; LLVM's own operations do.
 static LogicalResult expandDivisions(ModuleOp module) {
   return rewriteAll<arith::CeilDivSIOp, arith::CeilDivUIOp,
                     arith::FloorDivSIOp>(
@@ -136,7 +136,8 @@ LogicalResult lowerToLlvm(ModuleOp module, const std::string &cpu) {
   pm.addPass(arith::createArithEmulateUnsupportedFloats(emulate));
   if (failed(pm.run(module)))
     return failure();
-  // Those passes allow the rounding between two operations to be folded away.
+  // The passes above allow the rounding between two operations to be folded
+  // away.
   dropFastMath(module);
   expandFunctions(module);
   if (!hasFma(cpu))

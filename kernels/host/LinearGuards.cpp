@@ -210,8 +210,8 @@ BlockEmitter::rowRange(ArrayRef<Guard> guards, const Thread &row,
         select(arith::CmpIOp::create(b, loc, below, *greatest, bound), all,
                select(arith::CmpIOp::create(b, loc, below, *least, bound),
                       distance, none));
-    // Those below are the first of the row's n where the value rises, else the
-    // last.
+    // The values below are the first of the row's n where the value rises, else
+    // the last.
     bool belowIsInside = isFromAbove(guard.predicate);
     if (!rises)
       count = arith::SubIOp::create(b, loc, all, count);

@@ -25,7 +25,7 @@ namespace {
 
 using Properties = llvm::SmallVector<llvm::Metadata *>;
 
-/// What is known of the addresses in a function.
+/// The facts that are known of the addresses in a function.
 class Addresses {
 public:
   explicit Addresses(llvm::Function &function)

@@ -127,7 +127,8 @@ LogicalResult BlockEmitter::pack(memref::LoadOp load, int64_t trips,
 }
 
 LogicalResult BlockEmitter::packLoads(scf::ForOp loop) {
-  // What a core's second cache holds; copies pay where rows share them.
+  // The bytes that a core's second cache holds; copies pay where rows share
+  // them.
   constexpr int64_t mostBytes = 1 << 20, leastRows = 4;
   const int64_t trips = tripsFromZero(loop);
   if (trips < side || block.x % side != 0 || block.y < leastRows ||

@@ -9,9 +9,10 @@ namespace mgpu::kernels {
 /// Replaces arith.extf and arith.truncf from or to f8E4M3FN, f8E5M2, bf16 and,
 /// where `withHalf`, f16 (from f64 always: no CPU level has it) by integer
 /// arithmetic on their bits, and constants of f8 and bf16 by their bits; bf16
-/// is then stored as i16. Rounds once, to nearest, ties to even. What is too
-/// large becomes infinity, in f8E4M3FN, which has none, NaN. A NaN becomes the
-/// quiet NaN of its sign. The formats are those of device/host/SmallFloat.h.
+/// is then stored as i16. Rounds once, to nearest, ties to even. A number that
+/// is too large becomes infinity, in f8E4M3FN, which has none, NaN. A NaN
+/// becomes the quiet NaN of its sign. The formats are those of
+/// device/host/SmallFloat.h.
 void expandSmallFloats(mlir::ModuleOp module, bool withHalf);
 
 /// Replaces math.fma of floats below f32, which MLIR leaves as it is, and with

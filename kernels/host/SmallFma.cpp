@@ -14,7 +14,8 @@ namespace mgpu::kernels {
 /// a * b is exact in f64. The sum is rounded to odd there: where it is not
 /// exact, the neighbour whose last bit is 1. Rounding that again to fewer bits
 /// is as rounding the exact sum once (Boldo and Melquiond, "Emulation of a FMA
-/// and correctly rounded sums", 2008). What the sum lost is Knuth's two-sum.
+/// and correctly rounded sums", 2008). The part that the sum lost is found by
+/// Knuth's two-sum.
 static Value expand(Operation *op) {
   OpBuilder b(op);
   Location loc = op->getLoc();

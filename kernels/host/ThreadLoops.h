@@ -31,7 +31,7 @@ inline constexpr const char *loopMarker = "mgt_loop";
 enum LoopMark : unsigned {
   /// A loop over threads; its iterations do not depend on each other.
   ParallelThreads,
-  /// The same over a tile: to be unrolled once it is vectorised.
+  /// Makes the loop over a tile: to be unrolled once it is vectorised.
   ParallelTile,
   /// An innermost sequential loop, where `unroll` was given.
   Sequential,

@@ -78,7 +78,7 @@ LogicalResult BlockEmitter::emitBlock(Block &source) {
                          << "; move it to where all threads pass";
         return failure();
       }
-      // As on a GPU, the others go as far before the kernel stops.
+      // The others go as far before the kernel stops as they do on a GPU.
       if (isa<cf::AssertOp>(op) && !ir::hasMark(&op, ir::Mark::Sentence) &&
           failed(flush(&source)))
         return failure();

@@ -24,7 +24,7 @@ Result<ParsedKernel> parseKernel(const planner::KernelSpec &spec);
 /// A context for kernels one after the other.
 std::unique_ptr<mlir::MLIRContext> kernelContext();
 
-/// What compileHostKernel() would refuse, without compiling.
+/// Refuses what compileHostKernel() would refuse, without compiling.
 Result<void> verifyHostKernel(const planner::KernelSpec &spec,
                               mlir::MLIRContext &context);
 

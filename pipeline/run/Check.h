@@ -15,8 +15,8 @@ Result<std::string> checkPlan(const LoadedProgram &program,
                               const std::string &planFile,
                               const std::string &proof);
 
-/// What the target would refuse to compile, each as an error of its own; the
-/// result is the first of them. A bundle's kernels are compiled.
+/// Finds what the target would refuse to compile, each as an error of its own;
+/// the result is the first of them. A bundle's kernels are compiled.
 Result<void> verifyKernels(const LoadedProgram &program,
                            std::vector<Message> &messages);
 

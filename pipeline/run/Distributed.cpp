@@ -38,7 +38,7 @@ std::string hashOf(const Prepared &prepared, const planner::Dag &dag) {
   return hash.hex();
 }
 
-/// What tells processors apart as far as code made for one of them goes.
+/// Tells processors apart as far as code made for one of them goes.
 std::string processorText() {
   auto bytes = readFile("/proc/cpuinfo");
   std::string text(bytes ? reinterpret_cast<const char *>(bytes->data()) : "",
@@ -48,7 +48,7 @@ std::string processorText() {
                                  : text.substr(at, text.find('\n', at) - at);
 }
 
-/// What rank 0 tells the others: whatever decides a bit of the results.
+/// The message of rank 0 to the others: whatever decides a bit of the results.
 Bytes toBytes(const Prepared &prepared, const planner::Dag &dag) {
   Bytes out;
   append(out, planner::toText(prepared.plan, dag));
@@ -102,8 +102,8 @@ Result<Prepared> fromBytes(std::span<const std::byte> bytes, planner::Dag &dag,
   return out;
 }
 
-/// What other ranks make of rank 0's plan and kernels: a fault is of what it
-/// sent, which the words may quote.
+/// Passes on what other ranks make of rank 0's plan and kernels: a fault is of
+/// what it sent, which the words may quote.
 template <typename T>
 Result<T> madeOfPlan(Result<T> made, const device::MessageRendezvous &others) {
   if (made || others.rank() == 0)

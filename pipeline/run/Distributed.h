@@ -12,8 +12,8 @@
 
 namespace mgpu::pipeline {
 
-/// What all ranks must have alike of the command: the database's name, and what
-/// `more` says.
+/// The facts of the command that all ranks must have alike: the database's
+/// name, and what `more` says.
 device::Facts factsOf(const LoadOptions &from, device::Facts more = {});
 /// All ranks must have the same program, library and version, and what `more`
 /// says. Errors: as device::agree().
@@ -21,7 +21,7 @@ Result<void> agreeOnProgram(const planner::Dag &dag,
                             device::MessageRendezvous &others,
                             const device::Facts &more = {});
 
-/// What all ranks' kernels are for.
+/// The processors that all ranks' kernels are for.
 enum class KernelsFor : uint8_t { Processor, Gpu };
 
 /// Gives all ranks the plan, kernels and threads that rank 0 has in `prepared`,
@@ -34,8 +34,8 @@ Result<void> sharePrepared(planner::Dag &dag, Prepared &prepared,
                            device::MessageRendezvous &others,
                            KernelsFor what = KernelsFor::Processor);
 
-/// The same of the plans that `profile` measures, one for each number of
-/// threads, all after the same transforms.
+/// Shares the plans that `profile` measures, one for each number of threads,
+/// all after the same transforms.
 Result<void> shareSubjects(planner::Dag &dag,
                            std::vector<bench::ProfileSubject> &subjects,
                            std::vector<Bytes> &kernels,

@@ -40,7 +40,7 @@ struct PlanReport {
   std::optional<ChangedPlan> changed;
   /// The median and the 95th percentile of the makespan.
   std::optional<std::pair<double, double>> noise;
-  /// What proves the plan's bound without a search, if it is asked for.
+  /// The proof of the plan's bound without a search, if it is asked for.
   std::optional<planner::PlanBound> bound;
   OrderChoice order;        ///< for --schedule auto
   ShardingChoice shardings; ///< for --shardings

@@ -13,8 +13,8 @@ namespace mgpu::pipeline {
 /// once more for each buffer with other values where it does not say that it
 /// reads. Invalid, with the bytes, where it wrote what it does not say, or
 /// where what it wrote was another; Unsupported for launches on more than 1
-/// GiB. A kernel that leaves even the guards may end the process. What a branch
-/// hides from these values stays unnoticed.
+/// GiB. A kernel that leaves even the guards may end the process. An access
+/// that a branch hides from these values stays unnoticed.
 Result<void> probeAccesses(const LoadedProgram &program);
 
 } // namespace mgpu::pipeline

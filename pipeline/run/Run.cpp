@@ -80,7 +80,7 @@ Result<double> runRound(MadeRound &round, uint64_t repeat, Runner &runner) {
   return microsecondsSince(start);
 }
 
-/// What is copied to the host is all that can be written.
+/// Only what is copied to the host can be written.
 static Result<void> checkResident(const LoadedProgram &program,
                                   const planner::ProgramArgument &argument,
                                   const std::string &key, bool isLater) {

@@ -19,7 +19,7 @@ struct CollectiveCurve {
   double fixedUs = 0, usPerByte = 0, usPerRoot = 0;
 
   double us(double bytes) const;
-  /// The same on links `factor` times as fast.
+  /// The curve on links `factor` times as fast.
   double usOnLinks(double bytes, double factor) const;
 
   /// Least relative squares, coefficients not negative, over the rows of

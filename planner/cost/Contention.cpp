@@ -12,7 +12,7 @@ static WorkClass classOf(std::string_view work) {
                                 : WorkClass::Kernel;
 }
 
-/// What was measured replaces what is assumed.
+/// A measured figure replaces an assumed one.
 static void calibrate(Contention &contention,
                       const device::Topology::Calibration &measured,
                       std::vector<Coefficient> *list) {

@@ -20,10 +20,10 @@ struct Contention {
   bool operator==(const Contention &) const = default;
 };
 
-/// What shares what on a machine: kernels and collectives the SMs, all three
-/// the memory, copies and collectives a PCIe link where devices are joined by
-/// one. Nothing on the host, whose planning model has none. `list`, where not
-/// null, gets each figure with its origin.
+/// The shares of a machine: kernels and collectives the SMs, all three the
+/// memory, copies and collectives a PCIe link where devices are joined by one.
+/// Nothing on the host, whose planning model has none. `list`, where not null,
+/// gets each figure with its origin.
 Contention contentionOf(const device::Topology &topology,
                         std::vector<Coefficient> *list = nullptr);
 

@@ -61,7 +61,7 @@ void Counter::visit(const Step &step, double times) {
   case Step::Kind::Compute:
     if (step.isAddress)
       return;
-    // What a row has in common is done once for it.
+    // Work that a row has in common is done once for it.
     if (!step.function.empty())
       counts[step.function] +=
           (step.isCommon ? rows * vectorLanes : full) * times;

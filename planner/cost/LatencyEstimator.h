@@ -14,8 +14,8 @@ public:
   virtual ~LatencyEstimator();
   /// Predicted time of the node alone on its devices, microseconds, > 0.
   virtual double durationUs(const Dag &dag, NodeId node) const = 0;
-  /// What that rests on: the file's where the node has a duration of its own,
-  /// else by default assumed.
+  /// The origin of that duration: the file's where the node has a duration of
+  /// its own, else by default assumed.
   virtual Origin origin(const Dag &dag, NodeId node) const;
   /// Where the figures come from, for the plan's `model` line.
   virtual std::string name() const = 0;

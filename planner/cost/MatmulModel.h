@@ -15,7 +15,7 @@
 
 namespace mgpu::planner {
 
-/// What a GPU can do; rates per microsecond.
+/// The rates of a GPU, per microsecond.
 struct MatmulRates {
   double flopsPerUs = 0; ///< rate of the element type, dense
   double bytesPerUs = 0; ///< device memory

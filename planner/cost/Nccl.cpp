@@ -57,7 +57,7 @@ bool hasAlgorithms(CollectiveKind kind) {
          kind == CollectiveKind::Broadcast;
 }
 
-/// What a ring does for a collective.
+/// The work of a ring for a collective.
 struct RingWork {
   double steps, crossing; ///< and those between nodes
   double traffic;         ///< bytes over a link per byte of payload

@@ -18,7 +18,7 @@ struct NcclTime {
   CollectiveAlgorithm algorithm;
 };
 
-/// What each algorithm and protocol that can do it takes, the fastest first:
+/// The time of each algorithm and protocol that can do it, the fastest first:
 /// for `bytes` (the larger side) over `ranks` >= 2 devices, `ranks / nodes` on
 /// each of `nodes` nodes. Never empty.
 std::vector<NcclTime> ncclEstimates(const device::Topology &topology,

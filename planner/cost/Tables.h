@@ -2,7 +2,7 @@
 #ifndef MGPU_PLANNER_COST_TABLES_H
 #define MGPU_PLANNER_COST_TABLES_H
 
-// Tables of measured times, as text. What they are of is in the columns:
+// Tables of measured times, as text. The columns say what was measured:
 //   arch,op,groups,gpus_per_group,bytes,time_us
 //   arch,b,m,n,k,types,flops_per_s
 // arch is sm_90 or sm_100_NAME; op is all_gather, all_reduce, all_to_all,

@@ -52,8 +52,8 @@ size_t Machine::numMeasured() const {
       times, [](const auto &us) { return us.has_value(); }));
 }
 
-/// What the roofline and copies take where the machine was not calibrated, and
-/// what was measured where it was.
+/// The rates of the roofline and copies: assumed where the machine was not
+/// calibrated, measured where it was.
 struct Machine::Shares {
   double launchUs, memory, flops, copy, copyLatencyUs;
 };
@@ -344,7 +344,7 @@ static Product partOf(Product product, const KernelCall &call) {
   return product;
 }
 
-/// What a launch takes on all multiprocessors for its instructions, of which
+/// The time of a launch on all multiprocessors for its instructions, of which
 /// each of four schedulers starts one for a subgroup in a clock; for its lines,
 /// one in a clock; and for what its blocks get from the second cache.
 static double askedUs(const device::Topology::Device &device,
@@ -359,8 +359,8 @@ static double askedUs(const device::Topology::Device &device,
          clocksPerUs;
 }
 
-/// What threads wait for their loads: what is asked for and not there yet is
-/// the rate times what a load takes (Little's law).
+/// The time that threads wait for their loads: what is asked for and not there
+/// yet is the rate times what a load takes (Little's law).
 static double awaitedUs(const device::Topology::Device &device, double threads,
                         const LaunchWork &asks, double bytesRead) {
   const double held = std::min(threads, residentThreads * device.smCount);

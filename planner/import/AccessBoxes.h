@@ -21,7 +21,7 @@ public:
     unsigned axis;
     int64_t step;
   };
-  /// What affine guards leave of the forms of an access.
+  /// The part of an access's forms that affine guards leave.
   struct Guarded {
     AffineForm offset;
     std::vector<AffineForm> indices;

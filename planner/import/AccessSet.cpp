@@ -114,7 +114,8 @@ TouchedSet touchedSet(const AccessSet &access, bool writes,
   set.elementBytes = access.bytes;
   for (const auto &[line, range] : access.conditions)
     set.conditions.push_back({termsOf(line, 1), range.first, range.last});
-  // What is known of quotients and remainders; they may have others in them.
+  // The facts that are known of quotients and remainders; they may have others
+  // in them.
   for (size_t k = 0; k < counters.size(); ++k)
     if (const AffineForm *zero = affine.tieOf(counters[k])) {
       TouchedSet::Condition tie{termsOf(zero->terms, 1), -zero->constant,

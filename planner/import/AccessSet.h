@@ -44,8 +44,8 @@ std::optional<AccessSet> accessSetOf(const MemoryAccess &access,
                                      AffineEvaluator &affine,
                                      bool bounded = false);
 
-/// The same for whoever has no evaluator. The first unknowns are the counters
-/// `first`, whether or not the address has them.
+/// Makes the set for whoever has no evaluator. The first unknowns are the
+/// counters `first`, whether or not the address has them.
 TouchedSet touchedSet(const AccessSet &access, bool writes,
                       const AffineEvaluator &affine,
                       llvm::ArrayRef<uint32_t> first = {});

@@ -51,7 +51,7 @@ Result<void> setGrid(ModuleOp module, const std::string &text) {
   return {};
 }
 
-/// What says how `argument` is cut, if something does.
+/// The attribute that says how `argument` is cut, if there is one.
 static shard::ShardOp annotationOf(BlockArgument argument) {
   for (Operation *user : argument.getUsers())
     if (auto annotation = dyn_cast<shard::ShardOp>(user))
@@ -73,7 +73,7 @@ static std::optional<Split> splitOf(BlockArgument argument) {
   return split;
 }
 
-/// The same of Shardy's attribute. Parts of axes are no cuts of this kind.
+/// Reads Shardy's attribute. Parts of axes are no cuts of this kind.
 static std::optional<Split> splitOf(func::FuncOp entry, unsigned argument,
                                     sdy::MeshAttr mesh) {
   auto sharding = entry.getArgAttrOfType<sdy::TensorShardingAttr>(

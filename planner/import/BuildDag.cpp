@@ -154,7 +154,7 @@ Result<void> Import::bindArgument(func::FuncOp function, unsigned index,
   return {};
 }
 
-/// What a result attribute `mgpu.expect` says.
+/// Reads a result attribute `mgpu.expect`.
 Expectation expectationOf(DictionaryAttr attributes) {
   Expectation expectation;
   if (auto at = attributes.getAs<StringAttr>("at"))

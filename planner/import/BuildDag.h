@@ -58,20 +58,21 @@ struct ParseOptions {
   const std::string *text = nullptr;
   /// The function whose host code, with what it calls, is lowered.
   std::string entry = "main";
-  /// As in ImportOptions: most operations with all calls inlined.
+  /// The most operations with all calls inlined, as in ImportOptions.
   uint64_t nodeLimit = 4'000'000;
   /// linalg operations and parallel loops share launches where they can.
   bool fuse = true;
   FuseProducts products = FuseProducts::Wide;
   /// How many devices run a function over tensors; 0: as many as it says.
   int64_t devices = 0;
-  /// As in ImportOptions.
+  /// The meshes of ImportOptions.
   std::map<std::string, std::string> meshes = {};
-  /// As in ImportOptions. A function over tensors is specialised for the values
-  /// of its integer scalars; values of other arguments are not looked at.
+  /// The values and roles of ImportOptions. A function over tensors is
+  /// specialised for the values of its integer scalars; values of other
+  /// arguments are not looked at.
   std::map<std::string, std::string> scalars = {}, roles = {};
   bool reportSharding = false; ///< fill ParsedProgram::sharding
-  /// As in ImportOptions of the pipeline.
+  /// The order of an mpmd program, as in ImportOptions of the pipeline.
   std::string schedule = "";
   bool remat = false;
   bool isQuiet = false;
@@ -80,12 +81,13 @@ struct ParseOptions {
   /// How arguments are cut, by name, instead of as the program says.
   std::map<std::string, Split> splits = {};
   bool keepText = false; ///< fill the text of ParsedProgram::shardings
-  /// What tensors that change their layout are resharded by.
+  /// The cost by which tensors that change their layout are resharded.
   conversion::ExchangeCost exchangeCost = nullptr;
   /// A function over tensors becomes the program of device 0, which stands for
   /// all. Errors: Unsupported for others, and where devices differ.
   bool oneDevice = false;
-  /// As in ImportOptions of the pipeline, with an entry in each: FILE.cu:ENTRY.
+  /// The kernels of custom calls, as in ImportOptions of the pipeline, with an
+  /// entry in each: FILE.cu:ENTRY.
   std::map<std::string, std::string> customs = {};
 };
 
@@ -95,30 +97,30 @@ struct ParsedProgram {
   /// "X at FILE:LINE:COLUMN with Y at ...: why", for computations on device
   /// buffers that follow each other and share no launch.
   std::vector<std::string> notFused;
-  /// What was chosen for a partitioned program: a line for each layout, and for
+  /// The choices for a partitioned program: a line for each layout, and for
   /// each collective that it takes.
   std::vector<std::string> sharding = {};
-  /// Those of a program over several meshes.
+  /// The meshes of a program over several.
   std::vector<MeshDevices> meshes = {};
   /// For the schedule "auto": the named ones that the program can take.
   std::vector<std::string> schedules = {};
-  /// What a program with a shard.grid says, as it was given; the text is of the
-  /// program as `splits` changed it.
+  /// The shardings of a program with a shard.grid, as it was given; the text is
+  /// of the program as `splits` changed it.
   Shardings shardings = {};
 };
 
 /// Parses `path` ("-" is standard input), keeps the SSA names of function
 /// arguments and buffers as NameLocs, and gives all device work one form, by
-/// the passes of dialect/conversion. What it prints to stderr, with the lines
-/// concerned, goes to `onDiagnostic` as well. Kinds of errors: Invalid for a
+/// the passes of dialect/conversion. Its messages on stderr, with the lines
+/// concerned, go to `onDiagnostic` as well. Kinds of errors: Invalid for a
 /// wrong program, Unsupported for what has no form as a launch.
 Result<ParsedProgram> parseProgram(
     const std::string &path, mlir::MLIRContext &context,
     llvm::function_ref<void(mlir::Diagnostic &)> onDiagnostic = nullptr,
     const ParseOptions &options = {});
 
-/// The same of text in memory; `name` stands for it in locations. Diagnostics
-/// go to the context's handlers alone.
+/// Parses text in memory; `name` stands for it in locations. Diagnostics go to
+/// the context's handlers alone.
 Result<ParsedProgram> parseProgramText(llvm::StringRef text,
                                        const std::string &name,
                                        mlir::MLIRContext &context,

@@ -82,8 +82,8 @@ private:
     signs = 0;
     return reach(depth);
   }
-  /// What was left open inside goes: "<" need not be a bracket. A bracket that
-  /// closes nothing is the parser's to refuse.
+  /// Brackets left open inside are dropped: "<" need not be a bracket. A
+  /// bracket that closes nothing is the parser's to refuse.
   void close(char bracket) {
     for (unsigned at = depth; at-- > 0;)
       if (stack[at].bracket == bracket) {

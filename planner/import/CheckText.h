@@ -2,8 +2,8 @@
 #ifndef MGPU_PLANNER_IMPORT_CHECKTEXT_H
 #define MGPU_PLANNER_IMPORT_CHECKTEXT_H
 
-// What must not reach MLIR's parser, which descends into every bracket and
-// shows the line of a fault as it is.
+// Refuses texts that must not reach MLIR's parser, which descends into every
+// bracket and shows the line of a fault as it is.
 
 #include "support/Result.h"
 

@@ -69,7 +69,7 @@ private:
   Result<void> issue(ir::BroadcastOp op);
   Result<void> issue(ir::SendOp op);
   Result<void> issue(ir::RecvOp op);
-  /// What every rank's call has.
+  /// The parts that every rank's call has.
   struct RankCall {
     uint32_t communicator;
     View buffer; ///< the one it sends, or its only one
@@ -86,11 +86,11 @@ private:
   /// Which bytes the launch touches, and how much it computes.
   Result<void> addUses(ir::LaunchOp op, KernelSummary summary,
                        LaunchSpec &launch);
-  /// What keeps the launches of a function with `mgpu.in_order` in their order:
-  /// each writes bytes that stand for its device's turn, so that all that
-  /// plans, changes or proves the DAG knows it. A launch of one of two works
-  /// that run as one writes the byte of its half, and reads those of the pair
-  /// before; any other writes all.
+  /// Keeps the launches of a function with `mgpu.in_order` in their order: each
+  /// writes bytes that stand for its device's turn, so that all that plans,
+  /// changes or proves the DAG knows it. A launch of one of two works that run
+  /// as one writes the byte of its half, and reads those of the pair before;
+  /// any other writes all.
   llvm::SmallVector<LaunchUse, 2> turnOf(DeviceId device, int64_t half);
 
   HostScope &host;

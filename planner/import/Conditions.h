@@ -2,8 +2,8 @@
 #ifndef MGPU_PLANNER_IMPORT_CONDITIONS_H
 #define MGPU_PLANNER_IMPORT_CONDITIONS_H
 
-// What affine conditions around an operation leave of the values that its
-// launch's ids and counters make.
+// Narrows the values of a launch's ids and counters by the affine conditions
+// around an operation.
 
 #include "facts/AffineEvaluator.h"
 
@@ -21,7 +21,8 @@ using facts::AffineEvaluator;
 
 using Terms = std::vector<std::pair<uint32_t, int64_t>>;
 
-/// What forms of the same ids have in common: constant + factor * line.
+/// The line that forms of the same ids have in common: constant + factor *
+/// line.
 struct Line {
   Terms terms; ///< by counter, without a common factor, the first positive
   int64_t factor = 1;
@@ -37,7 +38,7 @@ struct LineRange {
 struct LineValues {
   int64_t first = 0, step = 1, count = 1;
   int64_t last() const { return first + step * (count - 1); }
-  /// Those within a range.
+  /// The values within a range.
   LineValues within(LineRange range) const;
 };
 /// None where the counters do not tile: some values are then more frequent.
@@ -59,7 +60,7 @@ public:
   /// The share of the threads that is let through.
   double share() const;
 
-  /// What is left of each line, by its terms.
+  /// The range that is left of each line, by its terms.
   const std::map<Terms, LineRange> &lines() const { return ranges; }
   /// Whether `lines` says all there is to know of the conditions.
   bool isWhole() const { return whole; }

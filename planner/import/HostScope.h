@@ -2,8 +2,8 @@
 #ifndef MGPU_PLANNER_IMPORT_HOSTSCOPE_H
 #define MGPU_PLANNER_IMPORT_HOSTSCOPE_H
 
-// What the host code's SSA values are known to be, and the recorder that its
-// commands go to.
+// Holds what the host code's SSA values are known to be, and the recorder that
+// its commands go to.
 
 #include "planner/import/HostValue.h"
 
@@ -16,7 +16,7 @@ namespace mgpu::planner {
 /// Reports the diagnostic; the result is its error.
 tl::unexpected<Error> reported(mlir::InFlightDiagnostic diagnostic,
                                ErrorKind kind = ErrorKind::Invalid);
-/// The same at an operation that this version cannot capture.
+/// Reports an operation that this version cannot capture.
 tl::unexpected<Error> notSupported(mlir::Operation *op, const llvm::Twine &why);
 
 class HostScope {

@@ -2,7 +2,7 @@
 #ifndef MGPU_PLANNER_IMPORT_HOSTVALUE_H
 #define MGPU_PLANNER_IMPORT_HOSTVALUE_H
 
-// What an SSA value of host code is while the program is interpreted.
+// Represents an SSA value of host code while the program is interpreted.
 
 #include "dialect/mgpu/Diagnostics.h"
 #include "planner/record/Recorder.h"

@@ -159,7 +159,7 @@ public:
 
   KernelSummary run(bool findsFacts) {
     body.walk([&](Operation *op) { visit(op); });
-    // What is printed shows the order of the blocks.
+    // A print shows the order of the blocks.
     if (body.walk([](gpu::PrintfOp) { return WalkResult::interrupt(); })
             .wasInterrupted())
       for (KernelAccess &access : summary.accesses)
@@ -302,7 +302,7 @@ void Summariser::visit(Operation *op) {
 // Whether an operation can make a memref that reaches past the view it takes:
 // memref.reinterpret_cast, memref.view, a pointer, a call that does so; or
 // reaches past it itself, as a matrix whose rows are further apart than the
-// memref's. What is not known to stay inside may leave.
+// memref's. An access that is not known to stay inside may leave.
 bool Summariser::mayLeaveView(Operation *op) {
   if (op->hasTrait<OpTrait::IsTerminator>() || op->getNumRegions() > 0 ||
       isa<memref::SubViewOp, memref::CastOp, memref::DimOp, memref::RankOp,

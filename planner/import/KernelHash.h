@@ -2,9 +2,9 @@
 #ifndef MGPU_PLANNER_IMPORT_KERNELHASH_H
 #define MGPU_PLANNER_IMPORT_KERNELHASH_H
 
-// What a kernel is known by, in every process and file: SHA-256 of its content,
-// taken from the operations of the launch. To print them takes ten times as
-// long, and only who compiles a kernel needs its text.
+// Names a kernel in every process and file: SHA-256 of its content, taken from
+// the operations of the launch. To print them takes ten times as long, and only
+// who compiles a kernel needs its text.
 
 #include "planner/import/KernelModule.h"
 

@@ -43,7 +43,8 @@ llvm::SmallVector<int64_t> productPositions(const KernelParts &kernel) {
   return positions;
 }
 
-/// What belongs to host code: commands, launches, memory that the module has.
+/// Whether it belongs to host code: commands, launches, memory that the module
+/// has.
 static bool isOfHost(Operation *op) {
   return isa_and_nonnull<ir::MgpuDialect>(op->getDialect()) ||
          isa<memref::GetGlobalOp, gpu::LaunchOp, gpu::LaunchFuncOp>(op);

@@ -14,7 +14,7 @@
 
 namespace mgpu::planner {
 
-/// What one captured value becomes in the kernel.
+/// The form of one captured value in the kernel.
 struct Capture {
   mlir::Value value;
   mlir::Type type; ///< of the kernel's argument; null for a cloned constant

@@ -14,8 +14,8 @@ using namespace mlir;
 namespace {
 
 /// The captured memref's type with every dynamic part filled in from the view;
-/// the part of the offset the type does not state goes into the address. What
-/// it states stays: strides of dimensions of one element may differ.
+/// the part of the offset the type does not state goes into the address. The
+/// strides that it states stay: those of dimensions of one element may differ.
 MemRefType staticTypeOf(MemRefType type, const View &view,
                         int64_t &addressOffset) {
   llvm::SmallVector<int64_t> strides;

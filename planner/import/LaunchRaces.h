@@ -47,10 +47,10 @@ struct MeetingThreads {
 };
 
 /// Whether two threads meet, asked before: a program launches its kernels
-/// often. What the first one touches is without its constant, and what the
-/// second one does is relative to that; then the ids of which there are several
-/// values, the id in which the threads differ, and whether the first one's is
-/// smaller.
+/// often. The place that the first one touches is without its constant, and
+/// that of the second one is relative to it; then the ids of which there are
+/// several values, the id in which the threads differ, and whether the first
+/// one's is smaller.
 using KnownMeetings =
     std::map<std::tuple<TouchedSet, TouchedSet, unsigned long, uint32_t, bool>,
              std::optional<MeetingThreads>>;

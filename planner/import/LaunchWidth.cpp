@@ -27,8 +27,8 @@ constexpr uint32_t threadX = 0;
 constexpr int64_t warp = 32;
 // Blocks that a large GPU wants, of a kernel whose blocks are wide.
 constexpr uint64_t manyBlocks = 256;
-// What registers hold of the loads and sums of a thread, so that it needs at
-// most 128 of them.
+// The part of a thread's loads and sums that registers hold, so that it needs
+// at most 128 of them.
 constexpr int64_t mostHeld = 448, mostRegisters = 128;
 
 class Chooser {
@@ -77,8 +77,8 @@ private:
   bool visitAccess(const MemoryAccess &access);
   bool sharesControl(Operation *op);
   bool fits(uint32_t vector) const;
-  /// What a loop holds of a thread that is `vector` of the source: its sums,
-  /// and the loads of so many trips.
+  /// The values that a loop holds for a thread that is `vector` of the source:
+  /// its sums, and the loads of so many trips.
   int64_t heldBytes(uint32_t vector, uint32_t trips) const;
   uint32_t unrollOf(uint32_t vector) const;
   uint32_t blockFor(uint32_t vector) const;
@@ -225,7 +225,7 @@ int64_t Chooser::heldBytes(uint32_t vector, uint32_t unroll) const {
   return most;
 }
 
-/// As many as registers hold the loads of; at least two, so that not each load
+/// The number whose loads registers hold; at least two, so that not each load
 /// is awaited alone.
 uint32_t Chooser::unrollOf(uint32_t vector) const {
   constexpr int64_t mostLoaded = 384; // of threads that meet

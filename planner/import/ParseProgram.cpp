@@ -96,7 +96,7 @@ static OwningOpRef<ModuleOp> parseModule(llvm::SourceMgr &sources,
   if (failed(parseAsmSourceFile(sources, &parsed, config, names)))
     return nullptr;
   Location location = FileLineColLoc::get(&context, path, 1, 1);
-  // As mlir::parseSourceFile does: a lone module is the module itself.
+  // A lone module is the module itself, as mlir::parseSourceFile has it.
   OwningOpRef<ModuleOp> module;
   if (llvm::hasSingleElement(parsed) && isa<ModuleOp>(parsed.front())) {
     module = cast<ModuleOp>(parsed.front());
@@ -192,7 +192,7 @@ static LogicalResult lowerTensors(ModuleOp module, const ParseOptions &parse) {
   return bufferizing.run(module);
 }
 
-/// Makes launches of all device work. What was made of tensors is verified at
+/// Makes launches of all device work. Launches made of tensors are verified at
 /// the end alone.
 static LogicalResult
 makeLaunches(ModuleOp module, const conversion::LaunchPipelineOptions &options,
@@ -204,7 +204,7 @@ makeLaunches(ModuleOp module, const conversion::LaunchPipelineOptions &options,
                  (isMade && failed(verify(module))));
 }
 
-/// What the caller says of the grid and the arguments.
+/// Applies what the caller says of the grid and the arguments.
 static Result<void> applyShardings(ParsedProgram &program, func::FuncOp entry,
                                    const ParseOptions &options) {
   if (!options.grid.empty())
@@ -220,7 +220,7 @@ static Result<void> applyShardings(ParsedProgram &program, func::FuncOp entry,
   return {};
 }
 
-/// What is done to a program before it is told what it is a program of.
+/// Expands a program before its kind is looked at.
 static LogicalResult expandFirst(ModuleOp module) {
   if (conversion::hasSchedule(module) &&
       failed(conversion::applySchedule(module)))
@@ -231,8 +231,8 @@ static LogicalResult expandFirst(ModuleOp module) {
 
 namespace {
 
-/// The first error of the passes, and its kind. What they say of operations
-/// that they made of StableHLO's is said of these.
+/// The first error of the passes, and its kind. An error of operations that
+/// they made of StableHLO's is reworded for these.
 class PassErrors {
 public:
   PassErrors(MLIRContext &context, StringRef text)

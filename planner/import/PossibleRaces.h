@@ -2,9 +2,9 @@
 #ifndef MGPU_PLANNER_IMPORT_POSSIBLERACES_H
 #define MGPU_PLANNER_IMPORT_POSSIBLERACES_H
 
-// Races within a launch where an index or a condition is not affine. What
-// follows from the ids alone (an exclusive or of them) is worked out thread by
-// thread; what memory says is not known.
+// Races within a launch where an index or a condition is not affine. Values
+// that follow from the ids alone (an exclusive or of them) are worked out
+// thread by thread; values from memory are not known.
 
 #include "planner/import/AccessSet.h"
 #include "planner/import/LaunchRaces.h"

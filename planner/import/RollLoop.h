@@ -16,9 +16,9 @@ namespace mgpu::planner {
 /// among those that carry no values from trip to trip. Null if there is none.
 mlir::scf::ForOp findLoopToRoll(mlir::func::FuncOp function);
 
-/// What `op` computes of one induction value and constants, if that is again
-/// first + trip * step in every trip. `lhs` and `rhs` are the operands where
-/// they are inductions or constants (step 0); `rhs` is absent for casts.
+/// The induction that `op` makes of one induction value and constants, if it is
+/// again first + trip * step in every trip. `lhs` and `rhs` are the operands
+/// where they are inductions or constants (step 0); `rhs` is absent for casts.
 std::optional<Induction> deriveInduction(mlir::Operation *op, Induction lhs,
                                          std::optional<Induction> rhs,
                                          uint64_t trips);

@@ -75,7 +75,7 @@ std::optional<size_t> countParameters(StringRef text, size_t open) {
   return std::nullopt;
 }
 
-/// What a file says of an entry, as far as that shows without a preprocessor.
+/// The entry that a file has, as far as that shows without a preprocessor.
 struct EntryFound {
   bool isNamed = false;                 ///< the word is there
   llvm::SmallVector<size_t> parameters; ///< of each __global__ of that name
@@ -154,7 +154,7 @@ FailureOr<StringRef> readSource(ir::LaunchOp launch,
     if (text.find('\0') != std::string::npos)
       return refuse(launch, "takes its kernel from '")
              << path << "', which is not text";
-    // What is compiled is known by the text of this file.
+    // A kernel is known by the text of this file alone.
     static const std::regex absolute(
         "(^|\\n)[ \\t]*#[ \\t]*include[ \\t]*[\"<]/");
     if (std::regex_search(text, absolute))
@@ -219,7 +219,7 @@ findReference(ir::LaunchOp launch,
   return function;
 }
 
-/// What the launch passes, and the types of it.
+/// Reads the arguments that the launch passes, and their types.
 LogicalResult readArguments(ir::LaunchOp launch,
                             llvm::function_ref<HostValue(Value)> valueOf,
                             std::vector<KernelArgument> &arguments,

@@ -41,7 +41,7 @@ static std::string aboutBareWord(StringRef word, MLIRContext *context) {
     return "this is CUDA C++, not MLIR: give it as the `source` of a launch "
            "(docs/semantics.md), or call it from a graph built by calls "
            "(docs/builder.md)";
-  // Those that programs use most come first.
+  // The dialects that programs use most come first.
   for (StringRef dialect : {"func", "mgpu", "arith", "memref", "scf", "gpu",
                             "math", "linalg", "tensor", "spmd", "vector"}) {
     const std::string full = (dialect + "." + word).str();

@@ -2,7 +2,7 @@
 #ifndef MGPU_PLANNER_IMPORT_UNKNOWNWORDS_H
 #define MGPU_PLANNER_IMPORT_UNKNOWNWORDS_H
 
-// What MLIR's parser and its dialects do not know, in words for users.
+// Says in words for users what MLIR's parser and its dialects do not know.
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Location.h"

@@ -18,10 +18,10 @@ using namespace mlir;
 
 namespace {
 
-/// What the condition of a loop follows from, trip after trip.
+/// The values that the condition of a loop follows from, trip after trip.
 struct ConditionSlice {
   llvm::SetVector<Value> values;
-  /// Those of the values' operations in the two regions, in order.
+  /// The values' operations in the two regions, in order.
   SmallVector<Operation *> before, after;
 
   /// False where it takes more than arithmetic.

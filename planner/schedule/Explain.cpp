@@ -151,7 +151,7 @@ std::vector<std::string> reasonsOf(const Plan &plan, const Dag &dag) {
   return words;
 }
 
-/// What the plan's line says of its bound.
+/// The words of the plan's line on its bound.
 static std::string verdictOf(const Plan &plan) {
   const std::string line = plan.verdictLine();
   const size_t colon = line.find(": "), model = line.rfind(" (" + plan.model);

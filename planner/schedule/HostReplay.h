@@ -22,9 +22,9 @@ inline constexpr double hostNodeUs = 0.00115;
 /// word to begin. Every thread has a processor core.
 double hostReplayUs(const Plan &plan, const Dag &dag, uint32_t threads);
 
-/// What hostReplayUs() says, and the share by which a replay may be longer or
-/// shorter: the mean of what the machine says of the steps, weighed by their
-/// time, as steps of one kind err alike.
+/// The time of hostReplayUs(), and the share by which a replay may be longer or
+/// shorter: the mean of the steps' own, weighed by their time, as steps of one
+/// kind err alike.
 struct HostPrediction {
   uint32_t threads = 1;
   double us = 0, error = 0;

@@ -43,9 +43,9 @@ static double scaledUs(double us, double startUs, double factor) {
   return startUs + std::max(us - startUs, 0.0) / factor;
 }
 
-/// What was measured follows the rate that is changed: collectives and pairs
-/// the link, copies the host's link, large kernels memory, and other kernels
-/// and products arithmetic.
+/// Scales measured times by the rate that is changed: collectives and pairs the
+/// link, copies the host's link, large kernels memory, and other kernels and
+/// products arithmetic.
 static void scaleMeasured(device::Topology::Calibration &measured,
                           std::string_view name, double factor) {
   constexpr double largeBytes = 0x1p19; // as HostRates.cpp has it

@@ -69,8 +69,8 @@ Result<CUkernel> CudaState::loadEntry(CUlibrary library,
 
 Result<void> CudaState::setSharedBytes(CUkernel kernel, uint32_t bytes,
                                        std::string_view name) {
-  // Without asking it has 48 KiB less its own static bytes (cuda.h 987). What
-  // nodes were made with before stays allowed.
+  // Without asking it has 48 KiB less its own static bytes (cuda.h 987). The
+  // bytes that nodes were made with before stay allowed.
   uint32_t &allowed = sharedBytes[kernel];
   if (bytes <= allowed)
     return {};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Collectives among GPUs, of which this process has one: NCCL's calls. What
-// NCCL takes is contiguous, so that strided ends go by way of a buffer.
+// Collectives among GPUs, of which this process has one: NCCL's calls. NCCL
+// takes contiguous memory, so that strided ends go by way of a buffer.
 #include "device/cuda/graph/CudaGraph.h"
 
 #include "device/cuda/nccl/Communicators.h"

@@ -79,8 +79,8 @@ LogicalResult launchSoftmax(linalg::SoftmaxOp op) {
   return success();
 }
 
-/// What a plain matmul is, for a target with a text of its own; null where that
-/// has no such elements or none at all.
+/// The product that a plain matmul is, for a target with a text of its own;
+/// null where that has no such elements or none at all.
 ir::ProductAttr productAttrOf(linalg::LinalgOp op) {
   const SmallVector<int64_t> ranges = loopRangesOf(op);
   const size_t batches = ranges.size() - 3;
