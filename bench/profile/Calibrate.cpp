@@ -516,21 +516,25 @@ Result<Topology> Calibration::run() {
   }
   std::vector<Topology::Calibration> passes{std::move(*out.calibration)};
   size_t refused = 0;
-  Topology second;
   while (passes.size() < 2 || (refused > 0 && passes.size() < 3)) {
     times.say(fmt::format("pass {}", passes.size() + 1));
-    MGPU_TRY_ASSIGN(second, pass());
-    passes.push_back(std::move(*second.calibration));
+    MGPU_TRY_ASSIGN(Topology next, pass());
+    for (auto rate : {&Topology::Device::memoryBytesPerSecond,
+                      &Topology::Device::flopsPerSecond,
+                      &Topology::Device::bf16FlopsPerSecond,
+                      &Topology::Device::tf32FlopsPerSecond})
+      out.device.*rate = std::max(out.device.*rate, next.device.*rate);
+    auto raise = [](double &rate, double other) {
+      rate = std::max(rate, other);
+    };
+    raise(out.link.bytesPerSecond, next.link.bytesPerSecond);
+    raise(out.hostLink.bytesPerSecond, next.hostLink.bytesPerSecond);
+    passes.push_back(std::move(*next.calibration));
     refused = 0;
     out.calibration = agreed(passes, refused);
   }
   const size_t measured = passes[0].host.size() + passes[0].matmuls.size() +
                           passes[0].collectives.size();
-  for (auto rate : {&Topology::Device::memoryBytesPerSecond,
-                    &Topology::Device::flopsPerSecond,
-                    &Topology::Device::bf16FlopsPerSecond,
-                    &Topology::Device::tf32FlopsPerSecond})
-    out.device.*rate = std::max(out.device.*rate, second.device.*rate);
   if (refused == 0)
     return out;
   const std::string sentence = fmt::format(

@@ -213,6 +213,14 @@ Topology::Calibration parseCalibration(Fields in, uint32_t devices) {
       row.counts = each.inside("counts").rates();
       row.bytes = each.rate("bytes");
       row.us = each.rate("us");
+      auto isSane = [](double number) {
+        return number > 1e-6 && number < 1e15;
+      };
+      bool areSane = isSane(row.bytes) && isSane(row.us);
+      for (const auto &[name, count] : row.counts)
+        areSane &= isSane(count);
+      if (!areSane)
+        each.bad("", "has a number that is not from 1e-6 to 1e15");
     }
   return out;
 }

@@ -287,13 +287,15 @@ def Spmd_CustomCallOp : Spmd_Op<"custom_call", [AttrSizedOperandSegments,
     of an init that `kept` lists it may read what was there, too. It becomes an
     `mgpu.launch` of CUDA C++ where `source` names a file: the pointers of the
     inputs, then those of the inits, are the arguments of `entry`. A thread is
-    launched for each element of the first init, in blocks of 256. Without
+    launched for each element of the largest init, in blocks of 256. Without
     `source` nothing but what it touches is known: it can be planned, not run.
+    Calls of one name with another `config` are others; one that is `effectful`
+    stays, whoever uses what it gives, and no other stands for it.
 
     Constraints, by the label that ends the message about each:
     - (custom_call_c1) there is an init;
     - (custom_call_c2) `source` and `entry` come together;
-    - (custom_call_c3) `kept` lists positions of inits;
+    - (custom_call_c3) `kept` lists positions of inits, each once;
     - (custom_call_c4) sizes are static.
 
     Example:
@@ -304,10 +306,12 @@ def Spmd_CustomCallOp : Spmd_Op<"custom_call", [AttrSizedOperandSegments,
   }];
   let arguments = (ins StrAttr:$target, Variadic<Spmd_Shaped>:$inputs,
       Variadic<Spmd_Shaped>:$inits, OptionalAttr<StrAttr>:$source,
-      OptionalAttr<StrAttr>:$entry, OptionalAttr<DenseI64ArrayAttr>:$kept);
+      OptionalAttr<StrAttr>:$entry, OptionalAttr<DenseI64ArrayAttr>:$kept,
+      OptionalAttr<AnyAttr>:$config, UnitAttr:$effectful);
   let results = (outs Variadic<AnyRankedTensor>:$outputs);
   let assemblyFormat = [{
     $target (`from` $source^)? (`entry` $entry^)? (`kept` $kept^)?
+    (`config` $config^)? (`effectful` $effectful^)?
     `ins` `(` ($inputs^ `:` type($inputs))? `)`
     `outs` `(` ($inits^ `:` type($inits))? `)`
     attr-dict (`->` type($outputs)^)?
@@ -325,6 +329,8 @@ def Spmd_CustomCallOp : Spmd_Op<"custom_call", [AttrSizedOperandSegments,
         ::mlir::SideEffects::EffectInstance<::mlir::MemoryEffects::Effect>>
         &effects) {
       ::mgpu::spmd::addEffects(*this, effects);
+      if (getEffectful())
+        effects.emplace_back(::mlir::MemoryEffects::Write::get());
     }
   }];
 }

@@ -281,8 +281,9 @@ LogicalResult CustomCallOp::verify() {
     return emitOpError("has 'source' or 'entry' without the other")
            << rule(*this, 2);
   if (std::optional<ArrayRef<int64_t>> kept = getKept())
-    for (int64_t number : *kept)
-      if (number < 0 || size_t(number) >= getInits().size())
+    for (auto [k, number] : llvm::enumerate(*kept))
+      if (number < 0 || size_t(number) >= getInits().size() ||
+          llvm::is_contained(kept->take_front(k), number))
         return emitOpError("keeps init ")
                << number << " of " << getInits().size() << rule(*this, 3);
   for (Value operand : getOperands())

@@ -126,8 +126,7 @@ static Result<void> addGpu(TuneContext &context, const LoadedProgram &program,
                               program.dag.numDevices));
   }
   MGPU_TRY_ASSIGN(context.target, identifyGpu(target, usesCuda || theRanks()));
-  MGPU_TRY_ASSIGN(context.machine, openMachine(target, context.devices, "",
-                                               program.from.database));
+  MGPU_TRY_ASSIGN(context.machine, openMachine(target, context.devices));
   auto cache = openCubinCache(program.from.database);
   MGPU_TRY_ASSIGN(context.texts, cudaTexts(program, cache.get()));
   for (const kernels::CudaText &text : context.texts)
@@ -178,6 +177,8 @@ Result<TuneContext> makeTuneContext(const LoadedProgram &program,
     MGPU_TRY(addGpu(context, program, usesCuda));
   } else {
     context.ranks = ranksText();
+    MGPU_TRY_ASSIGN(context.machine, openMachine(target, context.devices, "",
+                                                 program.from.database));
     context.limits.mostThreads =
         std::max(1u, std::min(mostDevicesOfRank(context.devices),
                               context.environment.cores / numRanksHere()));

@@ -143,6 +143,11 @@ wholeCustoms(const std::map<std::string, std::string> &customs) {
           fmt::format("--custom {0}={1}: no function has the name '{0}': "
                       "say which one it is, --custom '{0}={1}:ENTRY'",
                       name, kernel));
+    if (kernel.empty() || colon == 0 || kernel.ends_with(':'))
+      return fail(ErrorKind::Usage,
+                  fmt::format("--custom {}={}: expected FILE.cu or "
+                              "FILE.cu:ENTRY",
+                              name, kernel));
     const auto path =
         std::filesystem::absolute(hasEntry ? kernel.substr(0, colon) : kernel);
     whole[name] =

@@ -202,10 +202,10 @@ Result<LoadedProgram> importSource(const LoadOptions &options,
 /// The times of exchanges on a target. GPUs that are here are not asked for
 /// yet: one that is known stands for them.
 Result<std::shared_ptr<const planner::LatencyEstimator>>
-timesOn(const std::string &target) {
-  MGPU_TRY_ASSIGN(
-      planner::Machine machine,
-      openMachine(isCudaTarget(target) ? "sim:dgx-h100" : target, 1));
+timesOn(const std::string &target, const std::string &database) {
+  MGPU_TRY_ASSIGN(planner::Machine machine,
+                  openMachine(isCudaTarget(target) ? "sim:dgx-h100" : target, 1,
+                              "", database));
   return std::make_shared<const planner::Machine>(std::move(machine));
 }
 
@@ -379,7 +379,7 @@ Result<LoadedProgram> loadProgram(const LoadOptions &given,
       return fail(ErrorKind::Usage, fmt::format(fmt::runtime(each.sentence),
                                                 each.option, options.file));
   if (!options.times) {
-    MGPU_TRY_ASSIGN(options.times, timesOn(options.target));
+    MGPU_TRY_ASSIGN(options.times, timesOn(options.target, options.database));
   }
   MGPU_TRY_ASSIGN(LoadedProgram program, format.load(options, messages));
   if (!options.step.empty() && program.recordedUs <= 0)

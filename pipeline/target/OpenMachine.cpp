@@ -10,7 +10,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
-#include <unistd.h>
+#include <sys/stat.h>
 
 namespace mgpu::pipeline {
 
@@ -46,16 +46,25 @@ Result<std::string> hostRatesPath(const std::string &database) {
 static std::optional<device::Topology>
 calibratedHost(const std::string &database, uint32_t devices) {
   const auto path = hostRatesPath(database);
-  if (!path || access(path->c_str(), R_OK) != 0)
+  struct stat about = {};
+  if (!path || stat(path->c_str(), &about) != 0)
     return std::nullopt;
-  auto topology = device::openTopology("sim:" + *path);
-  if (!topology) {
+  auto refuse = [&](const std::string &why) {
     fmt::print(stderr, "mgpu-tune: warning: {}; the host's rates are assumed\n",
-               topology.error().message);
+               why);
     return std::nullopt;
-  }
+  };
+  if (!S_ISREG(about.st_mode)) // a pipe would be waited for
+    return refuse(fmt::format("'{}' is no file", *path));
+  auto topology = device::openTopology("sim:" + *path);
+  if (!topology)
+    return refuse(topology.error().message);
   if (topology->device.name != "host: " + bench::readEnvironment().cpu)
     return std::nullopt;
+  if (topology->link.kind != device::LinkKind::Memory || topology->nodes != 1 ||
+      !topology->calibration || topology->calibration->host.empty())
+    return refuse(fmt::format(
+        "'{}' has no rates of a host: `mgpu-tune calibrate` writes it", *path));
   topology->devices = devices;
   topology->name = "host, calibrated";
   topology->device.memoryBytes = uint64_t(INT64_MAX); // the host is what it is

@@ -18,7 +18,7 @@ bool isElsewhere(const std::string &target);
 /// are asked for at the driver: Absent where there is none. Where those of a
 /// target differ, the slowest stands for all. The host's rates are those that
 /// `calibrate` has written to hostRatesPath(`database`), if it was on this
-/// processor; else, and with an empty one, they are assumed.
+/// processor and there are no other ranks; else they are assumed.
 Result<planner::Machine> openMachine(const std::string &target,
                                      uint32_t devices,
                                      const std::string &collectivesFile = "",

@@ -135,7 +135,7 @@ Estimate Machine::onMeasuredHost(const Dag &dag, const DagNode &node) const {
   const std::optional<Asked> call = asked(dag, node);
   if (!call)
     return measured(hostRates->kernel(dag, node, footprint),
-                    "what it does, by calibrated rates");
+                    "its work, by calibrated rates");
   if (call->ranks < 2)
     return measured(hostRates->copy(call->bytes, footprint),
                     "collective of one: a copy");
@@ -145,8 +145,11 @@ Estimate Machine::onMeasuredHost(const Dag &dag, const DagNode &node) const {
         (nearest == 0 || std::abs(double(row.ranks) - call->ranks) <
                              std::abs(double(nearest) - call->ranks)))
       nearest = row.ranks;
-  if (nearest == 0)
-    return onHost(dag, node);
+  if (nearest == 0) {
+    Estimate out = onHost(dag, node);
+    out.error = 0.9; // nothing is known of it
+    return out;
+  }
   Estimate out = collective(call->kind, call->bytes, nearest, 1);
   out.us *= double(call->ranks) / nearest;
   out.error = nearest == call->ranks ? 0.3 : 0.4;

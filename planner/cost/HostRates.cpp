@@ -11,7 +11,7 @@ using Measured = device::Topology::Calibration;
 /// Rows of more bytes are about memory; a second-level cache has these.
 static constexpr double nearBytes = 0x1p19;
 
-/// More are no host's, but somebody's file.
+/// The most counts that a fit takes: calibrate writes far fewer.
 static constexpr size_t mostNames = 256;
 
 static bool isCopy(const Measured::HostWork &row) {
@@ -33,7 +33,7 @@ static bool isStream(const Measured::HostWork &row) {
          });
 }
 
-/// Whether what a row takes is of what it does, and not of memory. Accesses
+/// Whether the work of a row decides its time, and memory does not. Accesses
 /// apart from each other count by the size of their buffers.
 static bool isNear(const Measured::HostWork &row) {
   return row.bytes <= nearBytes ||
@@ -80,7 +80,9 @@ void HostRates::fit(const Rows &rows) {
       double rest = right[i];
       for (size_t k = 0; k < n; ++k)
         rest -= k == i ? 0 : square[i * n + k] * x[k];
-      x[i] = std::max(rest / square[i * n + i], 0.0);
+      const double own = square[i * n + i];
+      x[i] =
+          own > 0 && std::isfinite(rest / own) ? std::max(rest / own, 0.0) : 0;
     }
   for (const std::vector<double> &share : shares) {
     double sum = 0;
@@ -88,6 +90,8 @@ void HostRates::fit(const Rows &rows) {
       sum += share[k] * x[k];
     error += std::abs(sum - 1) / double(shares.size());
   }
+  if (!std::isfinite(error))
+    error = 1;
   double sum = 0;
   size_t functions = 0;
   for (size_t k = 0; k < n; ++k) {

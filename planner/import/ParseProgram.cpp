@@ -147,6 +147,14 @@ static Result<void>
 checkCustoms(ModuleOp module, const std::map<std::string, std::string> &given) {
   if (given.empty())
     return {};
+  for (StringRef own :
+       {"Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape",
+        "annotate_device_placement", "check.eq", "check.expect_eq",
+        "check.expect_close", "check.expect_almost_eq"})
+    if (given.contains(own.str()))
+      return fail(ErrorKind::Usage, "--custom " + own.str() +
+                                        ": a call of this name has a meaning "
+                                        "of its own");
   std::vector<std::string> called;
   module.walk([&](Operation *op) {
     auto name = op->getAttrOfType<StringAttr>("call_target_name");

@@ -13,8 +13,6 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Path.h"
 
-#include <regex>
-
 namespace mgpu::planner {
 
 using namespace mlir;
@@ -105,6 +103,22 @@ EntryFound findEntry(StringRef source, StringRef entry) {
   return found;
 }
 
+/// Whether a line includes a file by its whole path.
+bool includesWholePath(StringRef text) {
+  for (StringRef line : llvm::split(text, '\n')) {
+    line = line.ltrim(" \t");
+    if (!line.consume_front("#"))
+      continue;
+    line = line.ltrim(" \t");
+    if (!line.consume_front("include"))
+      continue;
+    line = line.ltrim(" \t");
+    if (line.starts_with("\"/") || line.starts_with("</"))
+      return true;
+  }
+  return false;
+}
+
 /// The path of a launch's file, relative ones from where the launch is.
 std::string pathOf(ir::LaunchOp launch) {
   StringRef source = cast<StringAttr>(launch->getAttr("source")).getValue();
@@ -133,7 +147,7 @@ std::map<std::string, std::string> objectsOf(ir::LaunchOp launch) {
   return objects;
 }
 
-/// An error at a launch, which may stand for a custom call: it names neither.
+/// An error at a launch, in words that fit a custom call that became one.
 InFlightDiagnostic refuse(ir::LaunchOp launch, StringRef words) {
   return emitError(launch.getLoc()) << "the launch " << words;
 }
@@ -155,9 +169,7 @@ FailureOr<StringRef> readSource(ir::LaunchOp launch,
       return refuse(launch, "takes its kernel from '")
              << path << "', which is not text";
     // A kernel is known by the text of this file alone.
-    static const std::regex absolute(
-        "(^|\\n)[ \\t]*#[ \\t]*include[ \\t]*[\"<]/");
-    if (std::regex_search(text, absolute))
+    if (includesWholePath(text))
       return refuse(launch, "takes its kernel from '")
              << path
              << "', which includes a file by its whole path: only the CUDA "

@@ -8,9 +8,15 @@ namespace mgpu::planner {
 // Measured by bench-replay (docs/benchmarks.md): an edge of `pingpong` from one
 // thread to another. It is what a cache line takes from core to core.
 static constexpr double handOverUs = 0.13;
-// Assumed: to wake a thread takes some 5 us, and the assumed rates of the host
-// are a quarter of a core's.
-static constexpr double wakeUs = 20;
+/// Assumed: to wake a thread takes some 5 us. Assumed rates of the host are a
+/// quarter of a core's, so that beside them it counts four times.
+static double wakeUs(const Plan &plan) {
+  const bool isMeasured =
+      std::ranges::all_of(plan.steps, [](const PlanStep &step) {
+        return step.origin == Origin::Measured;
+      });
+  return isMeasured ? 5 : 20;
+}
 
 /// The time of one phase. The first thread tells the others to begin it, and
 /// waits for them at its end (device/host/WorkerPool.cpp).
@@ -79,9 +85,10 @@ std::optional<HostPrediction> predictReplay(const Plan &plan, const Dag &dag,
 
 uint32_t usefulThreads(const Plan &plan, const Dag &dag, uint32_t most) {
   uint32_t best = 1;
-  double leastUs = replayUs(plan, dag, 1, wakeUs);
+  const double wake = wakeUs(plan);
+  double leastUs = replayUs(plan, dag, 1, wake);
   for (uint32_t threads = 2; threads <= most; ++threads)
-    if (const double us = replayUs(plan, dag, threads, wakeUs); us < leastUs) {
+    if (const double us = replayUs(plan, dag, threads, wake); us < leastUs) {
       best = threads;
       leastUs = us;
     }

@@ -38,7 +38,7 @@ std::optional<HostPrediction> predictReplay(const Plan &plan, const Dag &dag,
 
 /// The threads, up to `most`, on which a replay is predicted to be shortest
 /// where each that is handed a result has to be woken for it. Assumed rates are
-/// too low rather than too high, so they favour few threads.
+/// too low rather than too high, so to wake a thread counts more beside them.
 uint32_t usefulThreads(const Plan &plan, const Dag &dag, uint32_t most);
 
 } // namespace mgpu::planner

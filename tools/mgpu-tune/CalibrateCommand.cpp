@@ -53,16 +53,25 @@ void print(const device::Topology &t, const std::string &path) {
                path);
 }
 
-/// The host's rates, to where plans for it look for them.
-Result<void> keepHostRates(const std::string &text,
-                           const std::string &database) {
+/// The host's rates, to where plans for it look for them. A warning where that
+/// fails and they are written elsewhere, too.
+Result<void> keepHostRates(const std::string &text, const std::string &database,
+                           bool isElsewhereToo) {
   MGPU_TRY_ASSIGN(const std::string path, pipeline::hostRatesPath(database));
   if (database.empty()) { // the default folder, which nobody may have made yet
     std::error_code ignored;
     std::filesystem::create_directories(
         std::filesystem::path(path).parent_path(), ignored);
   }
-  MGPU_TRY(writeFileAtomic(path, text));
+  if (auto written = writeFileAtomic(path, text); !written) {
+    if (!isElsewhereToo)
+      return written;
+    fmt::print(stderr,
+               "mgpu-tune: warning: plans for this host do not use "
+               "these rates: {}\n",
+               written.error().message);
+    return {};
+  }
   fmt::print(stderr, "mgpu-tune: plans for this host use {}\n", path);
   return {};
 }
@@ -99,6 +108,10 @@ Result<int> runCalibrate(const CalibrateOptions &options) {
   const bool isGpu = isCudaTarget(options.load.target);
   if (options.output.empty() && (isGpu || theRanks()))
     return fail(ErrorKind::Usage, "-o FILE is where the topology goes");
+  if (options.output.empty() && !options.load.file.empty())
+    return fail(ErrorKind::Usage,
+                "-o FILE is where the topology goes: plans for this host use "
+                "what is measured without a FILE of kernels");
   if (!isGpu)
     warnOfLoad();
   MGPU_TRY_ASSIGN(
@@ -115,7 +128,8 @@ Result<int> runCalibrate(const CalibrateOptions &options) {
   if (!options.output.empty())
     MGPU_TRY(writeFileAtomic(options.output, text));
   if (!measured.calibration->host.empty())
-    MGPU_TRY(keepHostRates(text, options.load.database));
+    MGPU_TRY(
+        keepHostRates(text, options.load.database, !options.output.empty()));
   if (options.json)
     fmt::print("{}", text);
   else

@@ -161,7 +161,8 @@ static Result<int> planFront(const LoadedProgram &program,
   if (!report.machine) {
     MGPU_TRY_ASSIGN(report.machine,
                     openMachine(program.from.target, program.dag.numDevices,
-                                options.prepare.collectivesFile));
+                                options.prepare.collectivesFile,
+                                program.from.database));
   }
   if (program.from.oneDevice)
     MGPU_TRY(

@@ -120,7 +120,7 @@ std::string durationsText(const PlanReport &report, const planner::Dag &dag) {
     return out + fmt::format("{}; what is not measured is modelled, and only "
                              "an order of magnitude\n",
                              report.plan.model);
-  if (report.machine && report.machine->topology().calibration)
+  if (report.plan.model == "host, calibrated")
     return out + "modelled by rates measured here (calibrate)\n";
   return out +
          "modelled by assumed rates: an order of magnitude. `mgpu-tune "

@@ -205,8 +205,8 @@ void Spread::emitStore(int64_t device, memref::StoreOp op) {
                          element);
 }
 
-/// The kernel's macros ELEMENTS, of the first init, and DIM0, DIM1 and on, the
-/// sizes of the first input or else of that init.
+/// The kernel's macros ELEMENTS, of the largest init, and DIM0 to DIM6, the
+/// sizes of the first input or else of the first init.
 static DictionaryAttr macrosOf(OpBuilder &b, spmd::CustomCallOp op,
                                int64_t elements) {
   Value first = op.getInputs().empty() ? op.getInits()[0] : op.getInputs()[0];
@@ -226,18 +226,21 @@ static DictionaryAttr macrosOf(OpBuilder &b, spmd::CustomCallOp op,
 /// A launch of the file of CUDA C++, or one of which only the uses are known.
 void Spread::emitCustomCall(int64_t device, spmd::CustomCallOp op) {
   constexpr int64_t threads = 256;
-  const int64_t elements =
-      cast<MemRefType>(op.getInits()[0].getType()).getNumElements();
+  int64_t elements = 0;
+  for (Value init : op.getInits())
+    elements =
+        std::max(elements, cast<MemRefType>(init.getType()).getNumElements());
+  const int64_t blocks =
+      op.getSource() ? llvm::divideCeil(elements, threads) : 1;
   auto size = [&](int64_t number) -> Value {
     return arith::ConstantIndexOp::create(b, op.getLoc(), number);
   };
   SmallVector<Value> arguments = llvm::map_to_vector(
       op->getOperands(), [&](Value value) { return on(device, value); });
-  auto launch = ir::LaunchOp::create(
-      b, op.getLoc(), devices[device],
-      ValueRange(
-          size(std::max<int64_t>(llvm::divideCeil(elements, threads), 1))),
-      ValueRange(size(threads)), Value(), arguments);
+  auto launch =
+      ir::LaunchOp::create(b, op.getLoc(), devices[device],
+                           ValueRange(size(std::max<int64_t>(blocks, 1))),
+                           ValueRange(size(threads)), Value(), arguments);
   SmallVector<int64_t> reads, writes;
   for (OpOperand &operand : op->getOpOperands()) {
     const bool isInit = op.isDpsInit(&operand);

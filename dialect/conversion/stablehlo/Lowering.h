@@ -140,6 +140,7 @@ public:
   llvm::SmallVector<Expectation> expectations;
   llvm::StringMap<CustomKernel> customs; ///< by the call's name
   llvm::StringSet<> opaque; ///< names of calls that a warning has told
+  llvm::StringMap<mlir::Attribute> configs; ///< of calls with a kernel
 
 private:
   mlir::LogicalResult lower(mlir::Operation *op);

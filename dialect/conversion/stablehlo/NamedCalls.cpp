@@ -66,16 +66,42 @@ Value areEqual(Lowering &low, CustomCallOp op) {
   })[0];
 }
 
-/// Why a call that no name leads further from cannot even be planned; "" where
-/// what it touches is all that is to be known.
+/// Why a call of an unknown name cannot even be planned; "" where it can.
 StringRef whyRefused(CustomCallOp op) {
   StringRef target = op.getCallTargetName();
-  if (target.contains("callback"))
+  if (target.starts_with("xla_") && target.contains("python") &&
+      target.ends_with("callback"))
     return "calls back into the program that exported it; export it without";
   if (op.getNumResults() == 0)
     return "gives nothing, so it is called for an effect that is not seen here";
   if (!llvm::all_of(op->getOperandTypes(), llvm::IsaPred<RankedTensorType>))
     return "takes something else than tensors";
+  return "";
+}
+
+/// Why a call cannot be the kernel that it is given; "" where it can. The
+/// kernel sees rows of elements, and no configuration.
+StringRef whyNoKernel(Lowering &low, CustomCallOp op) {
+  for (std::optional<ArrayAttr> layouts :
+       {op.getOperandLayouts(), op.getResultLayouts()})
+    if (layouts)
+      for (Attribute each : *layouts) {
+        auto order = dyn_cast<DenseIntElementsAttr>(each);
+        int64_t next = order ? order.getNumElements() : 0;
+        if (!order || llvm::any_of(order.getValues<APInt>(), [&](APInt dim) {
+              return dim.getSExtValue() != --next;
+            }))
+          return "lays tensors out in another order than row by row";
+      }
+  auto [config, isNew] = low.configs.try_emplace(op.getCallTargetName(),
+                                                 op.getBackendConfigAttr());
+  if (!isNew && config->second != op.getBackendConfigAttr())
+    return "is called with several values of backend_config, which a kernel "
+           "does not see";
+  constexpr int64_t most = int64_t(256) * INT32_MAX; // CUDA's grids along x
+  for (Type type : op->getResultTypes())
+    if (cast<ShapedType>(type).getNumElements() > most)
+      return "has more elements than a launch has threads";
   return "";
 }
 
@@ -97,7 +123,8 @@ LogicalResult lowerByName(Lowering &low, CustomCallOp op) {
       if (!alias.getOperandTupleIndices().empty() || place.size() > 1 ||
           result < 0 || size_t(result) >= inits.size() ||
           alias.getOperandIndex() < 0 ||
-          size_t(alias.getOperandIndex()) >= op.getInputs().size())
+          size_t(alias.getOperandIndex()) >= op.getInputs().size() ||
+          llvm::is_contained(kept, result))
         return refuse(op) << "'" << target << "' names operands and results "
                           << "that it does not have as one memory";
       Value operand = low[op.getInputs()[alias.getOperandIndex()]];
@@ -110,8 +137,12 @@ LogicalResult lowerByName(Lowering &low, CustomCallOp op) {
   auto call = spmd::CustomCallOp::create(
       low.b, ValueRange(inits).getTypes(), low.b.getStringAttr(target),
       low.all(op.getInputs()), inits, StringAttr(), StringAttr(),
-      kept.empty() ? DenseI64ArrayAttr() : low.b.getDenseI64ArrayAttr(kept));
+      kept.empty() ? DenseI64ArrayAttr() : low.b.getDenseI64ArrayAttr(kept),
+      op.getBackendConfigAttr(), op.getHasSideEffect());
   if (auto at = low.customs.find(target); at != low.customs.end()) {
+    if (StringRef why = whyNoKernel(low, op); !why.empty())
+      return refuse(op) << "'" << target << "' " << why
+                        << ", so --custom cannot be its kernel";
     call.setSource(at->second.file);
     call.setEntry(at->second.entry);
   } else if (low.opaque.insert(target).second) {
@@ -122,7 +153,7 @@ LogicalResult lowerByName(Lowering &low, CustomCallOp op) {
         << target << "=FILE.cu:ENTRY' alone";
   }
   for (auto [result, made] : llvm::zip(op.getResults(), call.getOutputs()))
-    low.set(result, made);
+    low.set(result, low.kept(made, getElementTypeOrSelf(result.getType())));
   return success();
 }
 
@@ -187,13 +218,13 @@ bool isTopK(CustomCallOp op) {
       op.getInputs().size() != 1 || op.getNumResults() != 2)
     return false;
   auto attributes = op->getAttrOfType<DictionaryAttr>("mhlo.attributes");
-  auto largest =
-      attributes ? attributes.getAs<BoolAttr>("largest") : BoolAttr();
+  Attribute largest = attributes ? attributes.get("largest") : Attribute();
   auto in = dyn_cast<RankedTensorType>(op.getInputs()[0].getType());
   auto out = dyn_cast<RankedTensorType>(op.getResult(0).getType());
   auto places = dyn_cast<RankedTensorType>(op.getResult(1).getType());
-  return (!largest || largest.getValue()) && in && out && places &&
-         in.getRank() > 0 && in.getElementType() == out.getElementType() &&
+  return (!largest || largest == BoolAttr::get(op.getContext(), true)) && in &&
+         out && places && in.getRank() > 0 &&
+         in.getElementType() == out.getElementType() &&
          places.getElementType().isInteger(32) &&
          places.getShape() == out.getShape() && in.getRank() == out.getRank() &&
          in.getShape().drop_back() == out.getShape().drop_back() &&

@@ -18,7 +18,7 @@
 // CHECK: ok: 1 device, 4 nodes, 3 dependencies, 2 kernels
 // PLAN: scale
 // REFUSED: error: {{.*}}stablehlo-custom-call.mlir:[[#@LINE+7]]:8: {{.*}}nothing says what the custom call 'scale' computes, so it can be planned and not run: give it a kernel by --custom 'scale=FILE.cu:ENTRY'
-// NAME: --custom scael: the program has no such call; it calls scale, my$op, lapack_sgetrf_ffi, xla_python_cpu_callback, effect, ApproxTopK; did you mean 'scale'?
+// NAME: --custom scael: the program has no such call; it calls scale, my$op, lapack_sgetrf_ffi, xla_python_cpu_callback, effect, ApproxTopK, log, columns; did you mean 'scale'?
 // COUNT: stablehlo-custom-call.mlir:[[#@LINE+5]]:8: {{.*}}gives 2 arguments, but the kernel 'two' in '{{.*}}scale.cu' takes 3
 // NONE: stablehlo-custom-call.mlir:[[#@LINE+4]]:8: {{.*}}names the kernel 'none', but '{{.*}}scale.cu' has none
 func.func @scaled(%x: tensor<1000xf32>) -> tensor<1000xf32> {
@@ -64,3 +64,28 @@ func.func @compared(%x: tensor<8xf32>) -> tensor<2xf32> {
   %y = stablehlo.custom_call @ApproxTopK(%x) {called_computations = [@order]} : (tensor<8xf32>) -> tensor<2xf32>
   return %y : tensor<2xf32>
 }
+
+// Calls that differ in what only their library reads are two, and one that has
+// an effect stays.
+// RUN: mgpu-tune check %s --entry twice 2>&1 | FileCheck %s --check-prefix=TWICE
+// RUN: not mgpu-tune check %s --entry twice --custom scale=%S/Inputs/scale.cu 2>&1 | FileCheck %s --check-prefix=CONFIG
+// TWICE: ok: 1 device, 6 nodes
+func.func @twice(%x: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
+  %a = stablehlo.custom_call @scale(%x) {backend_config = "factor=2"} : (tensor<8xf32>) -> tensor<8xf32>
+  // CONFIG: [[#@LINE+1]]:8: error: {{.*}}'scale' is called with several values of backend_config, which a kernel does not see, so --custom cannot be its kernel
+  %b = stablehlo.custom_call @scale(%x) {backend_config = "factor=3"} : (tensor<8xf32>) -> tensor<8xf32>
+  %c = stablehlo.custom_call @log(%x) {has_side_effect = true} : (tensor<8xf32>) -> tensor<8xf32>
+  return %a, %b : tensor<8xf32>, tensor<8xf32>
+}
+
+// RUN: not mgpu-tune check %s --entry columns --custom columns=%S/Inputs/scale.cu:scale 2>&1 | FileCheck %s --check-prefix=COLUMNS
+func.func @columns(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  // COLUMNS: [[#@LINE+1]]:8: error: {{.*}}'columns' lays tensors out in another order than row by row
+  %a = stablehlo.custom_call @columns(%x) {operand_layouts = [dense<[0, 1]> : tensor<2xindex>], result_layouts = [dense<[1, 0]> : tensor<2xindex>]} : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  return %a : tensor<4x8xf32>
+}
+
+// RUN: not mgpu-tune check %s --entry columns --custom columns=:scale 2>&1 | FileCheck %s --check-prefix=EMPTY
+// RUN: not mgpu-tune check %s --entry columns --custom Sharding=%S/Inputs/scale.cu:scale 2>&1 | FileCheck %s --check-prefix=OWN
+// EMPTY: --custom columns=:scale: expected FILE.cu or FILE.cu:ENTRY
+// OWN: --custom Sharding: a call of this name has a meaning of its own

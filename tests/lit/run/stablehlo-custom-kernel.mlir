@@ -92,3 +92,16 @@ func.func @kept(%x: tensor<16xf32>) -> tensor<16xf32> {
   %y = stablehlo.custom_call @scale(%x) : (tensor<16xf32>) -> tensor<16xf32>
   return %y : tensor<16xf32>
 }
+
+// The largest result has a thread for each element; numbers of 4 bits wrap.
+// RUN: mgpu-tune run %s --entry larger --custom larger=%S/Inputs/larger.cu | FileCheck %s --check-prefix=RAN
+func.func @larger() {
+  %x = stablehlo.constant dense<1.0> : tensor<f32>
+  %y:3 = stablehlo.custom_call @larger(%x) : (tensor<f32>) -> (tensor<f32>, tensor<1000xf32>, tensor<8xi4>)
+  %z = stablehlo.iota dim = 0 : tensor<1000xf32>
+  %n = stablehlo.convert %y#2 : (tensor<8xi4>) -> tensor<8xi32>
+  %m = stablehlo.constant dense<-1> : tensor<8xi32>
+  stablehlo.custom_call @check.expect_eq(%y#1, %z) {has_side_effect = true} : (tensor<1000xf32>, tensor<1000xf32>) -> ()
+  stablehlo.custom_call @check.expect_eq(%n, %m) {has_side_effect = true} : (tensor<8xi32>, tensor<8xi32>) -> ()
+  return
+}
