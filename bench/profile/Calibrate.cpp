@@ -229,6 +229,8 @@ Result<void> Calibration::measureKernels(Topology &out) {
 
 /// Kernels by what they do, and copies by their bytes.
 Result<void> Calibration::measureHost(Topology &out) {
+  if (input.host.empty())
+    return {};
   auto add = [&](std::map<std::string, double> counts, double bytes,
                  double us) {
     out.calibration->host.push_back({std::move(counts), bytes, us});
@@ -570,10 +572,15 @@ Topology::Calibration agreed(std::span<const Topology::Calibration> passes,
       for (const Topology::Calibration &pass : passes)
         us.push_back((pass.*member)[k].us);
       std::ranges::sort(us);
-      rows[k].us = us[0];
-      // The clock's steps are no contradiction.
-      if (us[1] <= us[0] * agreement || us[1] - us[0] < 0.02)
-        rows[kept++] = rows[k];
+      // The least that two passes agree on; the clock's steps are no
+      // contradiction.
+      auto two = std::ranges::adjacent_find(us, [](double less, double more) {
+        return more <= less * agreement || more - less < 0.02;
+      });
+      if (two == us.end())
+        continue;
+      rows[k].us = *two;
+      rows[kept++] = rows[k];
     }
     refused += rows.size() - kept;
     rows.resize(kept);

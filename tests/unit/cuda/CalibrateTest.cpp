@@ -168,7 +168,7 @@ TEST_F(CalibrateTest, OneDeviceHasNoLinkOfItsOwn) {
 
 TEST_F(CalibrateTest, AFailureEndsIt) {
   open(2, false);
-  fake->failAt = fake->calls + 300;
+  fake->failAt = fake->calls + 100;
   auto measured = calibrate();
   ASSERT_FALSE(measured);
   EXPECT_NE(measured.error().message.find(fake->failedCall), std::string::npos)
