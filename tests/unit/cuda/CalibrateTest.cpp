@@ -168,9 +168,9 @@ TEST_F(CalibrateTest, OneDeviceHasNoLinkOfItsOwn) {
 
 TEST_F(CalibrateTest, AFailureEndsIt) {
   open(2, false);
-  fake->failAt = fake->calls + 100;
+  fake->failAt = fake->calls + 203;
   auto measured = calibrate();
-  ASSERT_FALSE(measured);
+  ASSERT_FALSE(measured) << fake->failedCall << " may fail";
   EXPECT_NE(measured.error().message.find(fake->failedCall), std::string::npos)
       << measured.error().message;
   driver.reset();
