@@ -6,6 +6,16 @@
 
 namespace mgpu {
 
+bool isIdentifier(std::string_view text) {
+  auto isLetter = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+  };
+  return !text.empty() && isLetter(text[0]) &&
+         std::ranges::all_of(text, [&](char c) {
+           return isLetter(c) || (c >= '0' && c <= '9');
+         });
+}
+
 size_t editDistance(std::string_view a, std::string_view b) {
   std::vector<std::vector<size_t>> cost(a.size() + 1,
                                         std::vector<size_t>(b.size() + 1));

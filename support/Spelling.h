@@ -2,13 +2,17 @@
 #ifndef MGPU_SUPPORT_SPELLING_H
 #define MGPU_SUPPORT_SPELLING_H
 
-// Guesses which word a user meant by one that is not there.
+// Tells names from other words, and guesses which one a user meant.
 
 #include <span>
 #include <string>
 #include <string_view>
 
 namespace mgpu {
+
+/// Whether `text` may name a function or a macro of C: letters, digits and
+/// underscores, and no digit first.
+bool isIdentifier(std::string_view text);
 
 /// Insertions, deletions, replacements and swaps of neighbours that make one
 /// word of the other.

@@ -3,12 +3,13 @@
 // Verifier of launches, and what their attributes say. It trusts only its own
 // operands' types and counts, as MgpuVerify.cpp does.
 #include "dialect/mgpu/MgpuDialect.h"
+#include "support/Spelling.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
-#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 using namespace mgpu::ir;
+using mgpu::isIdentifier;
 
 //===----------------------------------------------------------------------===//
 // Launches
@@ -53,12 +54,6 @@ static std::optional<SmallVector<int64_t>> numbersOf(Attribute attribute) {
     numbers.push_back(*number);
   }
   return numbers;
-}
-
-static bool isIdentifier(StringRef name) {
-  return !name.empty() && !llvm::isDigit(name.front()) &&
-         llvm::all_of(name,
-                      [](char c) { return llvm::isAlnum(c) || c == '_'; });
 }
 
 static bool isListed(LaunchOp op, StringRef list, unsigned position) {

@@ -14,13 +14,16 @@ using namespace mgpu::spmd;
 
 namespace {
 
+/// The pointers of a custom call's kernel lead to elements without gaps: a view
+/// with gaps is copied before it, and back if it is written.
 template <typename OpTy>
 struct DestinationModel
     : bufferization::DstBufferizableOpInterfaceExternalModel<
           DestinationModel<OpTy>, OpTy> {
   bool bufferizesToMemoryRead(Operation *op, OpOperand &operand,
                               const bufferization::AnalysisState &) const {
-    return !cast<DestinationStyleOpInterface>(op).isDpsInit(&operand);
+    return !cast<DestinationStyleOpInterface>(op).isDpsInit(&operand) ||
+           keepsInit(op, operand);
   }
 
   bool bufferizesToMemoryWrite(Operation *op, OpOperand &operand,
@@ -58,41 +61,7 @@ struct DestinationModel
                           const bufferization::BufferizationOptions &options,
                           bufferization::BufferizationState &state) const {
     auto destination = cast<DestinationStyleOpInterface>(op);
-    SmallVector<Value> operands;
-    for (OpOperand &operand : op->getOpOperands()) {
-      FailureOr<Value> buffer =
-          bufferization::getBuffer(rewriter, operand.get(), options, state);
-      if (failed(buffer))
-        return failure();
-      operands.push_back(*buffer);
-    }
-    Value init = operands[destination.getDpsInitOperand(0)->getOperandNumber()];
-    OperationState onMemrefs(op->getLoc(), op->getName());
-    onMemrefs.addOperands(operands);
-    onMemrefs.addAttributes(op->getAttrs());
-    onMemrefs.propertiesAttr = op->getPropertiesAsAttribute();
-    rewriter.create(onMemrefs);
-    bufferization::replaceOpWithBufferizedValues(rewriter, op, init);
-    return success();
-  }
-};
-
-/// The pointers of a kernel lead to elements without gaps: a view with gaps is
-/// copied before, and back if it is written.
-struct CustomCallModel
-    : bufferization::DstBufferizableOpInterfaceExternalModel<CustomCallModel,
-                                                             CustomCallOp> {
-  bool bufferizesToMemoryRead(Operation *op, OpOperand &operand,
-                              const bufferization::AnalysisState &) const {
-    return !cast<CustomCallOp>(op).isDpsInit(&operand) ||
-           keepsInit(op, operand);
-  }
-
-  LogicalResult bufferize(Operation *op, RewriterBase &rewriter,
-                          const bufferization::BufferizationOptions &options,
-                          bufferization::BufferizationState &state) const {
-    auto call = cast<CustomCallOp>(op);
-    SmallVector<Value> operands;
+    SmallVector<Value> operands, results;
     SmallVector<std::pair<Value, Value>> back;
     for (OpOperand &operand : op->getOpOperands()) {
       FailureOr<Value> buffer =
@@ -100,8 +69,11 @@ struct CustomCallModel
       if (failed(buffer))
         return failure();
       operands.push_back(*buffer);
+      if (destination.isDpsInit(&operand))
+        results.push_back(*buffer);
       auto type = cast<MemRefType>(buffer->getType());
-      if (type.areTrailingDimsContiguous(type.getRank()))
+      if (!isa<CustomCallOp>(op) ||
+          type.areTrailingDimsContiguous(type.getRank()))
         continue;
       auto plain = MemRefType::get(type.getShape(), type.getElementType());
       operands.back() =
@@ -109,19 +81,16 @@ struct CustomCallModel
       if (bufferizesToMemoryRead(op, operand, {options}))
         memref::CopyOp::create(rewriter, op->getLoc(), *buffer,
                                operands.back());
-      if (call.isDpsInit(&operand))
+      if (destination.isDpsInit(&operand))
         back.push_back({operands.back(), *buffer});
     }
     OperationState onMemrefs(op->getLoc(), op->getName());
     onMemrefs.addOperands(operands);
+    onMemrefs.addAttributes(op->getAttrs());
     onMemrefs.propertiesAttr = op->getPropertiesAsAttribute();
     rewriter.create(onMemrefs);
-    SmallVector<Value> results(
-        ArrayRef(operands).drop_front(call.getInputs().size()));
-    for (auto [from, to] : back) {
+    for (auto [from, to] : back)
       memref::CopyOp::create(rewriter, op->getLoc(), from, to);
-      llvm::replace(results, from, to);
-    }
     bufferization::replaceOpWithBufferizedValues(rewriter, op, results);
     return success();
   }
@@ -223,9 +192,8 @@ void attachModels(MLIRContext *context) {
 void mgpu::spmd::registerBufferization(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, SpmdDialect *) {
     attachModels<DistributeOp, CollectOp, AllReduceOp, AllGatherOp,
-                 ReduceScatterOp, AllToAllOp, BroadcastOp, PermuteOp, MoveOp>(
-        context);
-    CustomCallOp::attachInterface<CustomCallModel>(*context);
+                 ReduceScatterOp, AllToAllOp, BroadcastOp, PermuteOp, MoveOp,
+                 CustomCallOp>(context);
     OnOp::attachInterface<OnModel>(*context);
     YieldOp::attachInterface<YieldModel>(*context);
   });

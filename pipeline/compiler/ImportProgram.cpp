@@ -18,7 +18,6 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/MLProgram/IR/MLProgram.h"
 #include "mlir/IR/MLIRContext.h"
-#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/SourceMgr.h"
 
 #include <cstdlib>
@@ -127,17 +126,13 @@ Result<void> checkArgumentNames(ModuleOp module, const ImportOptions &options) {
 /// Usage where the name of a call cannot be that of a function.
 Result<std::map<std::string, std::string>>
 wholeCustoms(const std::map<std::string, std::string> &customs) {
-  auto isWord = [](llvm::StringRef name) {
-    return !name.empty() && !llvm::isDigit(name[0]) &&
-           llvm::all_of(name,
-                        [](char c) { return llvm::isAlnum(c) || c == '_'; });
-  };
   std::map<std::string, std::string> whole;
   for (const auto &[name, kernel] : customs) {
     const size_t colon = kernel.rfind(':');
-    const bool hasEntry = colon != kernel.npos &&
-                          isWord(llvm::StringRef(kernel).substr(colon + 1));
-    if (!hasEntry && !isWord(name))
+    const bool hasEntry =
+        colon != kernel.npos &&
+        isIdentifier(std::string_view(kernel).substr(colon + 1));
+    if (!hasEntry && !isIdentifier(name))
       return fail(
           ErrorKind::Usage,
           fmt::format("--custom {0}={1}: no function has the name '{0}': "

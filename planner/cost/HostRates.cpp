@@ -8,9 +8,6 @@ namespace mgpu::planner {
 
 using Measured = device::Topology::Calibration;
 
-/// Rows of more bytes are about memory; a second-level cache has these.
-static constexpr double nearBytes = 0x1p19;
-
 /// The most counts that a fit takes: calibrate writes far fewer.
 static constexpr size_t mostNames = 256;
 
@@ -25,7 +22,8 @@ static double movedBytes(const HostCounts &counts) {
 
 /// Whether a row goes once through large buffers and does little else.
 static bool isStream(const Measured::HostWork &row) {
-  return row.bytes > nearBytes && movedBytes(row.counts) > 0.9 * row.bytes &&
+  return row.bytes > hostNearBytes &&
+         movedBytes(row.counts) > 0.9 * row.bytes &&
          movedBytes(row.counts) < 1.1 * row.bytes &&
          std::ranges::all_of(row.counts, [](const auto &each) {
            return each.first == "launch" || each.first == "block" ||
@@ -36,7 +34,7 @@ static bool isStream(const Measured::HostWork &row) {
 /// Whether the work of a row decides its time, and memory does not. Accesses
 /// apart from each other count by the size of their buffers.
 static bool isNear(const Measured::HostWork &row) {
-  return row.bytes <= nearBytes ||
+  return row.bytes <= hostNearBytes ||
          std::ranges::any_of(row.counts, [](const auto &each) {
            return each.first.starts_with("strided.") ||
                   each.first.starts_with("gather.");
@@ -128,7 +126,7 @@ void HostRates::fitMemory(const Rows &rows) {
     }
   }
   if (!stream.empty())
-    stream[nearBytes / 2] = 0;
+    stream[hostNearBytes / 2] = 0;
 }
 
 /// By straight lines over the logarithm of the footprint.

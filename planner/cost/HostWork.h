@@ -27,6 +27,9 @@ namespace mgpu::planner {
 /// not fill one as a vector each.
 using HostCounts = std::map<std::string, double>;
 
+/// Rows of more bytes are about memory; a second-level cache has these.
+inline constexpr double hostNearBytes = 0x1p19;
+
 /// Counts a kernel's launch by its facts; without them, by its counts of
 /// operations and bytes. Matrix products have no counts but "launch".
 HostCounts hostCounts(const Dag &dag, const DagNode &node);

@@ -87,7 +87,10 @@ public:
   }
   /// The machine with every collective by ring Simple where NCCL is estimated.
   Machine withoutAlgorithms() const {
-    return Machine(about, table, false).withTimes(times);
+    Machine out = *this;
+    out.choosesAlgorithms = false;
+    out.known.clear();
+    return out;
   }
   /// A collective as the estimates ask for it; nothing of other nodes.
   struct Asked {

@@ -90,6 +90,9 @@ struct Plan {
   /// How far from the least makespan the plan can be: "optimal", "within 0.39 %
   /// of the optimum"; "" without a bound.
   std::string boundVerdict() const;
+  /// boundVerdict(), which ends in "under assumed rates" where a step's time
+  /// is.
+  std::string verdict() const;
   /// "makespan 12.5 us, bound 12.5 us by path: optimal (host roofline)".
   std::string verdictLine() const;
   /// "load 84.4 us, once before the replays; fetch 2 us, once after them"; ""

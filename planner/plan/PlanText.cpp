@@ -68,17 +68,22 @@ std::string Plan::boundVerdict() const {
              : fmt::format("within {:.3g} % of the optimum", 100 * above);
 }
 
-std::string Plan::verdictLine() const {
-  std::string verdict = boundVerdict();
+std::string Plan::verdict() const {
+  std::string words = boundVerdict();
   // A proof about times that nobody measured is no promise of a replay.
-  if (!verdict.empty() && std::ranges::any_of(steps, [](const PlanStep &step) {
+  if (!words.empty() && std::ranges::any_of(steps, [](const PlanStep &step) {
         return step.origin == Origin::Assumed;
       }))
-    verdict += " under assumed rates";
+    words += " under assumed rates";
+  return words;
+}
+
+std::string Plan::verdictLine() const {
+  const std::string words = verdict();
   return fmt::format(
       "makespan {:.3f} us, bound {:.3f} us{}{}{}{} ({})", makespanUs,
       lowerBoundUs, boundBy == BoundArgument::Unknown ? "" : " by ",
-      toString(boundBy), verdict.empty() ? "" : ": ", verdict, model);
+      toString(boundBy), words.empty() ? "" : ": ", words, model);
 }
 
 uint64_t largestArena(const Plan &plan) {

@@ -5,6 +5,7 @@
 #include "support/Array.h"
 #include "support/JsonFields.h"
 #include "support/Sha256.h"
+#include "support/Spelling.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -113,16 +114,6 @@ Result<BuiltView> ProgramBuilder::whole(BuiltBuffer buffer) const {
     return refuse(fmt::format("there is no buffer {}", buffer.value));
   const std::vector<int64_t> &shape = buffers[buffer.value].spec.shape;
   return BuiltView{buffer, 0, shape, rowMajorStrides(shape)};
-}
-
-static bool isIdentifier(std::string_view text) {
-  auto isLetter = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-  };
-  return !text.empty() && isLetter(text[0]) &&
-         std::ranges::all_of(text, [&](char c) {
-           return isLetter(c) || (c >= '0' && c <= '9');
-         });
 }
 
 Result<BuiltKernel> ProgramBuilder::addKernel(KernelSpec kernel) {

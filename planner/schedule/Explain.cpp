@@ -151,13 +151,6 @@ std::vector<std::string> reasonsOf(const Plan &plan, const Dag &dag) {
   return words;
 }
 
-/// The words of the plan's line on its bound.
-static std::string verdictOf(const Plan &plan) {
-  const std::string line = plan.verdictLine();
-  const size_t colon = line.find(": "), model = line.rfind(" (" + plan.model);
-  return colon < model ? line.substr(colon, model - colon) : "";
-}
-
 std::string explain(const Plan &plan, const Dag &dag) {
   Plan replayed = plan;
   std::vector<StartReason> reasons = predictTimes(replayed, dag);
@@ -196,14 +189,16 @@ std::string explain(const Plan &plan, const Dag &dag) {
                        dag.loop.location, dag.loop.trips);
   if (const std::string once = plan.onceLine(); !once.empty())
     out += once + "\n";
+  const std::string verdict = plan.verdict();
   out += fmt::format(
-      "makespan {:.3f} us, lower bound {:.3f} us, ratio {:.3f}{}\n"
+      "makespan {:.3f} us, lower bound {:.3f} us, ratio {:.3f}{}{}\n"
       "one node after the other {:.3f} us, {} cross-stream waits\n"
       "arenas {} bytes for {} bytes of device buffers; no layout "
       "takes less than {} (ratio {:.3f} at most)\n",
-      summary.makespanUs, summary.lowerBoundUs, summary.ratio, verdictOf(plan),
-      summary.serialMakespanUs, summary.waits, summary.arenaBytes,
-      summary.bufferBytes, summary.arenaBoundBytes, summary.arenaRatio);
+      summary.makespanUs, summary.lowerBoundUs, summary.ratio,
+      verdict.empty() ? "" : ": ", verdict, summary.serialMakespanUs,
+      summary.waits, summary.arenaBytes, summary.bufferBytes,
+      summary.arenaBoundBytes, summary.arenaRatio);
   for (const std::string &line : originLines(plan, dag))
     out += "durations of " + line + "\n";
   for (size_t d = 0; d < summary.devices.size(); ++d) {

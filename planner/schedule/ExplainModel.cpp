@@ -36,8 +36,8 @@ std::string explainModel(const TargetPlan &plan, const Dag &dag,
     for (const std::string &line : gain.left)
       out += "  " + line + "\n";
   }
-  Machine machine = plan.algorithms.empty() ? given.withoutAlgorithms()
-                                            : given.on(given.topology());
+  const Machine machine =
+      plan.algorithms.empty() ? given.withoutAlgorithms() : given;
   out += explainAlgorithms(plan.algorithms, dag, machine);
   double sums[allOrigins.size()] = {}, total = 0;
   for (uint32_t i = 0; i < dag.nodes.size(); ++i) {

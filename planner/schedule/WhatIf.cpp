@@ -48,7 +48,6 @@ static double scaledUs(double us, double startUs, double factor) {
 /// products arithmetic.
 static void scaleMeasured(device::Topology::Calibration &measured,
                           std::string_view name, double factor) {
-  constexpr double largeBytes = 0x1p19; // as HostRates.cpp has it
   std::map<std::pair<std::string, uint32_t>, double> startUs;
   for (const auto &row : measured.collectives) {
     double &least =
@@ -66,7 +65,8 @@ static void scaleMeasured(device::Topology::Calibration &measured,
     const bool isCopy = row.counts.contains("copy");
     if (name == "host_link" && isCopy)
       row.us = scaledUs(row.us, measured.copyLatencyUs, factor);
-    else if (!isCopy && name == (row.bytes > largeBytes ? "memory" : "flops"))
+    else if (!isCopy &&
+             name == (row.bytes > hostNearBytes ? "memory" : "flops"))
       row.us /= factor;
   }
 }
