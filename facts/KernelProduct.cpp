@@ -28,12 +28,10 @@ static std::optional<int64_t> overwritten(func::FuncOp entry, scf::ForOp loop) {
       store ? dyn_cast<BlockArgument>(store.getMemRef()) : BlockArgument();
   if (!argument || argument.getOwner() != &entry.getBody().front())
     return std::nullopt;
-  constexpr ir::Mark axes[] = {ir::Mark::GlobalX, ir::Mark::GlobalY,
-                               ir::Mark::GlobalZ};
   size_t axis = store.getIndices().size();
   for (Value index : store.getIndices()) {
     Operation *id = index.getDefiningOp();
-    if (--axis > 2 || !id || !ir::hasMark(id, axes[axis]))
+    if (--axis > 2 || !id || !ir::hasMark(id, ir::globalMarks[axis]))
       return std::nullopt;
   }
   const bool isAlone = !entry

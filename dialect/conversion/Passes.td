@@ -51,7 +51,7 @@ def ConvertGpuSparseToLaunches
     with gaps.
   }];
   let options = [EntryOption];
-  let dependentDialects = ["::mlir::arith::ArithDialect",
+  let dependentDialects = ["::mgpu::ir::MgpuDialect", "::mlir::arith::ArithDialect",
     "::mlir::gpu::GPUDialect", "::mlir::math::MathDialect",
     "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"];
 }
@@ -388,7 +388,7 @@ def ScheduleFragments : Pass<"mpmd-schedule", "::mlir::ModuleOp"> {
     Option<"name", "schedule", "std::string", [{""}],
            "gpipe, 1f1b, eager-1f1b, interleaved, circular, zb-h1, zb-h2, "
            "dualpipev, or auto">];
-  let dependentDialects = ["::mgpu::mpmd::MpmdDialect"];
+  let dependentDialects = ["::mgpu::ir::MgpuDialect", "::mgpu::mpmd::MpmdDialect"];
 }
 
 def RematFragments : Pass<"mpmd-remat", "::mlir::ModuleOp"> {

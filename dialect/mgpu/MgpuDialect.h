@@ -79,6 +79,9 @@ inline ClusterAttr clusterOf(mlir::Operation *op) {
 }
 
 inline constexpr llvm::StringLiteral markName = "mgpu.mark";
+/// The marks of ids of the threads around a product, along x, y and z.
+inline constexpr Mark globalMarks[] = {Mark::GlobalX, Mark::GlobalY,
+                                       Mark::GlobalZ};
 /// Whether passes have noted that of the operation.
 inline bool hasMark(mlir::Operation *op, Mark mark) {
   auto marks = op->getAttrOfType<MarkAttr>(markName);

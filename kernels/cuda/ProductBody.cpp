@@ -109,14 +109,11 @@ bool PartBuilder::need(Value value) {
   if (!op)
     return false;
   std::optional<gpu::Dimension> axis;
-  if (ir::hasMark(op, ir::Mark::GlobalX))
-    axis = gpu::Dimension::x;
-  else if (ir::hasMark(op, ir::Mark::GlobalY))
-    axis = gpu::Dimension::y;
-  else if (ir::hasMark(op, ir::Mark::GlobalZ))
-    axis = gpu::Dimension::z;
-  else if (auto id = dyn_cast<gpu::GlobalIdOp>(op))
+  if (auto id = dyn_cast<gpu::GlobalIdOp>(op))
     axis = id.getDimension();
+  for (auto [k, mark] : llvm::enumerate(ir::globalMarks))
+    if (ir::hasMark(op, mark))
+      axis = gpu::Dimension(k);
   if (axis) {
     map.map(value, Value(gpu::GlobalIdOp::create(b, op->getLoc(), *axis)));
     return true;

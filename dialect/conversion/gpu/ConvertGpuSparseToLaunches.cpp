@@ -126,11 +126,6 @@ struct ConvertGpuSparseToLaunches
     : impl::ConvertGpuSparseToLaunchesBase<ConvertGpuSparseToLaunches> {
   using ConvertGpuSparseToLaunchesBase::ConvertGpuSparseToLaunchesBase;
 
-  void getDependentDialects(DialectRegistry &registry) const override {
-    ConvertGpuSparseToLaunchesBase::getDependentDialects(registry);
-    registry.insert<ir::MgpuDialect>(); // of marks
-  }
-
   void runOnOperation() override {
     auto function = getOperation().lookupSymbol<func::FuncOp>(entry);
     if (!function || function.isExternal())

@@ -100,10 +100,9 @@ void StructuredBody::build(bool marksLoop) {
                           : Value());
   SmallVector<Value> results = reduce(b, reductions, outputs);
   if (marksLoop) {
-    constexpr ir::Mark axes[] = {ir::Mark::GlobalX, ir::Mark::GlobalY,
-                                 ir::Mark::GlobalZ};
     ir::setMark(results[0].getDefiningOp(), ir::Mark::ProductLoop);
-    for (auto [axis, id] : llvm::zip(axes, llvm::reverse(launch.point)))
+    for (auto [axis, id] :
+         llvm::zip(ir::globalMarks, llvm::reverse(launch.point)))
       ir::setMark(id.getDefiningOp(), axis);
   }
   for (auto [init, result] : llvm::zip(op.getDpsInitsMutable(), results))

@@ -261,11 +261,6 @@ void warnOfReturns(const Pipeline &pipeline) {
 struct ScheduleFragments : impl::ScheduleFragmentsBase<ScheduleFragments> {
   using ScheduleFragmentsBase::ScheduleFragmentsBase;
 
-  void getDependentDialects(DialectRegistry &registry) const override {
-    ScheduleFragmentsBase::getDependentDialects(registry);
-    registry.insert<ir::MgpuDialect>(); // of marks
-  }
-
   void runOnOperation() override {
     auto function = getOperation().lookupSymbol<func::FuncOp>(entry);
     if (!function || function.isExternal() || !mpmd::topologyOf(function))
