@@ -21,7 +21,8 @@ void buildLaunchPipeline(OpPassManager &passes,
   if (options.fuse)
     passes.addPass(createFuseLaunches({options.entry, options.products}));
   passes.addPass(createConvertLinalgRowsToMgpu({options.entry}));
-  passes.addPass(createConvertLinalgPointsToMgpu({options.entry}));
+  passes.addPass(createConvertLinalgPointsToMgpu(
+      {options.entry, /*checkGroups=*/!options.fuse}));
   passes.addPass(createConvertParallelLoopsToMgpu({options.entry}));
   passes.addPass(createRemoveUnreadBuffers());
   passes.addPass(createConvertLaunchIdsToGpu());

@@ -173,7 +173,10 @@ def ConvertLinalgPointsToMgpu
     An error names an operation that has no such form: it needs buffers of
     static shapes, and no results.
   }];
-  let options = [EntryOption];
+  let options = [EntryOption,
+    Option<"checkGroups", "check-groups", "bool", "true",
+           "Refuse a group of operations that may not share a launch; false "
+           "where mgpu-fuse-launches has just made the groups">];
   let dependentDialects = ["::mgpu::ir::MgpuDialect",
     "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect",
     "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect",

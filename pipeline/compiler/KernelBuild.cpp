@@ -9,6 +9,7 @@
 #include "kernels/lower/KernelDialects.h"
 #include "pipeline/compiler/ParsedKernel.h"
 #include "pipeline/compiler/SpaceOf.h"
+#include "planner/import/KernelHash.h"
 #include "support/Sha256.h"
 
 #include "mlir/Parser/Parser.h"
@@ -116,16 +117,39 @@ std::optional<std::string> hostKernelKey(const planner::KernelSpec &spec,
       .hex();
 }
 
+/// What decides how a kernel is lowered. Values of floating point do not, but
+/// where an integer is made of one, which may decide a branch.
+static std::string formOf(ModuleOp module, Dim3 block) {
+  auto isFloat = [](Type type) { return isa<FloatType>(type); };
+  const bool decides =
+      module
+          .walk([&](Operation *op) {
+            return llvm::any_of(op->getOperandTypes(), isFloat) &&
+                           !llvm::all_of(op->getResultTypes(), isFloat)
+                       ? WalkResult::interrupt()
+                       : WalkResult::advance();
+          })
+          .wasInterrupted();
+  using Floats = planner::KernelHasher::Floats;
+  return planner::KernelHasher(module,
+                               decides ? Floats::Hashed : Floats::LeftOut)
+      .hash(module, block);
+}
+
 Result<void> verifyHostKernel(const planner::KernelSpec &spec,
-                              MLIRContext &context) {
+                              MLIRContext &context, SoundForms &sound) {
   if (runsAsPtx(spec)) {
     MGPU_TRY(ptxObjectOf(spec, {}));
     return {};
   }
   MGPU_TRY_ASSIGN(auto module, parseIn(context, spec));
-  auto sound = verifyHostKernel(*module, spec.block);
-  if (!sound)
-    return failOf(spec, sound.error());
+  const std::string form = formOf(*module, spec.block);
+  if (sound.contains(form))
+    return {};
+  auto verified = verifyHostKernel(*module, spec.block);
+  if (!verified)
+    return failOf(spec, verified.error());
+  sound.add(form);
   return {};
 }
 

@@ -51,10 +51,11 @@ MlirCompiler::verifyHostKernels(const Dag &dag) const {
   // To make a context takes longer than many a kernel.
   const size_t threads = std::min<size_t>(
       results.size(), std::max(1u, std::thread::hardware_concurrency()));
+  kernels::SoundForms sound;
   parallelFor(threads, threads, [&](size_t thread) {
     const auto context = kernels::kernelContext();
     for (size_t k = thread; k < results.size(); k += threads)
-      results[k] = kernels::verifyHostKernel(dag.kernels[k], *context);
+      results[k] = kernels::verifyHostKernel(dag.kernels[k], *context, sound);
   });
   return results;
 }

@@ -70,7 +70,8 @@ void KernelHasher::attribute(Attribute attribute) {
   } else if (auto number = dyn_cast<FloatAttr>(attribute)) {
     word(Float);
     spell(number.getType());
-    bits(number.getValue().bitcastToAPInt());
+    if (floats == Floats::Hashed)
+      bits(number.getValue().bitcastToAPInt());
   } else if (auto string = dyn_cast<StringAttr>(attribute)) {
     word(String);
     spell(string.getType());

@@ -29,8 +29,12 @@ namespace mgpu::planner {
 /// but these.
 class KernelHasher {
 public:
+  /// Whether kernels that differ in constants of floating point do differ.
+  enum class Floats { Hashed, LeftOut };
+
   /// Operations that were hashed must outlive this, unchanged.
-  explicit KernelHasher(mlir::ModuleOp module) : module(module) {}
+  explicit KernelHasher(mlir::ModuleOp module, Floats floats = Floats::Hashed)
+      : module(module), floats(floats) {}
 
   std::string hash(const KernelParts &kernel);
   /// Hashes a kernel that is not a launch's body.
@@ -53,6 +57,7 @@ private:
   std::string finish();
 
   mlir::ModuleOp module;
+  Floats floats;
   llvm::SmallString<1024> bytes; ///< the kernel at hand, as bytes
   llvm::SmallDenseMap<const void *, uint64_t, 64> numbers;
   llvm::SmallSetVector<mlir::Operation *, 4> called;

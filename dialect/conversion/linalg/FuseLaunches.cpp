@@ -124,6 +124,7 @@ struct FuseLaunches : impl::FuseLaunchesBase<FuseLaunches> {
     for (Operation *op : computationsOf(getOperation(), entry)) {
       if (done.contains(op))
         continue;
+      op->removeAttr(launchGroupAttr); // of the text
       std::string why;
       LaunchGroup group = groupFrom(op, products, rows, why);
       cutAtFragment(group, why);

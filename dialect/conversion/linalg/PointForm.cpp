@@ -17,37 +17,64 @@ using namespace mlir;
 
 static bool isNarrowFloat(Type type) { return type.isF16() || type.isBF16(); }
 
+/// How many leading dimensions are of batches; none for other operations than
+/// linalg's matmul and batch_matmul.
+static std::optional<unsigned> batchesOf(Operation *op) {
+  if (isa<linalg::MatmulOp>(op))
+    return 0;
+  return isa<linalg::BatchMatmulOp>(op) ? std::optional(1u) : std::nullopt;
+}
+
+/// Whether its operands are picked by the dimensions m and k, by k and n (or by
+/// n and k, if `isTurned`), and by m and n, after those of batches.
+/// MatmulOp::hasUserDefinedMaps() makes maps each time.
+static bool picksMatrices(linalg::LinalgOp op, unsigned batches,
+                          bool isTurned) {
+  const unsigned m = batches, n = batches + 1, k = batches + 2;
+  const std::pair<unsigned, unsigned> picked[] = {
+      {m, k}, isTurned ? std::pair(n, k) : std::pair(k, n), {m, n}};
+  for (auto [map, dims] : llvm::zip(op.getIndexingMapsArray(), picked)) {
+    if (map.getNumResults() != batches + 2)
+      return false;
+    for (auto [at, each] : llvm::enumerate(map.getResults())) {
+      auto dim = dyn_cast<AffineDimExpr>(each);
+      const unsigned wanted = at < batches    ? unsigned(at)
+                              : at == batches ? dims.first
+                                              : dims.second;
+      if (!dim || dim.getPosition() != wanted)
+        return false;
+    }
+  }
+  return true;
+}
+
 bool hasTurnedMatrix(linalg::LinalgOp op) {
-  auto matmul = dyn_cast<linalg::MatmulOp>(op.getOperation());
-  auto batched = dyn_cast<linalg::BatchMatmulOp>(op.getOperation());
-  if (!(matmul && matmul.hasUserDefinedMaps()) &&
-      !(batched && batched.hasUserDefinedMaps()))
+  const auto batches = batchesOf(op);
+  if (!batches || !picksMatrices(op, *batches, /*isTurned=*/true))
     return false;
   const Type factor = getElementTypeOrSelf(op.getDpsInputOperand(0)->get());
-  if (!hasPointForm(op) || !isa<FloatType>(factor))
-    return false;
-  const unsigned batch = batched ? 1 : 0, m = batch, n = batch + 1,
-                 k = batch + 2;
-  auto map = [&](unsigned row, unsigned column) {
-    SmallVector<unsigned> dims{row, column};
-    if (batched)
-      dims.insert(dims.begin(), 0);
-    return AffineMap::getMultiDimMapWithTargets(k + 1, dims, op->getContext());
-  };
-  const SmallVector<AffineMap> maps{map(m, k), map(n, k), map(m, n)};
-  return op.getStaticLoopRanges()[m] > mostVectorsOf(factor) &&
-         op.getIndexingMapsArray() == maps;
+  return isa<FloatType>(factor) && hasPointForm(op) &&
+         op.getStaticLoopRanges()[*batches] > mostVectorsOf(factor);
 }
 
 bool isPlainMatmul(linalg::LinalgOp op) {
-  if (auto matmul = dyn_cast<linalg::MatmulOp>(op.getOperation()))
-    return !matmul.hasUserDefinedMaps() || hasTurnedMatrix(op);
-  if (auto matmul = dyn_cast<linalg::BatchMatmulOp>(op.getOperation()))
-    return !matmul.hasUserDefinedMaps() || hasTurnedMatrix(op);
-  return false;
+  const auto batches = batchesOf(op);
+  return batches && (picksMatrices(op, *batches, /*isTurned=*/false) ||
+                     hasTurnedMatrix(op));
+}
+
+/// The shape that a fill fills; nothing for other operations. A fill makes its
+/// indexing maps anew each time it is asked for them.
+static std::optional<ArrayRef<int64_t>> filledShape(Operation *op) {
+  auto fill = dyn_cast<linalg::FillOp>(op);
+  return fill ? std::optional(
+                    cast<ShapedType>(fill.output().getType()).getShape())
+              : std::nullopt;
 }
 
 SmallVector<int64_t> loopRangesOf(linalg::LinalgOp op) {
+  if (auto shape = filledShape(op))
+    return llvm::to_vector(*shape);
   if (op.hasDynamicShape())
     return op.getStaticLoopRanges();
   SmallVector<int64_t> ranges(op.getNumLoops(), ShapedType::kDynamic);
@@ -64,6 +91,8 @@ bool hasPointForm(linalg::LinalgOp op) {
   if (!op.hasPureBufferSemantics() || op->getNumResults() != 0 ||
       ShapedType::isDynamicShape(loopRangesOf(op)))
     return false;
+  if (filledShape(op))
+    return true;
   const SmallVector<utils::IteratorType> kinds = op.getIteratorTypesArray();
   if (llvm::all_of(kinds, linalg::isParallelIterator))
     return true;
@@ -78,6 +107,8 @@ bool hasPointForm(linalg::LinalgOp op) {
 
 /// How long its parallel dimensions are, in order.
 static SmallVector<int64_t> parallelExtents(linalg::LinalgOp op) {
+  if (auto shape = filledShape(op))
+    return llvm::to_vector(*shape);
   SmallVector<int64_t> parallel;
   for (auto [extent, kind] :
        llvm::zip(loopRangesOf(op), op.getIteratorTypesArray()))
@@ -138,18 +169,20 @@ void addAccesses(linalg::LinalgOp op, PointForm &form) {
   int numAxes = 0;
   for (utils::IteratorType kind : op.getIteratorTypesArray())
     axisOf.push_back(kind == utils::IteratorType::parallel ? numAxes++ : -1);
-  for (OpOperand &operand : op->getOpOperands()) {
-    if (!isa<MemRefType>(operand.get().getType()))
+  const unsigned numInputs = unsigned(op.getNumDpsInputs());
+  for (auto [number, operand, map] :
+       llvm::enumerate(op->getOperands(), op.getIndexingMapsArray())) {
+    if (!isa<MemRefType>(operand.getType()))
       continue;
     SmallVector<unsigned> axes;
     bool isPoint = true;
-    for (AffineExpr each : op.getMatchingIndexingMap(&operand).getResults()) {
+    for (AffineExpr each : map.getResults()) {
       auto dimension = dyn_cast<AffineDimExpr>(each);
       isPoint &= dimension && axisOf[dimension.getPosition()] >= 0;
       if (isPoint)
         axes.push_back(unsigned(axisOf[dimension.getPosition()]));
     }
-    PointAccess access{operand.get(), op.isDpsInit(&operand), std::nullopt};
+    PointAccess access{operand, number >= numInputs, std::nullopt};
     if (isPoint && isOwn(form.ranges, axes))
       access.axes = std::move(axes);
     form.accesses.push_back(std::move(access));

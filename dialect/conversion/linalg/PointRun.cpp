@@ -117,7 +117,7 @@ bool mayBeBetween(Operation *op) {
 }
 
 LaunchGroup fusibleFrom(Operation *first, FuseProducts products,
-                        std::string &why) {
+                        std::string &why, size_t most) {
   PointRun run;
   run.operations.push_back(first);
   auto form = pointFormOf(first);
@@ -141,7 +141,7 @@ LaunchGroup fusibleFrom(Operation *first, FuseProducts products,
             ir::describeLocation(op->getLoc()) + " is between them";
       break;
     }
-    if (run.operations.size() == mostInLaunch) {
+    if (run.operations.size() == most) {
       why = "its launch has as many operations as one may have";
       break;
     }
@@ -167,7 +167,8 @@ LogicalResult checkPointGroup(const LaunchGroup &group) {
   std::string why;
   if (group.size() == 1)
     return success();
-  LaunchGroup run = fusibleFrom(group.front(), FuseProducts::All, why);
+  LaunchGroup run = fusibleFrom(group.front(), FuseProducts::All, why,
+                                std::min(group.size(), mostInLaunch));
   for (size_t k = 0; k < group.size(); ++k)
     if (k == run.size() || run[k] != group[k])
       return group[k]->emitOpError("cannot be in launch group ")

@@ -22,10 +22,10 @@ bool mayBeBetween(mlir::Operation *op);
 /// another touches only in the thread that writes it. A matmul takes part with
 /// what begins its sums and with what goes on with them, none of which has a
 /// reduction of its own, because targets have texts of their own for it;
-/// `products` says which matmuls do. `why` gets why the next operation is not
-/// among them.
+/// `products` says which matmuls do. At most `most` operations. `why` gets why
+/// the next operation is not among them.
 LaunchGroup fusibleFrom(mlir::Operation *first, FuseProducts products,
-                        std::string &why);
+                        std::string &why, size_t most = mostInLaunch);
 
 /// Reports operations of a group that may not run in the same threads: only a
 /// text that does not come from mgpu-fuse-launches has such a group.

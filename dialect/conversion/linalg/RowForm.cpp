@@ -132,17 +132,17 @@ static std::optional<bool> isInnerIn(linalg::LinalgOp op, unsigned along) {
 
 static std::optional<RowForm> structuredForm(linalg::LinalgOp op, RowKind kind,
                                              std::optional<unsigned> wanted) {
-  if ((isPlainMatmul(op) && !skinnyProductOf(op)) || !hasPointForm(op))
+  SmallVector<unsigned> reductions;
+  op.getReductionDims(reductions);
+  // The commonest reason is seen first: it is the cheapest to find.
+  if (reductions.size() != (kind == RowKind::Reduce ? 1 : 0) ||
+      (isPlainMatmul(op) && !skinnyProductOf(op)) || !hasPointForm(op))
     return std::nullopt;
   RowForm form;
   form.kind = kind;
   SmallVector<int64_t> extents = loopRangesOf(op);
-  SmallVector<unsigned> reductions;
-  op.getReductionDims(reductions);
   int along = -1; // the dimension within a row
   if (kind == RowKind::Reduce) {
-    if (reductions.size() != 1)
-      return std::nullopt;
     auto isInner = isInnerIn(op, reductions[0]);
     if (!isInner)
       return std::nullopt;
@@ -152,8 +152,6 @@ static std::optional<RowForm> structuredForm(linalg::LinalgOp op, RowKind kind,
       return std::nullopt;
     form.combiners = std::move(*combiners);
     along = int(reductions[0]);
-  } else if (!reductions.empty()) {
-    return std::nullopt;
   } else if (kind == RowKind::Elements) {
     unsigned last = unsigned(extents.size()) - 1;
     if (extents.empty() || wanted.value_or(last) > last)

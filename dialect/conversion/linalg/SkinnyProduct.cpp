@@ -23,25 +23,26 @@ static std::optional<unsigned> loopsOf(linalg::LinalgOp op,
 
 std::optional<linalg::ContractionDimensions>
 skinnyProductOf(linalg::LinalgOp op) {
-  SmallVector<unsigned> parallel, reductions;
-  if (op.getNumLoops() != 3 || !hasPointForm(op) || op.getNumDpsInputs() != 2 ||
-      op.getNumDpsInits() != 1 || op.hasIndexSemantics() ||
-      !memrefsReadInBody(op).empty())
+  if (op.hasDynamicShape() || op.getNumLoops() != 3)
     return std::nullopt;
+  SmallVector<unsigned> parallel, reductions;
   op.getParallelDims(parallel);
   op.getReductionDims(reductions);
-  if (parallel.size() != 2 || reductions.size() != 1)
+  if (parallel.size() != 2 || reductions.size() != 1 ||
+      op.getNumDpsInputs() != 2 || op.getNumDpsInits() != 1)
     return std::nullopt;
   const SmallVector<int64_t> extents = loopRangesOf(op);
   if (extents[parallel[0]] > extents[parallel[1]])
     std::swap(parallel[0], parallel[1]);
-  const unsigned m = 1u << parallel[0], n = 1u << parallel[1],
-                 k = 1u << reductions[0];
   OpOperand *left = op.getDpsInputOperand(0), *right = op.getDpsInputOperand(1),
             *sums = op.getDpsInitOperand(0);
   if (extents[parallel[0]] > mostVectorsOf(getElementTypeOrSelf(left->get())) ||
-      extents[parallel[1]] * extents[reductions[0]] < leastMatrix)
+      extents[parallel[1]] * extents[reductions[0]] < leastMatrix ||
+      !hasPointForm(op) || op.hasIndexSemantics() ||
+      !memrefsReadInBody(op).empty())
     return std::nullopt;
+  const unsigned m = 1u << parallel[0], n = 1u << parallel[1],
+                 k = 1u << reductions[0];
   const auto inLeft = loopsOf(op, *left), inRight = loopsOf(op, *right);
   const Type sum = getElementTypeOrSelf(sums->get());
   if (!((inLeft == (m | k) && inRight == (n | k)) ||
