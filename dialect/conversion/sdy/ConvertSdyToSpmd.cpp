@@ -200,6 +200,16 @@ void takeFromOneDevice(func::FuncOp function, DeviceCode &code) {
 struct ConvertSdyToSpmd : impl::ConvertSdyToSpmdBase<ConvertSdyToSpmd> {
   using ConvertSdyToSpmdBase::ConvertSdyToSpmdBase;
 
+  LogicalResult checkCounts() {
+    for (StringRef name : {"mhlo.num_replicas", "mhlo.num_partitions"})
+      if (auto number = getOperation()->getAttrOfType<IntegerAttr>(name);
+          number && number.getValue().slt(1))
+        return getOperation().emitError()
+               << name << " is " << llvm::toString(number.getValue(), 10, true)
+               << "; a program is of one at least";
+    return success();
+  }
+
   /// Layouts are of fewer devices than meshes of the text may have.
   LogicalResult checkMeshes() {
     for (auto mesh : getOperation().getOps<sdy::MeshOp>())
@@ -228,7 +238,7 @@ struct ConvertSdyToSpmd : impl::ConvertSdyToSpmdBase<ConvertSdyToSpmd> {
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    if (failed(checkMeshes()))
+    if (failed(checkCounts()) || failed(checkMeshes()))
       return signalPassFailure();
     for (func::FuncOp function : programsOf(module, entry))
       if (failed(convertOne(function)))

@@ -108,3 +108,12 @@ module attributes {mhlo.num_partitions = 8 : i32} {
     return %0 : tensor<8xf32>
   }
 }
+
+// -----
+
+// expected-error@+1 {{mhlo.num_partitions is -1; a program is of one at least}}
+module attributes {mhlo.num_partitions = -1 : i32} {
+  func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+    return %x : tensor<4xf32>
+  }
+}
