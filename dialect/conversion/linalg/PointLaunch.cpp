@@ -120,11 +120,17 @@ PointLaunch::PointLaunch(Operation *op, Value device,
   threads[0] = threadsAlong(size[0], extents.size() > 1 ? mostX : mostAlone);
   threads[1] = threadsAlong(size[1], mostY);
   OpBuilder b(op);
+  llvm::SmallDenseMap<int64_t, Value, 4> numbers; // few differ
+  auto constant = [&](int64_t number) {
+    Value &known = numbers[number];
+    if (!known)
+      known = arith::ConstantIndexOp::create(b, location, number);
+    return known;
+  };
   SmallVector<Value> grid, block;
   for (unsigned axis = 0; axis < 3; ++axis) {
-    grid.push_back(arith::ConstantIndexOp::create(
-        b, location, llvm::divideCeil(size[axis], threads[axis])));
-    block.push_back(arith::ConstantIndexOp::create(b, location, threads[axis]));
+    grid.push_back(constant(llvm::divideCeil(size[axis], threads[axis])));
+    block.push_back(constant(threads[axis]));
   }
   launch = makeLaunch(b, op, device, grid, block);
   inside.emplace(launch.getBody().front().getTerminator());
