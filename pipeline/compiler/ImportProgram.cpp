@@ -159,6 +159,7 @@ planner::ImportOptions importOptions(const ImportOptions &options,
   import.roles = options.roles;
   import.nodeLimit = options.nodeLimit;
   import.rollFrom = options.rollFrom;
+  import.costs = options.costs;
   import.racesAreErrors = options.racesAreErrors;
   // The memory that a library needs follows from the product it is asked for.
   import.kernelTexts =

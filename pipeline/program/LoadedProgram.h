@@ -63,6 +63,8 @@ struct ImportOptions : RoleOptions {
   /// The kernels of custom calls by the names that are called: FILE.cu:ENTRY,
   /// or FILE.cu where the entry has the call's name.
   std::map<std::string, std::string> customs;
+  /// Microseconds that custom calls without a kernel take, by their names.
+  std::map<std::string, double> costs;
   /// The order of an mpmd program's fragments (docs/schedules.md); empty is the
   /// planner's own, and "auto" what chooseOrder() finds best.
   std::string schedule;

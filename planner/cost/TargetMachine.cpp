@@ -439,7 +439,7 @@ Estimate Machine::estimate(const Dag &dag, NodeId id) const {
   if (id.value < times.size() && times[id.value])
     return {*times[id.value], Origin::Measured, "of this node here"};
   if (node.durationUs)
-    return {*node.durationUs, Origin::Given, "in the file"};
+    return {*node.durationUs, Origin::Given, "given"};
   Estimate result = hostRates  ? onMeasuredHost(dag, node)
                     : isHost() ? onHost(dag, node)
                                : unscaled(dag, node);

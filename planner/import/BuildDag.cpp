@@ -210,6 +210,31 @@ Result<void> Import::checkOptions() const {
   return {};
 }
 
+/// Usage where a time is given for what is no call of unknown meaning.
+static Result<void> checkCosts(ModuleOp module, const ImportOptions &options) {
+  if (options.costs.empty())
+    return {};
+  std::vector<std::string> called;
+  module.walk([&](ir::LaunchOp launch) {
+    if (!launch.isOpaque())
+      return;
+    auto name = cast<StringAttr>(launch->getAttr("source"));
+    if (!llvm::is_contained(called, name.getValue()))
+      called.push_back(name.str());
+  });
+  for (const auto &[name, us] : options.costs)
+    if (!llvm::is_contained(called, name))
+      return fail(
+          ErrorKind::Usage,
+          fmt::format("--cost {}: no call of that name is of unknown meaning; "
+                      "there are: {}{}",
+                      name,
+                      called.empty() ? "none"
+                                     : fmt::to_string(fmt::join(called, ", ")),
+                      didYouMean(name, called)));
+  return {};
+}
+
 /// Names the functions that there are.
 tl::unexpected<Error> Import::noEntry() {
   std::vector<std::string> names;
@@ -271,6 +296,7 @@ void warnOfDeviceIds(ModuleOp module) {
 Result<ImportedProgram> buildDag(ModuleOp module,
                                  const ImportOptions &options) {
   warnOfDeviceIds(module);
+  MGPU_TRY(checkCosts(module, options));
   auto function = module.lookupSymbol<func::FuncOp>(options.entry);
   scf::ForOp loop = function ? findLoopToRoll(function) : scf::ForOp();
   std::string whyNot;

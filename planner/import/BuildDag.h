@@ -39,6 +39,8 @@ struct ImportOptions {
   /// Kernels come with their source, which only who compiles them needs: to
   /// print many takes longer than the rest of the import.
   bool kernelTexts = true;
+  /// Microseconds that calls of unknown meaning take, by the names called.
+  std::map<std::string, double> costs = {};
 };
 
 struct ImportedProgram : Program {

@@ -13,9 +13,9 @@ namespace mgpu::planner {
 
 class Commands {
 public:
-  Commands(mlir::ModuleOp module, bool kernelTexts, HostScope &host)
-      : host(host), recorder(host.recorder),
-        kernels(module, host.recorder, kernelTexts) {}
+  Commands(mlir::ModuleOp module, const ImportOptions &options, HostScope &host)
+      : options(options), host(host), recorder(host.recorder),
+        kernels(module, host.recorder, options.kernelTexts) {}
 
   /// Issues an operation of the mgpu dialect. Fails after a diagnostic.
   Result<void> visit(mlir::Operation *op);
@@ -93,6 +93,7 @@ private:
   /// any other writes all.
   llvm::SmallVector<LaunchUse, 2> turnOf(DeviceId device, int64_t half);
 
+  const ImportOptions &options;
   HostScope &host;
   Recorder &recorder;
   KernelTable kernels;

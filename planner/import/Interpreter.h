@@ -23,7 +23,7 @@ public:
   Interpreter(mlir::ModuleOp module, const ImportOptions &options,
               HostScope &host, mlir::scf::ForOp loop)
       : module(module), options(options), loopToRoll(loop), host(host),
-        recorder(host.recorder), commands(module, options.kernelTexts, host),
+        recorder(host.recorder), commands(module, options, host),
         memory(module, host) {}
 
   /// Runs the function; the result is what it returns. Fails after a

@@ -190,6 +190,11 @@ Result<void> Commands::issue(ir::LaunchOp op) {
   summary.asks = work->second;
   LaunchSpec launch{device, outlined->kernel, grid,
                     std::move(outlined->arguments)};
+  if (op.isOpaque())
+    if (auto at =
+            options.costs.find(cast<StringAttr>(op->getAttr("source")).str());
+        at != options.costs.end())
+      launch.durationUs = at->second;
   MGPU_TRY(addUses(op, std::move(summary), launch));
   for (BufferId parameter : parametersRead)
     launch.uses.push_back(

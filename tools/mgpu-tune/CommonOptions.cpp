@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tools/mgpu-tune/CommonOptions.h"
 
+#include "support/Number.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -109,6 +111,17 @@ void addProgramOptions(CLI::App *command, ProgramOptions &options) {
   addPairs(command, "--custom", load.customs,
            "The custom call K is the kernel of CUDA C++ V, FILE.cu:ENTRY "
            "(docs/from-jax.md)");
+  addEachPair(
+      command, "--cost",
+      [&load](const std::string &name, const std::string &text) {
+        const auto us = numberFrom<double>(text);
+        if (!us || !(*us >= 0 && *us <= 1e9))
+          throw CLI::ValidationError("--cost", "'" + text +
+                                                   "' is no number of "
+                                                   "microseconds, 0 to 1e9");
+        return load.costs.emplace(name, *us).second;
+      },
+      "The custom call K, of which no kernel is known, takes V microseconds");
   command->add_option(
       "--schedule", load.schedule,
       "The order of an mpmd program's microbatches: gpipe, 1f1b, "

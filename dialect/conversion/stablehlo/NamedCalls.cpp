@@ -149,7 +149,7 @@ LogicalResult lowerByName(Lowering &low, CustomCallOp op) {
     emitWarning(op.getLoc())
         << "nothing says what '" << target
         << "' computes: its time is assumed to be that of the bytes it touches,"
-           " and it runs with --custom '"
+           " unless --cost says it, and it runs with --custom '"
         << target << "=FILE.cu:ENTRY' alone";
   }
   for (auto [result, made] : llvm::zip(op.getResults(), call.getOutputs()))

@@ -3,6 +3,9 @@
 // once --custom gives it a kernel.
 // RUN: mgpu-tune check %s --entry scaled 2>&1 | FileCheck %s --check-prefix=CHECK
 // RUN: mgpu-tune plan %s --entry scaled --target sim:dgx-h200 --steps | FileCheck %s --check-prefix=PLAN
+// RUN: mgpu-tune plan %s --entry scaled --cost scale=250.5 --target sim:dgx-h200 --explain 2>/dev/null | FileCheck %s --check-prefix=COST
+// RUN: not mgpu-tune plan %s --entry scaled --cost scael=250 --target host:1 2>&1 | FileCheck %s --check-prefix=COSTNAME
+// RUN: not mgpu-tune plan %s --entry scaled --cost scale=soon --target host:1 2>&1 | FileCheck %s --check-prefix=COSTUS
 // RUN: not mgpu-tune run %s --entry scaled --random 2>&1 | FileCheck %s --check-prefix=REFUSED
 // RUN: not mgpu-tune bundle %s --entry scaled -o %t.mgpu 2>&1 | FileCheck %s --check-prefix=REFUSED
 // RUN: not mgpu-tune check %s --entry scaled --custom scael=%S/Inputs/scale.cu 2>&1 | FileCheck %s --check-prefix=NAME
@@ -14,9 +17,12 @@
 // RUN: not mgpu-tune check %s --entry host 2>&1 | FileCheck %s --check-prefix=HOST
 // RUN: not mgpu-tune check %s --entry nothing 2>&1 | FileCheck %s --check-prefix=NOTHING
 
-// CHECK: stablehlo-custom-call.mlir:[[#@LINE+10]]:8: warning: nothing says what 'scale' computes: its time is assumed to be that of the bytes it touches, and it runs with --custom 'scale=FILE.cu:ENTRY' alone
+// CHECK: stablehlo-custom-call.mlir:[[#@LINE+13]]:8: warning: nothing says what 'scale' computes: its time is assumed to be that of the bytes it touches, unless --cost says it, and it runs with --custom 'scale=FILE.cu:ENTRY' alone
 // CHECK: ok: 1 device, 4 nodes, 3 dependencies, 2 kernels
 // PLAN: scale
+// COST: +250.500 {{.*}}"scale_kernel0_2"
+// COSTNAME: --cost scael: no call of that name is of unknown meaning; there are: scale; did you mean 'scale'?
+// COSTUS: --cost: 'soon' is no number of microseconds, 0 to 1e9
 // REFUSED: error: {{.*}}stablehlo-custom-call.mlir:[[#@LINE+7]]:8: {{.*}}nothing says what the custom call 'scale' computes, so it can be planned and not run: give it a kernel by --custom 'scale=FILE.cu:ENTRY'
 // NAME: --custom scael: the program has no such call; it calls scale, my$op, lapack_sgetrf_ffi, xla_python_cpu_callback, effect, ApproxTopK, log, columns; did you mean 'scale'?
 // COUNT: stablehlo-custom-call.mlir:[[#@LINE+5]]:8: {{.*}}gives 2 arguments, but the kernel 'two' in '{{.*}}scale.cu' takes 3
