@@ -5,7 +5,7 @@
     mutate.py MGPU_TUNE COUNT [SEED] FOLDER_OR_FILE...
 
 A mutant has a line left out, twice or elsewhere, or a number, a type or an operand changed. Every other one is
-checked alone. MGPU_SWEEPS in the environment: 40 times COUNT.
+checked alone. MGPU_SWEEPS in the environment: 80 times COUNT.
 """
 
 import os
@@ -54,7 +54,7 @@ def limit():
 
 
 def main():
-    tune, count = sys.argv[1], int(sys.argv[2]) * (40 if os.environ.get("MGPU_SWEEPS") else 1)
+    tune, count = sys.argv[1], int(sys.argv[2]) * (80 if os.environ.get("MGPU_SWEEPS") else 1)
     rest = sys.argv[3:]
     seed = int(rest.pop(0)) if rest and rest[0].isdigit() else 1
     files = []
