@@ -89,6 +89,8 @@ int startCompiler(char **argv) {
   std::error_code error;
   const auto here =
       std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
+  // Import makes many small objects: large pages save it a tenth of its time.
+  ::setenv("GLIBC_TUNABLES", "glibc.malloc.hugetlb=1", /*replace=*/0);
   for (const char *place :
        {"mgpu-tune-compiler", "../lib/mgpu/mgpu-tune-compiler"})
     ::execv((here / place).c_str(), argv);
