@@ -117,8 +117,8 @@ std::optional<std::string> hostKernelKey(const planner::KernelSpec &spec,
       .hex();
 }
 
-/// What decides how a kernel is lowered. Values of floating point do not, but
-/// where an integer is made of one, which may decide a branch.
+/// A hash of all that decides how a kernel is lowered. Values of floating point
+/// are left out, unless an integer is made of one, which may decide a branch.
 static std::string formOf(ModuleOp module, Dim3 block) {
   auto isFloat = [](Type type) { return isa<FloatType>(type); };
   const bool decides =

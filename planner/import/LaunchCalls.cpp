@@ -134,6 +134,15 @@ static std::vector<uint64_t> workKey(const KernelTable::Outlined &launch,
   return key;
 }
 
+/// The time that was given for a call without a kernel.
+static std::optional<double> costOf(ir::LaunchOp op,
+                                    const ImportOptions &options) {
+  if (!op.isOpaque())
+    return std::nullopt;
+  auto at = options.costs.find(cast<StringAttr>(op->getAttr("source")).str());
+  return at == options.costs.end() ? std::nullopt : std::optional(at->second);
+}
+
 Result<void> Commands::issue(ir::LaunchOp op) {
   MGPU_TRY_ASSIGN(auto device, host.deviceOf(op, op.getDevice()));
   MGPU_TRY_ASSIGN(auto sharedBytes, sharedBytesOf(op));
@@ -190,11 +199,7 @@ Result<void> Commands::issue(ir::LaunchOp op) {
   summary.asks = work->second;
   LaunchSpec launch{device, outlined->kernel, grid,
                     std::move(outlined->arguments)};
-  if (op.isOpaque())
-    if (auto at =
-            options.costs.find(cast<StringAttr>(op->getAttr("source")).str());
-        at != options.costs.end())
-      launch.durationUs = at->second;
+  launch.durationUs = costOf(op, options);
   MGPU_TRY(addUses(op, std::move(summary), launch));
   for (BufferId parameter : parametersRead)
     launch.uses.push_back(

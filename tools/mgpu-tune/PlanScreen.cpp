@@ -111,8 +111,7 @@ std::string durationsText(const PlanReport &report, const planner::Dag &dag) {
     return "durations  the file's\n";
   std::string out = "durations  ";
   if (given > 0)
-    out +=
-        fmt::format("given of {}, the others: ", counted(given, "node"));
+    out += fmt::format("given of {}, the others: ", counted(given, "node"));
   if (report.machine && !report.machine->isHost())
     return out + fmt::format("modelled for {}; --explain says from what\n",
                              report.machine->name());
