@@ -236,9 +236,8 @@ Side ProductEmitter::sideOf(bool isA, int64_t width, int64_t most) {
             width,
             std::min(width, tiles.lanes),
             {}};
-  if (side.along != 1)
-    while (side.vector > 1 && width % side.vector != 0)
-      side.vector /= 2;
+  if (side.along != 1) // squares of powers of two are transposed
+    side.vector = std::min(tiles.lanes, width & -width);
   side.panels = scratch(most * tiles.depth);
   return side;
 }
