@@ -5,9 +5,11 @@
 // run whose samples take turns. Each line has the best CPU time of each side,
 // as GFLOP/s, and how many times faster the kernel is than the better library.
 //
-//   bench-products [--cpu x86-64-v3] [TYPE:MxNxK[t][*BATCH] ...]
+//   bench-products [--cpu x86-64-v3] [--body] [TYPE:MxNxK[t][*BATCH] ...]
 //
-// Both libraries are held to AVX2 with x86-64-v3. `t`: B is stored as N x K.
+// Both libraries are held to AVX2 with x86-64-v3. With --body the kernel does
+// not say that it is a product, and its threads are loops. `t`: B is stored as
+// N x K.
 
 #include "kernels/abi/HostKernelAbi.h"
 #include "kernels/host/HostEmitter.h"
@@ -65,7 +67,7 @@ bool parse(const char *text, Case &out) {
 }
 
 /// The kernel as the importer writes it.
-std::string textOf(const Case &test) {
+std::string textOf(const Case &test, bool isBody) {
   const auto [factor, sum] = std::pair(test.factor(), test.sum());
   auto type = [&](int64_t rows, int64_t columns, const std::string &element) {
     return fmt::format("memref<{}x{}x{}x{}>", test.batch, rows, columns,
@@ -88,10 +90,16 @@ std::string textOf(const Case &test) {
                   : "";
   };
   const char *w = isWide ? "w" : "";
+  const std::string product = fmt::format(
+      R"(attributes {{mgpu.product = #mgpu.product<
+  m = {}, n = {}, k = {}, a = {}, b = {}, c = {}, batch = {}, turned = {},
+  overwrites = true : [{}, {}, {}]>}})",
+      test.m, test.n, test.k, factor, factor, sum, test.batch, test.isTurned,
+      matrix(0, test.m, test.k, false),
+      matrix(1, test.k, test.n, test.isTurned),
+      matrix(2, test.m, test.n, false));
   return fmt::format(
-      R"(func.func @entry(%a: {a}, %b: {b}, %c: {c}) attributes {{mgpu.product = #mgpu.product<
-  m = {m}, n = {n}, k = {k}, a = {factor}, b = {factor}, c = {sum}, batch = {batch}, turned = {turned},
-  overwrites = true : [{ma}, {mb}, {mc}]>}} {{
+      R"(func.func @entry(%a: {a}, %b: {b}, %c: {c}) {product} {{
   %i = gpu.global_id x {{mgpu.mark = #mgpu.mark<global_x>}}
   %j = gpu.global_id y {{mgpu.mark = #mgpu.mark<global_y>}}
   %z = gpu.global_id z {{mgpu.mark = #mgpu.mark<global_z>}}
@@ -118,11 +126,7 @@ std::string textOf(const Case &test) {
 }})",
       fmt::arg("a", a), fmt::arg("b", b), fmt::arg("c", c),
       fmt::arg("m", test.m), fmt::arg("n", test.n), fmt::arg("k", test.k),
-      fmt::arg("factor", factor), fmt::arg("sum", sum),
-      fmt::arg("batch", test.batch), fmt::arg("turned", test.isTurned),
-      fmt::arg("ma", matrix(0, test.m, test.k, false)),
-      fmt::arg("mb", matrix(1, test.k, test.n, test.isTurned)),
-      fmt::arg("mc", matrix(2, test.m, test.n, false)),
+      fmt::arg("sum", sum), fmt::arg("product", isBody ? "" : product),
       fmt::arg("inB", test.isTurned ? "%i, %step" : "%step, %i"),
       fmt::arg("wp", wide("p")), fmt::arg("wq", wide("q")), fmt::arg("w", w));
 }
@@ -134,12 +138,13 @@ double seconds() {
 }
 
 kernels::HostKernelEntry compile(const Case &test, const std::string &cpu,
-                                 double &took) {
+                                 bool isBody, double &took) {
   const double start = seconds();
   mlir::DialectRegistry registry;
   kernels::registerHostEmitDialects(registry);
   mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
-  auto module = mlir::parseSourceString<mlir::ModuleOp>(textOf(test), &context);
+  auto module =
+      mlir::parseSourceString<mlir::ModuleOp>(textOf(test, isBody), &context);
   if (!module)
     return nullptr;
   auto bytes = kernels::emitHostKernel(*module, sourceBlock, {cpu});
@@ -262,10 +267,10 @@ private:
   std::vector<std::byte> a, b, c, d;
 };
 
-void measure(const Case &test, const std::string &cpu,
+void measure(const Case &test, const std::string &cpu, bool isBody,
              const Libraries &libraries) {
   double compiled = 0;
-  kernels::HostKernelEntry entry = compile(test, cpu, compiled);
+  kernels::HostKernelEntry entry = compile(test, cpu, isBody, compiled);
   if (!entry) {
     std::printf("%-28s does not compile\n", test.name().c_str());
     return;
@@ -311,11 +316,14 @@ void measure(const Case &test, const std::string &cpu,
 
 int main(int argc, char **argv) {
   std::string cpu = "native";
+  bool isBody = false;
   std::vector<Case> cases;
   for (int k = 1; k < argc; ++k) {
     Case test;
     if (std::strcmp(argv[k], "--cpu") == 0 && k + 1 < argc) {
       cpu = argv[++k];
+    } else if (std::strcmp(argv[k], "--body") == 0) {
+      isBody = true;
     } else if (parse(argv[k], test)) {
       cases.push_back(test);
     } else {
@@ -344,6 +352,6 @@ int main(int argc, char **argv) {
               cpu.c_str(), libraries.core.c_str(), "product", "mgpu",
               "OpenBLAS", "oneDNN", "ratio");
   for (const Case &test : cases)
-    measure(test, cpu, libraries);
+    measure(test, cpu, isBody, libraries);
   return 0;
 }

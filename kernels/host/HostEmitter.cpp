@@ -46,7 +46,12 @@ static Result<uint32_t> lowerHostKernel(mlir::ModuleOp kernel, Dim3 block,
     return fail(first.error(otherwise));
   };
   const host::VectorUnit unit = unitOf(options.cpu);
-  if (const auto tiles = options.boundsErrors
+  KernelConfig asWritten;
+  asWritten[KernelParameter::BlockX] = block.x;
+  asWritten[KernelParameter::BlockY] = block.y;
+  asWritten[KernelParameter::BlockZ] = block.z;
+  const bool isTuned = options.config && *options.config != asWritten;
+  if (const auto tiles = isTuned || options.boundsErrors
                              ? std::nullopt
                              : host::packedForm(kernel, unit)) {
     if (mlir::failed(host::makePackedProduct(kernel, block, *tiles)) ||

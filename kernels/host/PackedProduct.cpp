@@ -14,6 +14,7 @@
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 
@@ -121,6 +122,13 @@ struct Range {
   Value begin, end;
 };
 
+/// What a register tile has of C.
+struct Tile {
+  Range down, across;
+  Value batch;
+  Value isWhole; ///< as many elements as there are sums
+};
+
 class ProductEmitter {
 public:
   ProductEmitter(func::FuncOp source, func::FuncOp entry,
@@ -167,7 +175,7 @@ private:
   // Panels.
   Side sideOf(bool isA, int64_t width, int64_t most);
   void pack(const Side &side, Range range, Value batch, Value k, Value steps);
-  void copyVectors(const Side &side, Value from, Value to, Value steps);
+  void copyVectors(const Side &side, Value from, Value whole, Value steps);
   void copyTurned(const Side &side, Value from, Value to, Value steps);
   void copyEach(const Side &side, Value from, Value to, Value begin,
                 Value steps, Value count);
@@ -176,11 +184,13 @@ private:
 
   // Sums.
   void computeTile(Range down, Range across, Value batch);
-  void begin(Value at, Range down, Range across, Value batch);
+  Tile registerTile(Value i, Value endOfRows, Value j, Value endOfColumns,
+                    Value batch);
+  void begin(Value at, const Tile &tile);
   void addSteps(Value at, Value fromLeft, Value fromRight, Value steps);
-  void end(Value at, Range down, Range across, Value batch);
-  void eachElement(StringRef part, Value at, Range down, Range across,
-                   Value batch);
+  void eachElement(func::FuncOp part, Value at, const Tile &tile);
+  void oneElement(func::FuncOp part, Value place, Value down, Value across,
+                  Value batch);
 
   ir::ProductAttr product;
   ProductTiles tiles;
@@ -256,51 +266,56 @@ Value ProductEmitter::load(const Side &side, Value at, int64_t count) {
       b, count == 1 ? Type(sum) : VectorType::get({count}, sum), loaded);
 }
 
-/// Packs the elements of `range` of steps k to k + `steps`.
+/// Packs the elements of `range` of steps k to k + `steps`: panels that are
+/// whole, then the last one, if it is not.
 void ProductEmitter::pack(const Side &side, Range range, Value batch, Value k,
                           Value steps) {
-  Value zero = number(0);
+  Value zero = number(0), count = minus(range.end, range.begin);
+  Value rest = arith::RemUIOp::create(b, count, number(side.width));
+  Value whole = minus(count, rest);
   Value from = plus(plus(number(side.first), times(batch, side.batch)),
-                    times(k, side.deep));
-  each(range.begin, range.end, side.width, [&](Value first) {
-    Value panel = plus(from, times(first, side.along)),
-          to = times(minus(first, range.begin), steps),
-          count = minus(range.end, first);
-    when(
-        isLess(count, number(side.width)),
-        [&] {
-          Value none = arith::ConstantOp::create(b, b.getZeroAttr(sum));
-          each(to, plus(to, times(steps, side.width)), 1, [&](Value at) {
-            memref::StoreOp::create(b, none, side.panels, at);
-          });
-          copyEach(side, panel, to, zero, steps, count);
-        },
-        [&] {
-          if (side.along == 1)
-            copyVectors(side, panel, to, steps);
-          else if (side.deep == 1 && side.vector > 1)
-            copyTurned(side, panel, to, steps);
-          else
-            copyEach(side, panel, to, zero, steps, number(side.width));
-        });
+                    plus(times(k, side.deep), times(range.begin, side.along)));
+  if (side.along == 1)
+    copyVectors(side, from, whole, steps);
+  else
+    each(zero, whole, side.width, [&](Value panel) {
+      Value source = plus(from, times(panel, side.along)),
+            target = times(panel, steps);
+      if (side.deep == 1 && side.vector > 1)
+        copyTurned(side, source, target, steps);
+      else
+        copyEach(side, source, target, zero, steps, number(side.width));
+    });
+  when(compare(arith::CmpIPredicate::ne, rest, zero), [&] {
+    Value target = times(whole, steps);
+    Value none = arith::ConstantOp::create(b, b.getZeroAttr(sum));
+    each(target, plus(target, times(steps, side.width)), 1,
+         [&](Value at) { memref::StoreOp::create(b, none, side.panels, at); });
+    copyEach(side, plus(from, times(whole, side.along)), target, zero, steps,
+             rest);
   });
 }
 
-/// Elements of a panel that lie side by side along.
-void ProductEmitter::copyVectors(const Side &side, Value from, Value to,
+/// `whole` elements that lie side by side along, which all panels together have
+/// of each step: memory is read in its order.
+void ProductEmitter::copyVectors(const Side &side, Value from, Value whole,
                                  Value steps) {
   each(number(0), steps, 1, [&](Value k) {
-    Value source = plus(from, times(k, side.deep)),
-          target = plus(to, times(k, side.width));
-    for (int64_t w = 0; w < side.width; w += side.vector) {
-      const int64_t count = std::min(side.vector, side.width - w);
-      Value elements = load(side, plus(source, number(w)), count);
-      Value at = plus(target, number(w));
-      if (count == 1)
-        memref::StoreOp::create(b, elements, side.panels, at);
-      else
-        vector::StoreOp::create(b, elements, side.panels, at);
-    }
+    markLoop(b, b.getLoc(), Rolled);
+    Value source = plus(from, times(k, side.deep));
+    each(number(0), whole, side.width, [&](Value panel) {
+      Value target = plus(times(panel, steps), times(k, side.width));
+      for (int64_t w = 0; w < side.width; w += side.vector) {
+        const int64_t count = std::min(side.vector, side.width - w);
+        Value elements =
+            load(side, plus(plus(source, panel), number(w)), count);
+        Value at = plus(target, number(w));
+        if (count == 1)
+          memref::StoreOp::create(b, elements, side.panels, at);
+        else
+          vector::StoreOp::create(b, elements, side.panels, at);
+      }
+    });
   });
 }
 
@@ -310,6 +325,7 @@ void ProductEmitter::copyTurned(const Side &side, Value from, Value to,
   Value whole =
       minus(steps, arith::RemUIOp::create(b, steps, number(side.vector)));
   each(number(0), whole, side.vector, [&](Value k) {
+    markLoop(b, b.getLoc(), Rolled);
     for (int64_t w = 0; w < side.width; w += side.vector) {
       SmallVector<Value> square;
       for (int64_t row = 0; row < side.vector; ++row)
@@ -330,6 +346,7 @@ void ProductEmitter::copyTurned(const Side &side, Value from, Value to,
 void ProductEmitter::copyEach(const Side &side, Value from, Value to,
                               Value begin, Value steps, Value count) {
   each(begin, steps, 1, [&](Value k) {
+    markLoop(b, b.getLoc(), Rolled);
     Value source = plus(from, times(k, side.deep)),
           target = plus(to, times(k, side.width));
     each(number(0), count, 1, [&](Value w) {
@@ -369,6 +386,7 @@ void ProductEmitter::turn(SmallVectorImpl<Value> &rows) {
 /// between panels of k, register tile by register tile; where there is one
 /// panel, each tile's sums are there from its beginning to its end alone.
 void ProductEmitter::computeTile(Range down, Range across, Value batch) {
+  auto last = around->lookupSymbol<func::FuncOp>("product.last");
   Value zero = number(0), all = number(product.getK());
   const bool isWhole = product.getK() <= tiles.depth;
   each(zero, all, tiles.depth, [&](Value k) {
@@ -385,34 +403,48 @@ void ProductEmitter::computeTile(Range down, Range across, Value batch) {
           Value at =
               isWhole ? zero
                       : plus(times(inX, tiles.down), times(inY, tiles.width()));
-          Range y{i, lesser(plus(i, number(tiles.rows)), rows.end)},
-              x{j, lesser(plus(j, number(tiles.width())), across.end)};
-          when(isFirst, [&] { begin(at, y, x, batch); });
+          const Tile tile = registerTile(i, rows.end, j, across.end, batch);
+          when(isFirst, [&] { begin(at, tile); });
           addSteps(at, times(minus(i, block), steps), times(inX, steps), steps);
-          when(isLast, [&] { end(at, y, x, batch); });
+          when(isLast, [&] { eachElement(last, at, tile); });
         });
       });
     });
   });
 }
 
+Tile ProductEmitter::registerTile(Value i, Value endOfRows, Value j,
+                                  Value endOfColumns, Value batch) {
+  Value endI = plus(i, number(tiles.rows)),
+        endJ = plus(j, number(tiles.width()));
+  Value isWhole = arith::AndIOp::create(
+      b, compare(arith::CmpIPredicate::sle, endI, endOfRows),
+      compare(arith::CmpIPredicate::sle, endJ, endOfColumns));
+  return {{i, lesser(endI, endOfRows)},
+          {j, lesser(endJ, endOfColumns)},
+          batch,
+          isWhole};
+}
+
 /// Begins the sums of a register tile. Those beyond C's edge are 0: whatever
 /// the stack held might be slow to add to.
-void ProductEmitter::begin(Value at, Range down, Range across, Value batch) {
-  Value isFull = arith::AndIOp::create(
-      b,
-      compare(arith::CmpIPredicate::eq, minus(down.end, down.begin),
-              number(tiles.rows)),
-      compare(arith::CmpIPredicate::eq, minus(across.end, across.begin),
-              number(tiles.width())));
+void ProductEmitter::begin(Value at, const Tile &tile) {
+  auto part = around->lookupSymbol<func::FuncOp>("product.first");
+  Attribute same;
+  const bool isSame = matchPattern(
+      part.getBody().front().getTerminator()->getOperand(0), m_Constant(&same));
+  auto fill = [&](Attribute element) {
+    auto type = VectorType::get({tiles.lanes}, sum);
+    Value all =
+        arith::ConstantOp::create(b, DenseElementsAttr::get(type, element));
+    for (int64_t k = 0; k < tiles.rows * tiles.width(); k += tiles.lanes)
+      vector::StoreOp::create(b, all, sums, plus(at, number(k)));
+  };
+  if (isSame)
+    return fill(same);
   when(
-      isFull, [] {},
-      [&] {
-        Value zero = arith::ConstantOp::create(b, b.getZeroAttr(sum));
-        each(at, plus(at, number(tiles.rows * tiles.width())), 1,
-             [&](Value k) { memref::StoreOp::create(b, zero, sums, k); });
-      });
-  eachElement("product.first", at, down, across, batch);
+      tile.isWhole, [] {}, [&] { fill(b.getZeroAttr(sum)); });
+  eachElement(part, at, tile);
 }
 
 /// Adds the products of `steps` steps of k, whose elements are in the panels
@@ -431,6 +463,7 @@ void ProductEmitter::addSteps(Value at, Value fromLeft, Value fromRight,
   auto loop = scf::ForOp::create(
       b, number(0), steps, number(1), initial,
       [&](OpBuilder &, Location, Value k, ValueRange before) {
+        markLoop(b, b.getLoc(), Rolled);
         Value ofLeft = plus(fromLeft, times(k, left.width)),
               ofRight = plus(fromRight, times(k, right.width));
         SmallVector<Value> factors, after;
@@ -461,38 +494,46 @@ void ProductEmitter::addSteps(Value at, Value fromLeft, Value fromRight,
                               sums, place(row, vector));
 }
 
-/// What the kernel does with each sum of a register tile.
-void ProductEmitter::end(Value at, Range down, Range across, Value batch) {
-  eachElement("product.last", at, down, across, batch);
+/// Runs a part of what is around the sums for each element of C that a register
+/// tile has. It is given the sum, or its result is the sum. A whole tile has
+/// loops of its own, whose lengths are known.
+void ProductEmitter::eachElement(func::FuncOp part, Value at,
+                                 const Tile &tile) {
+  auto loops = [&](Value rows, Value columns, LoopMark mark) {
+    each(number(0), rows, 1, [&](Value row) {
+      each(number(0), columns, 1, [&](Value column) {
+        markLoop(b, b.getLoc(), mark);
+        oneElement(part, plus(plus(at, times(row, tiles.width())), column),
+                   plus(tile.down.begin, row), plus(tile.across.begin, column),
+                   tile.batch);
+      });
+    });
+  };
+  when(
+      tile.isWhole,
+      [&] { loops(number(tiles.rows), number(tiles.width()), ParallelTile); },
+      [&] {
+        loops(minus(tile.down.end, tile.down.begin),
+              minus(tile.across.end, tile.across.begin), ParallelThreads);
+      });
 }
 
-/// Runs `part` of what is around the sums for each element of C that a register
-/// tile has. It is given the sum, or its result is the sum.
-void ProductEmitter::eachElement(StringRef name, Value at, Range down,
-                                 Range across, Value batch) {
-  auto part = around->lookupSymbol<func::FuncOp>(name);
-  each(down.begin, down.end, 1, [&](Value i) {
-    Value row = plus(at, times(minus(i, down.begin), tiles.width()));
-    each(across.begin, across.end, 1, [&](Value j) {
-      Value mark = arith::ConstantIntOp::create(b, ParallelThreads, 32);
-      func::CallOp::create(b, loopMarker, TypeRange(), mark);
-      Value place = plus(row, minus(j, across.begin));
-      const Value ids[] = {tiles.isTurned ? i : j, tiles.isTurned ? j : i,
-                           batch};
-      IRMapping map;
-      for (BlockArgument argument : part.getArguments())
-        map.map(argument, argument.getArgNumber() < arguments.size()
-                              ? arguments[argument.getArgNumber()]
-                              : memref::LoadOp::create(b, sums, place));
-      for (Operation &op : part.getBody().front())
-        if (auto id = dyn_cast<gpu::GlobalIdOp>(op))
-          map.map(id.getResult(), ids[unsigned(id.getDimension())]);
-        else if (!isa<func::ReturnOp>(op))
-          b.clone(op, map);
-        else if (op.getNumOperands() != 0)
-          memref::StoreOp::create(b, map.lookup(op.getOperand(0)), sums, place);
-    });
-  });
+void ProductEmitter::oneElement(func::FuncOp part, Value place, Value down,
+                                Value across, Value batch) {
+  const Value ids[] = {tiles.isTurned ? down : across,
+                       tiles.isTurned ? across : down, batch};
+  IRMapping map;
+  for (BlockArgument argument : part.getArguments())
+    map.map(argument, argument.getArgNumber() < arguments.size()
+                          ? arguments[argument.getArgNumber()]
+                          : memref::LoadOp::create(b, sums, place));
+  for (Operation &op : part.getBody().front())
+    if (auto id = dyn_cast<gpu::GlobalIdOp>(op))
+      map.map(id.getResult(), ids[unsigned(id.getDimension())]);
+    else if (!isa<func::ReturnOp>(op))
+      b.clone(op, map);
+    else if (op.getNumOperands() != 0)
+      memref::StoreOp::create(b, map.lookup(op.getOperand(0)), sums, place);
 }
 
 //===----------------------------------------------------------------------===//
@@ -534,9 +575,15 @@ LogicalResult ProductEmitter::run(func::FuncOp source, func::FuncOp entry,
                  plus(begin, number(covered[axis])));
     ranges[axis] = {begin, end};
   }
-  each(ranges[2].begin, ranges[2].end, 1, [&](Value batch) {
-    computeTile(ranges[tiles.isTurned ? 0 : 1], ranges[tiles.isTurned ? 1 : 0],
-                batch);
+  // The last blocks of the source may lie beyond C, and a tile in them alone.
+  Value isThere =
+      arith::AndIOp::create(b, isLess(ranges[0].begin, ranges[0].end),
+                            isLess(ranges[1].begin, ranges[1].end));
+  when(isThere, [&] {
+    each(ranges[2].begin, ranges[2].end, 1, [&](Value batch) {
+      computeTile(ranges[tiles.isTurned ? 0 : 1],
+                  ranges[tiles.isTurned ? 1 : 0], batch);
+    });
   });
   return success();
 }

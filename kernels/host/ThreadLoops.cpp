@@ -25,6 +25,11 @@ HostShape::HostShape(Dim3 block, const KernelConfig &config)
   covered.x *= items;
 }
 
+void markLoop(OpBuilder &b, Location loc, LoopMark what) {
+  Value mark = arith::ConstantIntOp::create(b, loc, what, 32);
+  func::CallOp::create(b, loc, loopMarker, TypeRange(), mark);
+}
+
 /// Exports that blocks may wait for each other (HostKernelAbi.h).
 static void exportAwaits(OpBuilder &b, Location loc) {
   LLVM::GlobalOp::create(b, loc, b.getI32Type(), /*isConstant=*/true,

@@ -21,7 +21,8 @@
 namespace mgpu::kernels {
 namespace {
 
-constexpr Dim3 block{8, 4, 1};
+/// As the importer has it; the last of a row may lie beyond C with most of it.
+constexpr Dim3 block{32, 8, 1};
 
 /// C = A B, or with `isAround` C = max(A B + C + v, 0), where v is a row. Rows
 /// of A are `pad` longer than k; those of a turned B are its columns.
