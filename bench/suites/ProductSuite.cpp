@@ -229,7 +229,7 @@ public:
                                   uint64_t(c.data())};
     const uint32_t x = blocks(test.n, sourceBlock.x),
                    y = blocks(test.m, sourceBlock.y), z = uint32_t(test.batch);
-    // As many blocks as a device gives it: the object's shape says.
+    // A device runs as many blocks: the object's shape says how many.
     kernels::HostLaunch launch{{x, y, z}, 0,         0,
                                numBlocks, {0, 0, 0}, {x, y, z}};
     entry(arguments, &launch);

@@ -31,8 +31,8 @@ struct HostCodeOptions {
   std::string cpu;          ///< HostEmitOptions::cpu
   uint32_t vectorWidth = 0; ///< lanes of loops over threads; 0: LLVM's choice
   uint32_t unroll = 0;      ///< for loops marked Sequential
-  /// The widest vectors. Those of 512 bits lower the clock of many processors,
-  /// which few kernels are worth.
+  /// The width of the widest vectors. Vectors of 512 bits lower the clock of
+  /// many processors, which few kernels are worth.
   uint32_t vectorBits = 256;
 };
 

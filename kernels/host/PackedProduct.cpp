@@ -2,8 +2,8 @@
 #include "kernels/host/PackedProduct.h"
 
 #include "facts/KernelProduct.h"
-#include "kernels/cuda/ProductBody.h"
 #include "kernels/host/EntryAbi.h"
+#include "kernels/lower/ProductParts.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
@@ -84,10 +84,10 @@ static bool isPlain(ModuleOp around) {
 
 std::optional<ProductTiles> packedForm(ModuleOp kernel, VectorUnit unit) {
   auto entry = kernel.lookupSymbol<func::FuncOp>("entry");
-  const ir::ProductAttr product = cuda::productOf(kernel);
+  const ir::ProductAttr product = productOf(kernel);
   scf::ForOp loop =
       product ? facts::productLoop(entry.getBody()) : scf::ForOp();
-  if (!loop || !isPlain(*cuda::splitProduct(loop)))
+  if (!loop || !isPlain(*splitProduct(loop)))
     return std::nullopt;
   Type sum = loop.getResult(0).getType();
   const std::optional<bool> isFused = stepOf(loop, product);
@@ -122,7 +122,7 @@ struct Range {
   Value begin, end;
 };
 
-/// What a register tile has of C.
+/// The elements of C that a register tile has.
 struct Tile {
   Range down, across;
   Value batch;
@@ -138,7 +138,7 @@ public:
     scf::ForOp loop = facts::productLoop(source.getBody());
     sum = cast<FloatType>(loop.getResult(0).getType());
     isFused = *stepOf(loop, product);
-    around = cuda::splitProduct(loop);
+    around = splitProduct(loop);
   }
 
   /// Emits all of `entry`; fails where it cannot take an argument.
@@ -426,7 +426,7 @@ Tile ProductEmitter::registerTile(Value i, Value endOfRows, Value j,
           isWhole};
 }
 
-/// Begins the sums of a register tile. Those beyond C's edge are 0: whatever
+/// Begins the sums of a register tile. Sums beyond C's edge are 0: whatever
 /// the stack held might be slow to add to.
 void ProductEmitter::begin(Value at, const Tile &tile) {
   auto part = around->lookupSymbol<func::FuncOp>("product.first");
@@ -552,8 +552,8 @@ LogicalResult ProductEmitter::run(func::FuncOp source, func::FuncOp entry,
   left = sideOf(!tiles.isTurned, tiles.rows, tiles.block);
   right = sideOf(tiles.isTurned, tiles.width(), tiles.across);
   sums = scratch(tiles.waiting(product.getK()));
-  // What the call runs: a part of the launch in threads of the source, and
-  // tiles of it.
+  // The call runs tiles of a part of the launch, whose extent is counted in
+  // threads of the source.
   const Extent part = partOf(b, reader);
   scf::ForOp blocks = makeBlockLoop(b, b.getLoc(), reader,
                                     ownBlocks(b, b.getLoc(), shape, part));

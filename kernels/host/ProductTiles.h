@@ -17,7 +17,7 @@ struct ProductTiles {
   int64_t rows = 1, vectors = 1, lanes = 1;
   int64_t depth = 1; ///< steps of k that panels have
   int64_t block = 1; ///< packed down at a time; a multiple of `rows`
-  /// What a block of the object computes; multiples of a register tile's.
+  /// A block of the object computes so much; multiples of a register tile's.
   int64_t down = 1, across = 1;
 
   int64_t width() const { return vectors * lanes; }
