@@ -97,10 +97,6 @@ std::optional<ProductTiles> packedForm(ModuleOp kernel, VectorUnit unit) {
                  sum.getIntOrFloatBitWidth() / 8);
 }
 
-//===----------------------------------------------------------------------===//
-// The form
-//===----------------------------------------------------------------------===//
-
 namespace {
 
 /// A factor, and panels of it: of each step of k the elements that a register
@@ -223,10 +219,6 @@ void ProductEmitter::when(Value condition, llvm::function_ref<void()> then,
   b.setInsertionPointToStart(made.elseBlock());
   otherwise();
 }
-
-//===----------------------------------------------------------------------===//
-// Panels
-//===----------------------------------------------------------------------===//
 
 /// `most` elements along are packed at once.
 Side ProductEmitter::sideOf(bool isA, int64_t width, int64_t most) {
@@ -377,10 +369,6 @@ void ProductEmitter::turn(SmallVectorImpl<Value> &rows) {
       rows[row + apart] = vector::ShuffleOp::create(b, x, y, lower);
     }
 }
-
-//===----------------------------------------------------------------------===//
-// Sums
-//===----------------------------------------------------------------------===//
 
 /// The tile of C that a block of the object computes. Its sums wait in memory
 /// between panels of k, register tile by register tile; where there is one
