@@ -20,7 +20,7 @@ std::optional<ElementType> libraryType(Type type) {
 }
 
 std::string libraryMatmulRefusal(ModuleOp kernel) {
-  const ir::ProductAttr product = cuda::productOf(kernel);
+  const ir::ProductAttr product = productOf(kernel);
   if (!product)
     return "-";
   Type factors = product.getA(), sums = product.getC();
@@ -45,7 +45,7 @@ std::string libraryMatmulRefusal(ModuleOp kernel) {
 }
 
 MatrixProduct libraryMatmul(ModuleOp kernel) {
-  const ir::ProductAttr shape = cuda::productOf(kernel);
+  const ir::ProductAttr shape = productOf(kernel);
   MatrixProduct product;
   product.factors = *libraryType(shape.getA());
   product.sums = *libraryType(shape.getC());

@@ -15,7 +15,7 @@ using P = KernelParameter;
 
 /// The product, if it is of a type that the text is for.
 static ir::ProductAttr tiledProduct(ModuleOp kernel) {
-  const ir::ProductAttr product = cuda::productOf(kernel);
+  const ir::ProductAttr product = productOf(kernel);
   if (!product)
     return {};
   Type element = product.getC();

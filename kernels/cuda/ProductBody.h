@@ -2,23 +2,16 @@
 #ifndef MGPU_KERNELS_CUDA_PRODUCTBODY_H
 #define MGPU_KERNELS_CUDA_PRODUCTBODY_H
 
-// Kernels of a matmul, and those with elementwise operations before and after
-// it (dialect/conversion/linalg/PointRun.h): what happens to one element of C
-// around its sum, as functions, so that a text which computes sums in its own
-// way can call them.
+// How the texts of matrix products read the kernel's body and address its
+// matrices.
 
-#include "dialect/mgpu/MgpuDialect.h"
+#include "kernels/lower/ProductParts.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/IR/BuiltinOps.h"
-#include "mlir/IR/OwningOpRef.h"
 
 namespace mgpu::kernels::cuda {
 
-/// The product that @entry says it is, in a form that there are texts for; else
-/// null.
-ir::ProductAttr productOf(mlir::ModuleOp kernel);
 /// Whether a step of the sums is one operation; `loop` as facts::productLoop()
 /// has it.
 bool addsByFma(mlir::func::FuncOp entry, mlir::scf::ForOp loop);
@@ -29,16 +22,6 @@ std::string elementAt(ir::MatrixAttr matrix, const std::string &name,
 /// "rows of A overlap", where they do or lie outside; else "". Rows are
 /// contiguous.
 std::string overlapRefusal(ir::MatrixAttr matrix, const std::string &name);
-
-/// A module with
-///   @product.first(arguments of the entry...) -> what the sum begins with
-///   @product.last(arguments of the entry..., sum)
-/// which call nothing. They know their element by gpu.global_id, whose
-/// x is the column, y the row and z the product's number; operations with a
-/// mark of global ids were those. Null where what follows the loop
-/// needs what was loaded before it, or where something calls a function or
-/// needs more than the ids, the arguments and what is made of them.
-mlir::OwningOpRef<mlir::ModuleOp> splitProduct(mlir::scf::ForOp loop);
 
 } // namespace mgpu::kernels::cuda
 

@@ -22,7 +22,7 @@ namespace mgpu::kernels {
 // in that order too, so the bits are those of the body.
 
 /// Whether `kernel` is one that emitMatmul has a text for: a product of f32 or
-/// f64 (cuda::productOf()).
+/// f64 (productOf()).
 bool isMatmul(mlir::ModuleOp kernel);
 
 /// The text of one. A block of MGPU_BLOCK_X x MGPU_BLOCK_Y threads computes

@@ -14,7 +14,7 @@ namespace mgpu::kernels {
 using P = KernelParameter;
 
 std::string tensorMatmulRefusal(ModuleOp kernel) {
-  const ir::ProductAttr product = cuda::productOf(kernel);
+  const ir::ProductAttr product = productOf(kernel);
   if (!product)
     return "-";
   Type element = product.getA(), sum = product.getC();
@@ -30,7 +30,7 @@ std::string tensorMatmulRefusal(ModuleOp kernel) {
 
 KernelSpace tensorMatmulSpace(ModuleOp kernel, Dim3 block, Dim3 maxGrid) {
   constexpr uint32_t lanes = 32, instructionRows = 16;
-  const ir::ProductAttr product = cuda::productOf(kernel);
+  const ir::ProductAttr product = productOf(kernel);
   // 128 x 128 by 8 warps, less where the product is smaller.
   auto fit = [](int64_t extent, uint32_t unit, uint32_t least, uint32_t most) {
     return uint32_t(std::clamp<int64_t>(

@@ -41,10 +41,10 @@ std::string wgmmaMatmulRefusal(ModuleOp kernel) {
   std::string refusal = tensorMatmulRefusal(kernel);
   if (!refusal.empty())
     return refusal;
-  const ir::ProductAttr product = cuda::productOf(kernel);
+  const ir::ProductAttr product = productOf(kernel);
   auto entry = kernel.lookupSymbol<func::FuncOp>("entry");
   if (scf::ForOp loop = facts::productLoop(entry.getBody())) {
-    OwningOpRef<ModuleOp> around = cuda::splitProduct(loop);
+    OwningOpRef<ModuleOp> around = splitProduct(loop);
     for (auto part : around->getOps<func::FuncOp>())
       for (unsigned factor :
            {product.matrixA().getArgument(), product.matrixB().getArgument()})
@@ -57,7 +57,7 @@ std::string wgmmaMatmulRefusal(ModuleOp kernel) {
 }
 
 KernelSpace wgmmaMatmulSpace(ModuleOp kernel, Dim3 block, Dim3 maxGrid) {
-  const ir::ProductAttr product = cuda::productOf(kernel);
+  const ir::ProductAttr product = productOf(kernel);
   KernelConfig defaults;
   // 128 x 128 by two warpgroups, less where the product is smaller. 128 x 256
   // may spill a few registers around the loop.

@@ -222,7 +222,8 @@ Value BlockEmitter::openLoop(int64_t extent) {
 
 LogicalResult BlockEmitter::emitInnermost(Thread &thread, bool inLoop) {
   if (inLoop && pendingIsParallel())
-    mark(tile.active() ? ParallelTile : ParallelThreads);
+    markLoop(b, kernel.getLoc(),
+             tile.active() ? ParallelTile : ParallelThreads);
   thread.linear =
       plus(thread.ids[0],
            times(plus(thread.ids[1], times(thread.ids[2], block.y)), block.x));
@@ -297,12 +298,6 @@ LogicalResult BlockEmitter::emitRange(const Thread &thread) {
       return failure();
   }
   return success();
-}
-
-void BlockEmitter::mark(unsigned what) {
-  Location loc = kernel.getLoc();
-  Value mark = arith::ConstantIntOp::create(b, loc, what, 32);
-  func::CallOp::create(b, loc, loopMarker, TypeRange(), mark);
 }
 
 LogicalResult BlockEmitter::emitThread(Thread &thread) {
@@ -411,7 +406,7 @@ void BlockEmitter::markSequential(Operation *op) {
       return;
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(loop.getBody());
-    mark(Sequential);
+    markLoop(b, kernel.getLoc(), Sequential);
   });
 }
 

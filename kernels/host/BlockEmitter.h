@@ -125,7 +125,6 @@ private:
   Value openLoop(int64_t extent);
   mlir::LogicalResult emitThread(Thread &thread);
   /// Marks the loop around where code is being emitted (LoopMark).
-  void mark(unsigned what);
   /// Marks the innermost loops in `op`, where they are to be unrolled.
   void markSequential(Operation *op);
   mlir::LogicalResult clonePending(Operation *op, Thread &thread);

@@ -126,8 +126,8 @@ Result<llvm::SmallVector<char, 0>> emitObject(mlir::ModuleOp module,
       continue;
     function.addFnAttr("target-cpu", machine->getTargetCPU());
     function.addFnAttr("target-features", machine->getTargetFeatureString());
-    // 512-bit vectors lower the clock of many processors.
-    function.addFnAttr("prefer-vector-width", "256");
+    function.addFnAttr("prefer-vector-width",
+                       std::to_string(options.vectorBits));
     function.addFnAttr(llvm::Attribute::NoUnwind);
     if (function.getName() != hostKernelEntryName)
       function.setLinkage(llvm::GlobalValue::InternalLinkage);

@@ -6,6 +6,7 @@
 
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringRef.h"
 
 #include <cstddef>
 #include <string>
@@ -17,6 +18,10 @@ class Module;
 
 namespace mgpu::kernels {
 
+/// Whether `cpu` (HostEmitOptions::cpu) has a feature by LLVM's name: "fma",
+/// "f16c", "avx512vl". A level has those of its definition.
+bool hasFeature(const std::string &cpu, llvm::StringRef feature);
+
 /// Lowers a module of thread loops (ThreadLoops.h) to the LLVM dialect, with
 /// our own conversions of the float types `cpu` does not have.
 mlir::LogicalResult lowerToLlvm(mlir::ModuleOp module, const std::string &cpu);
@@ -26,6 +31,9 @@ struct HostCodeOptions {
   std::string cpu;          ///< HostEmitOptions::cpu
   uint32_t vectorWidth = 0; ///< lanes of loops over threads; 0: LLVM's choice
   uint32_t unroll = 0;      ///< for loops marked Sequential
+  /// The width of the widest vectors. Vectors of 512 bits lower the clock of
+  /// many processors, which few kernels are worth.
+  uint32_t vectorBits = 256;
 };
 
 /// Turns the calls of loopMarker (ThreadLoops.h) into loop metadata.

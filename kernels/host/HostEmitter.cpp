@@ -5,6 +5,7 @@
 #include "kernels/host/Assertions.h"
 #include "kernels/host/ErrorBounds.h"
 #include "kernels/host/HostCodegen.h"
+#include "kernels/host/PackedProduct.h"
 #include "kernels/host/ThreadLoops.h"
 #include "kernels/lower/KernelDialects.h"
 #include "kernels/lower/KernelPrepare.h"
@@ -14,10 +15,19 @@
 
 namespace mgpu::kernels {
 
-/// The kernel as LLVM's dialect has it, ready for code.
-static Result<void> lowerHostKernel(mlir::ModuleOp kernel, Dim3 block,
-                                    const HostShape &shape,
-                                    const HostEmitOptions &options) {
+static host::VectorUnit unitOf(const std::string &cpu) {
+  const bool isWide = hasFeature(cpu, "avx512vl");
+  return {isWide                    ? 512u
+          : hasFeature(cpu, "avx2") ? 256u
+                                    : 128u,
+          hasFeature(cpu, "fma")};
+}
+
+/// The kernel as LLVM's dialect has it, ready for code. Returns the width of
+/// its vectors.
+static Result<uint32_t> lowerHostKernel(mlir::ModuleOp kernel, Dim3 block,
+                                        const HostShape &shape,
+                                        const HostEmitOptions &options) {
   constexpr uint64_t maxThreads = 1024;
   if (block.x == 0 || block.y == 0 || block.z == 0 || block.x > maxThreads ||
       block.y > maxThreads || block.z > maxThreads ||
@@ -35,6 +45,21 @@ static Result<void> lowerHostKernel(mlir::ModuleOp kernel, Dim3 block,
   auto stop = [&](const char *otherwise) {
     return fail(first.error(otherwise));
   };
+  const host::VectorUnit unit = unitOf(options.cpu);
+  KernelConfig asWritten;
+  asWritten[KernelParameter::BlockX] = block.x;
+  asWritten[KernelParameter::BlockY] = block.y;
+  asWritten[KernelParameter::BlockZ] = block.z;
+  const bool isTuned = options.config && *options.config != asWritten;
+  if (const auto tiles = isTuned || options.boundsErrors
+                             ? std::nullopt
+                             : host::packedForm(kernel, unit)) {
+    if (mlir::failed(host::makePackedProduct(kernel, block, *tiles)) ||
+        mlir::failed(mlir::verify(kernel)) ||
+        mlir::failed(lowerToLlvm(kernel, options.cpu)))
+      return stop("the product could not be lowered for the host target");
+    return unit.bits;
+  }
   auto source = kernel.lookupSymbol<mlir::func::FuncOp>("entry");
   const unsigned numArguments = source ? source.getNumArguments() : 0;
   if (source && !options.boundsErrors)
@@ -53,19 +78,21 @@ static Result<void> lowerHostKernel(mlir::ModuleOp kernel, Dim3 block,
     return stop("the kernel's rounding errors cannot be bounded");
   if (mlir::failed(lowerToLlvm(kernel, options.cpu)))
     return stop("the kernel could not be lowered for the host target");
-  return {};
+  return HostCodeOptions().vectorBits;
 }
 
 Result<void> verifyHostKernel(mlir::ModuleOp kernel, Dim3 block) {
-  return lowerHostKernel(kernel, block, HostShape(block), {});
+  MGPU_TRY(lowerHostKernel(kernel, block, HostShape(block), {}));
+  return {};
 }
 
 Result<std::vector<std::byte>> emitHostKernel(mlir::ModuleOp kernel, Dim3 block,
                                               const HostEmitOptions &options) {
   const HostShape shape =
       options.config ? HostShape(block, *options.config) : HostShape(block);
-  MGPU_TRY(lowerHostKernel(kernel, block, shape, options));
-  HostCodeOptions code{options.cpu, 0, shape.unroll};
+  MGPU_TRY_ASSIGN(const uint32_t vectorBits,
+                  lowerHostKernel(kernel, block, shape, options));
+  HostCodeOptions code{options.cpu, 0, shape.unroll, vectorBits};
   if (options.config)
     code.vectorWidth = (*options.config)[KernelParameter::Vector];
   MGPU_TRY_ASSIGN(auto object, emitObject(kernel, code));

@@ -24,7 +24,9 @@ struct HostEmitOptions {
   /// "native", or an x86-64 level: "x86-64-v2", "x86-64-v3", "x86-64-v4".
   std::string cpu = "native";
   /// A legal one of the kernel's space (KernelBuild.h); none: the block of the
-  /// source, and the rest as the emitter chooses.
+  /// source, and the rest as the emitter chooses. A matrix product has its own
+  /// form (PackedProduct.h) where the configuration is the space's default;
+  /// others are those of its threads as loops.
   std::optional<KernelConfig> config = {};
   /// Makes a kernel of the source's launch shape that bounds its errors, with a
   /// seed behind its own arguments (ErrorBounds.h).

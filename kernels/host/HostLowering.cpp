@@ -27,16 +27,11 @@ using namespace mlir;
 
 namespace mgpu::kernels {
 
-/// Whether `cpu` converts between f16 and f32 by itself.
-static bool hasHalf(const std::string &cpu) {
-  return cpu == "native" ? llvm::sys::getHostCPUFeatures().lookup("f16c")
-                         : cpu != "x86-64-v2";
-}
-
-/// Whether `cpu` multiplies and adds in one operation.
-static bool hasFma(const std::string &cpu) {
-  return cpu == "native" ? llvm::sys::getHostCPUFeatures().lookup("fma")
-                         : cpu != "x86-64-v2";
+bool hasFeature(const std::string &cpu, llvm::StringRef feature) {
+  if (cpu == "native")
+    return llvm::sys::getHostCPUFeatures().lookup(feature);
+  const bool isOfV4 = feature.starts_with("avx512");
+  return isOfV4 ? cpu == "x86-64-v4" : cpu != "x86-64-v2";
 }
 
 /// Has the patterns that `add` gives rewrite every operation of these kinds.
@@ -140,9 +135,9 @@ LogicalResult lowerToLlvm(ModuleOp module, const std::string &cpu) {
   // away.
   dropFastMath(module);
   expandFunctions(module);
-  if (!hasFma(cpu))
+  if (!hasFeature(cpu, "fma"))
     expandFma(module, /*ofF32=*/true);
-  expandSmallFloats(module, !hasHalf(cpu));
+  expandSmallFloats(module, !hasFeature(cpu, "f16c"));
   if (failed(lowerNearOne(module)))
     return failure();
   pm.clear();

@@ -126,7 +126,9 @@ public:
 
   void mark(llvm::Loop &loop, unsigned what) {
     Properties properties{nullptr};
-    if (what == Sequential)
+    if (what == Rolled)
+      properties.push_back(word("llvm.loop.unroll.disable"));
+    else if (what == Sequential)
       properties.push_back(number("llvm.loop.unroll.count", options.unroll));
     else
       addParallel(loop, what == ParallelTile, properties);

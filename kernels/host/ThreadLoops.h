@@ -35,7 +35,11 @@ enum LoopMark : unsigned {
   ParallelTile,
   /// An innermost sequential loop, where `unroll` was given.
   Sequential,
+  /// A loop whose body is long enough as it is.
+  Rolled,
 };
+/// Emits the call where `b` points.
+void markLoop(mlir::OpBuilder &b, mlir::Location loc, LoopMark what);
 
 /// Replaces the prepared kernel (KernelPrepare.h) by a function of the host
 /// ABI, `(ptr arguments, ptr launch)`, that loops over blocks and, inside, over

@@ -128,7 +128,7 @@ LogicalResult BlockEmitter::emitForInDomain(scf::ForOp loop) {
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToEnd(copy.getBody());
   if (shape.unroll != 0 && isInnermost(loop))
-    mark(Sequential);
+    markLoop(b, kernel.getLoc(), Sequential);
   if (failed(emitBlock(*loop.getBody())))
     return failure();
   storeVarying(loop.getYieldedValues(), iters, *iterArrays);

@@ -61,7 +61,7 @@ OURS = {
     "planner/schedule": PLAN + ["planner/cost", "planner/certificate", "planner/schedule/*", "device/api"],
     "kernels/space": ["planner/dag", "device/api", "kernels/abi"],
     "kernels/lower": ["facts", "dialect/mgpu", "kernels/abi", "kernels/space"],
-    "kernels/host": ["dialect/mgpu", "planner/dag", "kernels/abi", "kernels/space", "kernels/lower"],
+    "kernels/host": ["facts", "dialect/mgpu", "planner/dag", "kernels/abi", "kernels/space", "kernels/lower"],
     "kernels/cuda": ["facts", "dialect/mgpu", "planner/dag", "kernels/abi", "kernels/space", "kernels/lower"],
     "kernels/compile": ["planner/dag", "device/api", "kernels/abi", "kernels/ptx", "kernels/space"],
     "capture/graph": PLAN + ["kernels/compile", "device/api"],
@@ -117,7 +117,7 @@ NAMESPACES = {
     "support": ["mgpu"],
     "dialect/mgpu": ["mgpu::ir"],
     "pipeline/compiler": ["mgpu::pipeline", "mgpu::kernels"],
-    "kernels/host": ["mgpu::kernels", "mgpu::kernels::functions"],
+    "kernels/host": ["mgpu::kernels", "mgpu::kernels::host", "mgpu::kernels::functions"],
     "tools/mgpu-lsp-server": ["mgpu::tools::lsp"],
     "device/cuda/cupti": ["mgpu::device", "mgpu::device::cuptiheader"],
 }
