@@ -12,6 +12,11 @@ Result<void> Runner::enqueue(void *) {
               "a program on several GPUs has no single stream: use mgt_replay");
 }
 
+Result<void> Runner::observe(ReplayObserver *) {
+  return fail(ErrorKind::Unsupported,
+              "single nodes are observed in one process alone");
+}
+
 Result<void> Runner::write(planner::BufferId id,
                            std::span<const std::byte> bytes) {
   const std::span<std::byte> memory = hostBuffer(id);
@@ -79,6 +84,9 @@ public:
   }
   Result<void> finish() override { return replayer.finish(); }
   Result<void> fetch() override { return replayer.fetch(); }
+  Result<void> observe(ReplayObserver *observer) override {
+    return replayer.observe(observer);
+  }
   Result<std::vector<TimedReplay>> replayTimed() override {
     MGPU_TRY_ASSIGN(auto timed, replayer.replayTimed());
     return std::vector<TimedReplay>{std::move(timed)};

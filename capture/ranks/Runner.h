@@ -46,6 +46,8 @@ public:
   virtual Result<void> enqueue(void *stream);
   virtual Result<void> finish() { return {}; }
   virtual Result<void> fetch() = 0;
+  /// Tells `observer` of nodes, as Replayer::observe() does.
+  virtual Result<void> observe(ReplayObserver *observer);
   /// By process.
   virtual Result<std::vector<TimedReplay>> replayTimed() = 0;
   /// The clock of the last replayTimed(), as Driver::timedBy().

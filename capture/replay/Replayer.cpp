@@ -170,6 +170,7 @@ Result<void> Replayer::complete(const Dag &dag, const Plan &plan) {
   for (Phase phase : allPhases) {
     MGPU_TRY_ASSIGN(graphs[size_t(phase)],
                     buildGraph(plan, dag, phase, addresses, kernels, *driver));
+    MGPU_TRY(observePhase(phase));
   }
   isComplete = true;
   return {};
@@ -280,7 +281,34 @@ Result<void> Replayer::rebuild(const Dag &dag, const Plan &plan, BufferId id) {
       isLost = true;
       return ok;
     }
+    MGPU_TRY(observePhase(phase));
   }
+  return {};
+}
+
+Result<void> Replayer::observe(ReplayObserver *to) {
+  observer = to;
+  for (Phase phase : allPhases)
+    MGPU_TRY(observePhase(phase));
+  return {};
+}
+
+/// Gives the graph of a phase, where it is built, the observer as it is now.
+Result<void> Replayer::observePhase(Phase phase) {
+  const ExecutableGraph &graph = graphs[size_t(phase)];
+  std::unique_ptr<PhaseObserver> &own = observers[size_t(phase)];
+  if (!graph.exec || (!observer && !own))
+    return {};
+  if (!observer) {
+    MGPU_TRY(graph.exec->observe(nullptr));
+    own.reset();
+    return {};
+  }
+  auto next = std::make_unique<PhaseObserver>();
+  next->nodes = graph.dagNodes;
+  next->to = observer;
+  MGPU_TRY(graph.exec->observe(next.get()));
+  own = std::move(next);
   return {};
 }
 

@@ -7,6 +7,8 @@
 #include "capture/ranks/Runner.h"
 #include "device/api/Rendezvous.h"
 #include "pipeline/c/mgt.h"
+#include "pipeline/serve/Counters.h"
+#include "pipeline/serve/StepThread.h"
 #include "planner/dag/Program.h"
 
 #include <chrono>
@@ -16,6 +18,11 @@
 #include <vector>
 
 namespace mgpu::pipeline {
+
+/// Tells mgt_get_facts() what neither the program nor its plan knows.
+struct Facts {
+  std::string name, version, hash, source, sourceHash, target, code, device;
+};
 
 class OpenedProgram {
 public:
@@ -28,6 +35,7 @@ public:
     static const std::string none;
     return none;
   }
+  virtual Facts facts() const = 0;
   /// The other processes of the program; null where there are none.
   virtual const device::Rendezvous *others() const { return nullptr; }
 };
@@ -39,14 +47,34 @@ Result<void> giveFigures(const planner::Program &program,
 
 /// Usage for a target whose devices several processes cannot share.
 Result<void> checkShared(const std::string &target);
-/// Unsupported for a deadline on the host.
+/// Unsupported for a deadline of processes that share the host.
 Result<void> checkDeadline(const std::string &target,
                            std::chrono::milliseconds deadline);
+
+/// The bytes of a program's buffers.
+struct MemoryUse {
+  uint64_t mostOfDevice = 0, devices = 0, host = 0;
+};
+MemoryUse memoryOf(const planner::Program &program, const planner::Plan &plan);
+
+/// How a program is served: what mgt_options say of any target.
+struct Serving {
+  std::chrono::milliseconds deadline{}; ///< of steps on the host; 0: none
+  void (*log)(void *user, int level, const char *line) = nullptr;
+  void *logUser = nullptr;
+  bool ranges = false; ///< of NVTX
+};
+
+/// Makes the handle of a program that is open.
+Result<void> giveProgram(std::unique_ptr<OpenedProgram> opened,
+                         const Serving &serving, mgt_program **out);
 
 } // namespace mgpu::pipeline
 
 struct mgt_program {
-  explicit mgt_program(std::unique_ptr<mgpu::pipeline::OpenedProgram> of);
+  mgt_program(std::unique_ptr<mgpu::pipeline::OpenedProgram> of,
+              const mgpu::pipeline::Serving &serving);
+  ~mgt_program();
   const mgpu::planner::Program &program() const { return opened->program(); }
   size_t numArguments() const {
     return program().arguments.size() + program().results.size();
@@ -57,9 +85,27 @@ struct mgt_program {
                          : program().results[index - count];
   }
 
+  /// Sets up what `serving` asks for. Before anything else is called.
+  mgpu::Result<void> start();
+  /// Does a step, on its thread where there is a deadline.
+  mgpu::Result<void> run(mgpu::pipeline::serve::Step step, double &us) {
+    return steps ? steps->run(step, us, timed)
+                 : runStep(opened->runner(), step, us, timed);
+  }
+  void say(int level, const std::string &line) const {
+    if (serving.log)
+      serving.log(serving.logUser, level, line.c_str());
+  }
+
   /// Whose memory arguments are, by their number (mgt_share).
   std::map<size_t, std::shared_ptr<mgpu::pipeline::OpenedProgram>> lenders;
   std::shared_ptr<mgpu::pipeline::OpenedProgram> opened;
+  mgpu::pipeline::Serving serving;
+  mgpu::pipeline::Facts facts;
+  mgpu::pipeline::serve::Counters counters;
+  std::shared_ptr<mgpu::pipeline::serve::NodeWatch> watch; ///< null: none
+  std::unique_ptr<mgpu::pipeline::serve::StepThread> steps;
+  std::vector<mgpu::capture::TimedReplay> timed;
   std::string lost; ///< why nothing can be called any more; "": it can
   std::vector<bool> needsValue, isWritten; ///< by argument
   bool isLoaded = false;

@@ -9,8 +9,28 @@
 
 using namespace mgpu;
 using pipeline::guarded;
+using pipeline::serve::Event, pipeline::serve::Step;
 
 namespace {
+
+/// Counts and logs a call that failed, and finds out whether the program is
+/// lost.
+mgt_status failed(mgt_program *program, const char *name, mgt_status status) {
+  program->counters.count(Event::Failure);
+  const bool isLate = program->steps && program->steps->isLate();
+  if (isLate) {
+    program->counters.count(Event::DeadlineMiss);
+    program->error = fmt::format("{}: {}", name, program->error);
+    pipeline::lastError() = program->error;
+    status = MGT_LOST;
+  }
+  if (isLate ||
+      (status != MGT_USAGE && !program->opened->runner().checkAlive()))
+    program->lost = program->error;
+  program->say(MGT_FAULT, program->lost.empty() ? program->error
+                                                : "lost: " + program->lost);
+  return status;
+}
 
 /// Runs a call on a program, which has its sentence where it fails.
 template <typename Call>
@@ -19,18 +39,18 @@ mgt_status onProgram(mgt_program *program, const char *name, Call call) {
     program->error = fmt::format("{}: the program was lost before ({})", name,
                                  program->lost);
     pipeline::lastError() = program->error;
+    program->counters.count(Event::Failure);
     return MGT_LOST;
   }
-  const mgt_status status =
+  mgt_status status =
       guarded(program ? &program->error : nullptr, [&]() -> Result<void> {
         if (!program)
           return fail(ErrorKind::Usage,
                       fmt::format("{}: program must not be null", name));
         return call();
       });
-  if (program && status != MGT_OK && status != MGT_USAGE &&
-      !program->opened->runner().checkAlive())
-    program->lost = program->error;
+  if (program && status != MGT_OK)
+    status = failed(program, name, status);
   return status;
 }
 
@@ -140,6 +160,28 @@ mgt_status giveText(mgt_program *program, const char **out, const char *call,
   });
 }
 
+/// A replay as a range of NVTX, where they are asked for.
+class ReplayRange {
+public:
+  explicit ReplayRange(const mgt_program *program) {
+    const auto *nvtx =
+        program->serving.ranges ? &pipeline::serve::Nvtx::get() : nullptr;
+    if (!nvtx || !nvtx->push)
+      return;
+    nvtx->push(program->facts.name.c_str());
+    pop = nvtx->pop;
+  }
+  ~ReplayRange() {
+    if (pop)
+      pop();
+  }
+  ReplayRange(const ReplayRange &) = delete;
+  ReplayRange &operator=(const ReplayRange &) = delete;
+
+private:
+  int (*pop)() = nullptr;
+};
+
 /// The argument's memory is that of `of`'s argument.
 Result<void> share(mgt_program *program, const char *name, mgt_program *of,
                    const char *ofName) {
@@ -205,6 +247,34 @@ Result<void> pipeline::giveFigures(const planner::Program &program,
     }
   std::memcpy(figures, &out, std::min(figures->size, sizeof out));
   return {};
+}
+
+mgt_status mgt_get_facts(mgt_program *program, mgt_facts *facts) {
+  return onProgram(program, "mgt_get_facts", [&]() -> Result<void> {
+    if (!facts || facts->size < MGPU_SIZE_UP_TO(mgt_facts, host_bytes))
+      return fail(ErrorKind::Usage,
+                  "mgt_get_facts: facts must not be null, and their size is "
+                  "sizeof(mgt_facts)");
+    const pipeline::Facts &known = program->facts;
+    const auto memory =
+        pipeline::memoryOf(program->program(), program->opened->plan());
+    const mgt_facts out{facts->size,
+                        known.name.c_str(),
+                        known.version.c_str(),
+                        known.hash.c_str(),
+                        known.source.c_str(),
+                        known.sourceHash.c_str(),
+                        known.target.c_str(),
+                        known.code.c_str(),
+                        known.device.c_str(),
+                        program->program().dag.numDevices,
+                        program->program().dag.nodes.size(),
+                        memory.mostOfDevice,
+                        memory.devices,
+                        memory.host};
+    std::memcpy(facts, &out, std::min(facts->size, sizeof out));
+    return {};
+  });
 }
 
 mgt_status mgt_argument_device(const mgt_program *program, size_t index,
@@ -304,8 +374,10 @@ mgt_status mgt_load(mgt_program *program) {
                                 "value; call mgt_write first",
                                 program->argument(k).name));
     MGPU_TRY(settle(program));
-    MGPU_TRY(program->opened->runner().load());
+    double us = 0;
+    MGPU_TRY(program->run(Step::Load, us));
     program->isLoaded = true;
+    program->say(MGT_INFO, "loaded what is resident");
     return {};
   });
 }
@@ -314,7 +386,11 @@ mgt_status mgt_replay(mgt_program *program) {
   return onProgram(program, "mgt_replay", [&]() -> Result<void> {
     MGPU_TRY(requireLoaded(program, "mgt_replay"));
     MGPU_TRY(settle(program));
-    return program->opened->runner().replay();
+    const ReplayRange range(program);
+    double us = 0;
+    MGPU_TRY(program->run(Step::Replay, us));
+    program->counters.replayed(us);
+    return {};
   });
 }
 
@@ -322,7 +398,9 @@ mgt_status mgt_replay_on(mgt_program *program, void *stream) {
   return onProgram(program, "mgt_replay_on", [&]() -> Result<void> {
     MGPU_TRY(requireLoaded(program, "mgt_replay_on"));
     program->isQueued = true; // some of it may be, even after an error
-    return program->opened->runner().enqueue(stream);
+    MGPU_TRY(program->opened->runner().enqueue(stream));
+    program->counters.count(Event::Replay);
+    return {};
   });
 }
 
@@ -330,7 +408,8 @@ mgt_status mgt_fetch(mgt_program *program) {
   return onProgram(program, "mgt_fetch", [&]() -> Result<void> {
     MGPU_TRY(requireLoaded(program, "mgt_fetch"));
     MGPU_TRY(settle(program));
-    return program->opened->runner().fetch();
+    double us = 0;
+    return program->run(Step::Fetch, us);
   });
 }
 
@@ -370,9 +449,10 @@ mgt_status mgt_times(mgt_program *program, const mgt_node_time **times,
       return fail(ErrorKind::Usage,
                   "mgt_times: times and count must not be null");
     MGPU_TRY(settle(program));
-    MGPU_TRY_ASSIGN(auto replays, program->opened->runner().replayTimed());
+    double us = 0;
+    MGPU_TRY(program->run(Step::TimedReplay, us));
     program->times.clear();
-    for (const capture::TimedReplay &replay : replays)
+    for (const capture::TimedReplay &replay : program->timed)
       for (const capture::NodeSpan &span : replay.nodes) {
         const planner::DagNode &node = program->program().dag.node(span.node);
         program->times.push_back({node.name.c_str(), node.location.c_str(),
