@@ -50,6 +50,8 @@ Result<std::optional<double>> Session::evaluate(const ProgramConfig &config) {
     }
   }
   auto failed = [&](const Fault &fault) -> Result<Cost> {
+    if (evaluator->isTimeUp())
+      return Cost(); // it was cut short, which says nothing of it
     entry.fault = fault;
     known[text] = entry;
     if (!identity.empty())
@@ -72,6 +74,8 @@ Result<std::optional<double>> Session::evaluate(const ProgramConfig &config) {
       bench::headToHead(subjectOf(*admitted, mine),
                         subjectOf(evaluator->defaultCandidate(), theirs),
                         quickLook(options.seed + result.evaluated));
+  if ((theirs || mine) && evaluator->isTimeUp())
+    return Cost();
   if (theirs)
     return fail(ErrorKind::Invalid,
                 fmt::format("the default plan {}", theirs->what));
