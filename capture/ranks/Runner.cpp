@@ -17,6 +17,8 @@ Result<void> Runner::observe(ReplayObserver *) {
               "single nodes are observed in one process alone");
 }
 
+void Runner::findPlaces(std::vector<std::byte *> &places) { places.clear(); }
+
 Result<void> Runner::write(planner::BufferId id,
                            std::span<const std::byte> bytes) {
   const std::span<std::byte> memory = hostBuffer(id);
@@ -86,6 +88,9 @@ public:
   Result<void> fetch() override { return replayer.fetch(); }
   Result<void> observe(ReplayObserver *observer) override {
     return replayer.observe(observer);
+  }
+  void findPlaces(std::vector<std::byte *> &places) override {
+    replayer.findPlaces(dag, plan, places);
   }
   Result<std::vector<TimedReplay>> replayTimed() override {
     MGPU_TRY_ASSIGN(auto timed, replayer.replayTimed());

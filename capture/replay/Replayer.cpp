@@ -286,6 +286,17 @@ Result<void> Replayer::rebuild(const Dag &dag, const Plan &plan, BufferId id) {
   return {};
 }
 
+void Replayer::findPlaces(const Dag &dag, const Plan &plan,
+                          std::vector<std::byte *> &places) const {
+  places = addresses.own;
+  for (const Placement &placement : plan.placements) {
+    const auto device = size_t(dag.buffer(placement.buffer).device.value);
+    if (addresses.arenas[device])
+      places[placement.buffer.value] =
+          addresses.arenas[device] + placement.offset;
+  }
+}
+
 Result<void> Replayer::observe(ReplayObserver *to) {
   observer = to;
   for (Phase phase : allPhases)
@@ -299,11 +310,10 @@ Result<void> Replayer::observePhase(Phase phase) {
   std::unique_ptr<PhaseObserver> &own = observers[size_t(phase)];
   if (!graph.exec || (!observer && !own))
     return {};
-  if (!observer) {
-    MGPU_TRY(graph.exec->observe(nullptr));
-    own.reset();
-    return {};
-  }
+  if (!observer) // `own` may be given again
+    return graph.exec->observe(nullptr);
+  if (own && own->to == observer && own->nodes == graph.dagNodes)
+    return graph.exec->observe(own.get());
   auto next = std::make_unique<PhaseObserver>();
   next->nodes = graph.dagNodes;
   next->to = observer;

@@ -139,6 +139,11 @@ public:
   /// runs; null: nobody. Unsupported but on the host.
   Result<void> observe(ReplayObserver *observer);
 
+  /// Sets where each buffer lies, by BufferId, in arenas too; null for what is
+  /// not here. `dag` and `plan` are those of create().
+  void findPlaces(const planner::Dag &dag, const planner::Plan &plan,
+                  std::vector<std::byte *> &places) const;
+
   /// An error once it is lost: no run may follow.
   Result<void> checkAlive() const;
 

@@ -114,7 +114,7 @@ public:
       return fail(ErrorKind::Usage,
                   "this graph is being replayed already: one replay of a "
                   "graph at a time");
-    state->pool.run(job);
+    state->pool.run(*job);
     std::optional<Error> found = kernelFault->take();
     running.store(false, std::memory_order_release);
     if (found)
@@ -133,33 +133,51 @@ public:
     NodeClock clock(before, timings);
     setJob(&clock);
     Result<void> done = launch();
+    toldLast = nullptr; // the clock is gone, and another may have its address
     setJob(before);
     return done;
   }
 
 private:
-  /// Sets the calls of launch(): the nodes themselves, or what tells `to` of
-  /// each.
+  /// Calls of the nodes, or of what tells an observer of each.
+  struct Calls {
+    std::vector<ObservedOp> observed; ///< by node, where there is an observer
+    std::vector<Op> serial;
+    std::vector<std::vector<Op>> queues;
+    ReplayJob job;
+  };
+
+  /// Sets what launch() calls. Nothing is made anew for an observer that was
+  /// the last one, nor for none.
   void setJob(NodeObserver *to) {
+    if (to && to != toldLast)
+      make(watched, to);
+    else if (!to && !plain.job.program)
+      make(plain, nullptr);
+    toldLast = to ? to : toldLast;
     observer = to;
-    observed.clear();
-    serial = program.serial;
-    queueOps.clear();
+    job = to ? &watched.job : &plain.job;
+  }
+
+  void make(Calls &calls, NodeObserver *to) {
+    calls = {};
+    calls.serial = program.serial;
     if (to) // in one piece, as the ops have addresses of it
-      observed.resize(serial.size());
+      calls.observed.resize(calls.serial.size());
     for (uint32_t queue = 0; queue < program.queues.size(); ++queue) {
-      queueOps.emplace_back();
+      calls.queues.emplace_back();
       for (uint32_t id : program.queues[queue].nodes) {
+        Op &op = calls.serial[id];
         if (to) {
-          observed[id] = {serial[id], to, {id}, queue};
-          serial[id] = {ObservedOp::run, &observed[id]};
+          calls.observed[id] = {op, to, {id}, queue};
+          op = {ObservedOp::run, &calls.observed[id]};
         }
-        queueOps.back().push_back(serial[id]);
+        calls.queues.back().push_back(op);
       }
     }
-    job = {&program, serial.data(), {}};
-    for (const std::vector<Op> &ops : queueOps)
-      job.queues.push_back(ops.data());
+    calls.job = {&program, calls.serial.data(), {}};
+    for (const std::vector<Op> &ops : calls.queues)
+      calls.job.queues.push_back(ops.data());
   }
 
   std::shared_ptr<HostState> state;
@@ -167,10 +185,9 @@ private:
   std::shared_ptr<KernelFault> kernelFault;
   WorkerProgram program;
   NodeObserver *observer = nullptr;
-  std::vector<ObservedOp> observed; ///< by node, where there is an observer
-  std::vector<Op> serial;
-  std::vector<std::vector<Op>> queueOps;
-  ReplayJob job;
+  const NodeObserver *toldLast = nullptr; ///< whom `watched` is for
+  Calls plain, watched;
+  const ReplayJob *job = nullptr;
   std::atomic<bool> running{false};
 };
 

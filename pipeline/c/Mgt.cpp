@@ -37,6 +37,19 @@ Result<void> mgt_program::start() {
     watch = std::make_shared<NodeWatch>(program().dag, marks);
     MGPU_TRY(opened->runner().observe(watch.get()));
   }
+  for (size_t at = 0, end; at < serving.fresh.size(); at = end + 1) {
+    end = std::min(serving.fresh.find(',', at), serving.fresh.size());
+    const std::string name = serving.fresh.substr(at, end - at);
+    size_t k = 0;
+    while (k < program().arguments.size() && argument(k).name != name)
+      ++k;
+    if (k == program().arguments.size())
+      return fail(
+          ErrorKind::Usage,
+          fmt::format("audit_fresh: the program has no argument '{}'", name));
+    fresh.push_back(k);
+  }
+  isGiven.resize(numArguments());
   if (serving.deadline.count() > 0)
     steps = std::make_unique<StepThread>(opened, opened->runner(), watch,
                                          serving.deadline);
@@ -97,8 +110,26 @@ Result<void> open(const char *path, const char *target,
   if (options.memory) {
     MGPU_TRY_ASSIGN(how.memory, parseByteSize(options.memory, "memory"));
   }
-  const pipeline::Serving serving{how.deadline, options.log, options.log_user,
-                                  options.ranges != 0};
+  how.audits = options.audit > 0;
+  const pipeline::Serving serving{how.deadline,
+                                  options.log,
+                                  options.log_user,
+                                  options.ranges != 0,
+                                  options.audit,
+                                  options.audit_action,
+                                  options.audit_fresh ? options.audit_fresh
+                                                      : ""};
+  if (options.audit_action < MGT_AUDIT_GO_ON ||
+      options.audit_action > MGT_AUDIT_FALL_BACK ||
+      (options.audit == 0 && (options.audit_action || options.audit_fresh)))
+    return fail(ErrorKind::Usage,
+                "mgt_open_with: audit_action is none, or audit is 0 and what "
+                "else is of audits is not");
+  if (options.audit > 0 &&
+      (options.ranks || options.deadline_ms > 0 || device::isCudaTarget(where)))
+    return fail(ErrorKind::Unsupported,
+                "audits are of the host, in one process and without a "
+                "deadline: leave ranks and deadline_ms out");
   if (options.ranks) {
     MGPU_TRY_ASSIGN(const pipeline::Meeting meeting,
                     pipeline::meetingOf("mgt_open_with", options.ranks));
@@ -158,7 +189,9 @@ mgt_status mgt_get_counters(const mgt_program *program,
                            now.quantileUs(0.9),
                            now.quantileUs(0.99),
                            now.quantileUs(0.999),
-                           now.mostUs()};
+                           now.mostUs(),
+                           now.of(Event::Audit),
+                           now.of(Event::Difference)};
     std::memcpy(counters, &out, std::min(counters->size, sizeof out));
     return {};
   });

@@ -285,7 +285,12 @@ Result<void> OpenedBundle::openHost(capture::Bundle &bundle,
   MGPU_TRY_ASSIGN(
       auto driver,
       pipeline::openHost(target, theProgram.dag.numDevices, open, cpus));
-  return run(std::move(driver), kernels.objects);
+  MGPU_TRY(run(std::move(driver), kernels.objects));
+  if (!how.audits)
+    return {};
+  MGPU_TRY_ASSIGN(reference, serve::Audit::create(theProgram.dag, thePlan,
+                                                  kernels.objects, *theRunner));
+  return {};
 }
 
 Result<std::vector<std::vector<std::byte>>>

@@ -25,6 +25,7 @@ public:
     bool pins = false;
     std::optional<uint64_t> memory; ///< most bytes of the buffers
     std::string roles;              ///< "x=output,w*=resident"
+    bool audits = false;            ///< it has a reference
   };
   /// `target` is "host", "host:N", "" or one of GPUs
   /// (device/cuda/CudaTarget.h).
@@ -42,6 +43,7 @@ public:
   capture::Runner &runner() override { return *theRunner; }
   const device::Rendezvous *others() const override { return ranks.get(); }
   Facts facts() const override;
+  serve::Audit *audit() override { return reference.get(); }
 
 private:
   OpenedBundle() = default;
@@ -71,6 +73,7 @@ private:
   std::unique_ptr<device::MessageRendezvous> ranks;
   Prepared shared; ///< rank 0's, where there are ranks
   std::unique_ptr<capture::Runner> theRunner;
+  std::unique_ptr<serve::Audit> reference; ///< null: none is asked for
 };
 
 } // namespace mgpu::pipeline

@@ -7,6 +7,7 @@
 #include "capture/ranks/Runner.h"
 #include "device/api/Rendezvous.h"
 #include "pipeline/c/mgt.h"
+#include "pipeline/serve/Audit.h"
 #include "pipeline/serve/Counters.h"
 #include "pipeline/serve/StepThread.h"
 #include "planner/dag/Program.h"
@@ -36,6 +37,8 @@ public:
     return none;
   }
   virtual Facts facts() const = 0;
+  /// Its reference; null where it was opened without.
+  virtual serve::Audit *audit() { return nullptr; }
   /// The other processes of the program; null where there are none.
   virtual const device::Rendezvous *others() const { return nullptr; }
 };
@@ -63,6 +66,9 @@ struct Serving {
   void (*log)(void *user, int level, const char *line) = nullptr;
   void *logUser = nullptr;
   bool ranges = false; ///< of NVTX
+  uint32_t audit = 0;  ///< every so many replays
+  int auditAction = MGT_AUDIT_GO_ON;
+  std::string fresh = {}; ///< "x,y"
 };
 
 /// Makes the handle of a program that is open.
@@ -92,6 +98,9 @@ struct mgt_program {
     return steps ? steps->run(step, us, timed)
                  : runStep(opened->runner(), step, us, timed);
   }
+  /// Replays, audited where it is this one's turn or `isAsked`. `difference` is
+  /// set to what was found, or "".
+  mgpu::Result<void> replay(bool isAsked, std::string &difference);
   void say(int level, const std::string &line) const {
     if (serving.log)
       serving.log(serving.logUser, level, line.c_str());
@@ -106,7 +115,13 @@ struct mgt_program {
   std::shared_ptr<mgpu::pipeline::serve::NodeWatch> watch; ///< null: none
   std::unique_ptr<mgpu::pipeline::serve::StepThread> steps;
   std::vector<mgpu::capture::TimedReplay> timed;
-  std::string lost; ///< why nothing can be called any more; "": it can
+  double lastUs = 0;         ///< of the last replay
+  uint32_t sinceAudit = 0;   ///< replays
+  bool fallsBack = false;    ///< the reference is replayed
+  bool isStopped = false;    ///< by an audit
+  std::vector<size_t> fresh; ///< arguments to be given before each replay
+  std::vector<bool> isGiven; ///< since the replay before, by argument
+  std::string lost;          ///< why nothing can be called any more; "": it can
   std::vector<bool> needsValue, isWritten; ///< by argument
   bool isLoaded = false;
   bool isQueued = false;   ///< runs of mgt_replay_on() may not have ended

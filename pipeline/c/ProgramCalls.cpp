@@ -10,6 +10,7 @@
 using namespace mgpu;
 using pipeline::guarded;
 using pipeline::serve::Event, pipeline::serve::Step;
+namespace serve = pipeline::serve;
 
 namespace {
 
@@ -24,7 +25,7 @@ mgt_status failed(mgt_program *program, const char *name, mgt_status status) {
     pipeline::lastError() = program->error;
     status = MGT_LOST;
   }
-  if (isLate ||
+  if (isLate || program->isStopped ||
       (status != MGT_USAGE && !program->opened->runner().checkAlive()))
     program->lost = program->error;
   program->say(MGT_FAULT, program->lost.empty() ? program->error
@@ -182,6 +183,13 @@ private:
   int (*pop)() = nullptr;
 };
 
+Result<void> replayOnce(mgt_program *program) {
+  const ReplayRange range(program);
+  MGPU_TRY(program->run(Step::Replay, program->lastUs));
+  program->counters.replayed(program->lastUs);
+  return {};
+}
+
 /// The argument's memory is that of `of`'s argument.
 Result<void> share(mgt_program *program, const char *name, mgt_program *of,
                    const char *ofName) {
@@ -219,6 +227,53 @@ Result<void> share(mgt_program *program, const char *name, mgt_program *of,
 }
 
 } // namespace
+
+Result<void> mgt_program::replay(bool isAsked, std::string &difference) {
+  difference.clear();
+  serve::Audit &audit = *opened->audit();
+  const bool isAudited =
+      !fallsBack && (isAsked || ++sinceAudit >= serving.audit);
+  if (isAudited) {
+    sinceAudit = 0;
+    for (size_t k : fresh)
+      if (!isGiven[k] && difference.empty())
+        difference = fmt::format("'{}' is stale: it was not written since the "
+                                 "replay before",
+                                 argument(k).name);
+  }
+  isGiven.assign(isGiven.size(), false);
+  if (!isAudited && !fallsBack)
+    return replayOnce(this);
+  if (fallsBack) {
+    MGPU_TRY(audit.replayReference(lastUs));
+    counters.replayed(lastUs);
+    return {};
+  }
+  MGPU_TRY_ASSIGN(auto differs, audit.replay(lastUs));
+  if (watch) // the audit observed in its place
+    MGPU_TRY(opened->runner().observe(watch.get()));
+  counters.replayed(lastUs);
+  counters.count(Event::Audit);
+  const bool isStale = !difference.empty();
+  if (differs && !isStale)
+    difference = std::move(*differs);
+  if (difference.empty())
+    return {};
+  counters.count(Event::Difference);
+  difference = fmt::format("audit of replay {}: {}", counters.of(Event::Replay),
+                           difference);
+  if (serving.auditAction == MGT_AUDIT_STOP) {
+    isStopped = true;
+    return fail(ErrorKind::Internal, difference);
+  }
+  fallsBack = serving.auditAction == MGT_AUDIT_FALL_BACK && !isStale;
+  if (fallsBack)
+    audit.takeReference();
+  say(MGT_FAULT, difference + (fallsBack ? "; the reference is replayed from "
+                                           "here on"
+                                         : ""));
+  return {};
+}
 
 Result<void> pipeline::giveFigures(const planner::Program &program,
                                    const planner::Plan &plan, const char *call,
@@ -301,7 +356,7 @@ mgt_status mgt_write(mgt_program *program, const char *name, const void *data,
     MGPU_TRY(program->opened->runner().write(
         *program->argument(index).buffer,
         {static_cast<const std::byte *>(data), bytes}));
-    program->isWritten[index] = true;
+    program->isWritten[index] = program->isGiven[index] = true;
     return {};
   });
 }
@@ -354,7 +409,7 @@ mgt_status mgt_bind(mgt_program *program, const char *name, void *data,
         *program->argument(index).buffer,
         {static_cast<std::byte *>(data), bytes}));
     program->lenders.erase(index);
-    program->isWritten[index] = true;
+    program->isWritten[index] = program->isGiven[index] = true;
     return {};
   });
 }
@@ -376,6 +431,8 @@ mgt_status mgt_load(mgt_program *program) {
     MGPU_TRY(settle(program));
     double us = 0;
     MGPU_TRY(program->run(Step::Load, us));
+    if (serve::Audit *audit = program->opened->audit())
+      MGPU_TRY(audit->load());
     program->isLoaded = true;
     program->say(MGT_INFO, "loaded what is resident");
     return {};
@@ -386,11 +443,22 @@ mgt_status mgt_replay(mgt_program *program) {
   return onProgram(program, "mgt_replay", [&]() -> Result<void> {
     MGPU_TRY(requireLoaded(program, "mgt_replay"));
     MGPU_TRY(settle(program));
-    const ReplayRange range(program);
-    double us = 0;
-    MGPU_TRY(program->run(Step::Replay, us));
-    program->counters.replayed(us);
-    return {};
+    if (!program->opened->audit())
+      return replayOnce(program);
+    return program->replay(false, program->text);
+  });
+}
+
+mgt_status mgt_audit(mgt_program *program, const char **difference) {
+  return onProgram(program, "mgt_audit", [&]() -> Result<void> {
+    if (!difference || !program->opened->audit())
+      return fail(ErrorKind::Usage,
+                  "mgt_audit: difference must not be null, and the program is "
+                  "opened with mgt_options::audit");
+    MGPU_TRY(requireLoaded(program, "mgt_audit"));
+    const Result<void> done = program->replay(true, program->text);
+    *difference = program->text.c_str();
+    return done;
   });
 }
 

@@ -104,6 +104,15 @@ typedef enum mgt_level {
   MGT_FAULT = 2,   /* a call failed, or the program was lost */
 } mgt_level;
 
+/* Says what follows an audit that finds a difference: it is counted and logged,
+ * and then the program goes on; is lost, and says so (MGT_INTERNAL); or goes on
+ * as its reference, whose results are taken for this replay as well. */
+typedef enum mgt_audit_action {
+  MGT_AUDIT_GO_ON = 0,
+  MGT_AUDIT_STOP = 1,
+  MGT_AUDIT_FALL_BACK = 2,
+} mgt_audit_action;
+
 /* What else mgt_open_with() is told; what is zero is as mgt_open() has it. A
  * newer header may have more at the end, so a program that sets `size` and
  * clears the rest works with older and newer libraries; one that asks an older
@@ -157,6 +166,15 @@ typedef struct mgt_options {
   /* Not 0: each replay is a range of NVTX, and on the host each node, where the
    * library of NVTX is found; else the log says so. */
   int ranges;
+  /* Not 0: each replay of so many is audited, as mgt_audit() does it; 1 is
+   * every one. On the host, in one process, without deadline_ms; else
+   * MGT_UNSUPPORTED. */
+  uint32_t audit;
+  int audit_action; /* an mgt_audit_action */
+  /* Arguments that mgt_write() or mgt_bind() gives anew before each replay,
+   * "x,y": an audited replay before which one was not is a difference. Writing
+   * in place (mgt_memory) is not seen. NULL: none. */
+  const char *audit_fresh;
 } mgt_options;
 /* NULL `options` is mgt_open(). */
 mgt_status mgt_open_with(const char *path, const char *target,
@@ -219,6 +237,7 @@ typedef struct mgt_counters {
   uint64_t deadline_misses; /* steps that were late */
   /* Of mgt_replay(), in microseconds; quantiles are within 1.6 %. */
   double last_us, total_us, p50_us, p90_us, p99_us, p999_us, most_us;
+  uint64_t audits, differences; /* replays audited, and those that differed */
 } mgt_counters;
 /* `counters` has its size. From any thread, until mgt_close() is called. */
 mgt_status mgt_get_counters(const mgt_program *program, mgt_counters *counters);
@@ -276,6 +295,13 @@ mgt_status mgt_load(mgt_program *program);
  * says so, and what a GPU may still be writing is not freed, not by
  * mgt_close() either. Start the process again to use the GPU. */
 mgt_status mgt_replay(mgt_program *program);
+/* One run that is compared, bit by bit, with a reference: the same program on
+ * one thread in other memory, from the same values. Some nodes are held up, so
+ * that a missing order shows. `difference` is set to "", or to the sentence
+ * that names the first node whose output differs, valid until the program's
+ * next call; mgt_options::audit_action says what then becomes of the program.
+ * MGT_USAGE unless the program was opened with mgt_options::audit. */
+mgt_status mgt_audit(mgt_program *program, const char **difference);
 /* Queues one run behind the work of `stream` and returns; what the caller gives
  * the stream later follows the run. `stream` is a cudaStream_t or CUstream of
  * the GPU's primary context, which the runtime API uses; NULL is the default

@@ -46,7 +46,9 @@ struct EventText {
 constexpr EventText eventTexts[numEvents] = {
     {Event::Replay, "replays", "Replays that ended."},
     {Event::Failure, "failures", "Calls that failed."},
-    {Event::DeadlineMiss, "deadline_misses", "Steps that were late."}};
+    {Event::DeadlineMiss, "deadline_misses", "Steps that were late."},
+    {Event::Audit, "audits", "Replays that were audited."},
+    {Event::Difference, "audit_differences", "Audits that differed."}};
 
 } // namespace
 

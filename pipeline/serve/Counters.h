@@ -12,8 +12,8 @@
 
 namespace mgpu::pipeline::serve {
 
-enum class Event : uint8_t { Replay, Failure, DeadlineMiss };
-inline constexpr size_t numEvents = 3;
+enum class Event : uint8_t { Replay, Failure, DeadlineMiss, Audit, Difference };
+inline constexpr size_t numEvents = 5;
 
 /// Counts for one program. One thread at a time counts, without a lock and
 /// without memory; any thread reads. All of a process are in metricsText()

@@ -44,6 +44,7 @@ static void closeLost(mgt_program *program, const char *argument,
   SAYS_LOST(mgt_load, );
   SAYS_LOST(mgt_replay, );
   SAYS_LOST(mgt_replay_on, WITH(NULL));
+  SAYS_LOST(mgt_audit, WITH(&text));
   SAYS_LOST(mgt_fetch, );
   SAYS_LOST(mgt_times, WITH(&times, &count));
   SAYS_LOST(mgt_plan_text, WITH(&text));

@@ -310,6 +310,7 @@ private:
         counters.size = chance(3) ? pick(200) : sizeof counters;
         ignored(mgt_get_counters(program, chance(9) ? nullptr : &counters));
         ignored(mgt_metrics_text(chance(9) ? nullptr : &text));
+        ignored(mgt_audit(program, chance(9) ? nullptr : &text));
         break;
       case 0:
         ignored(mgt_load(program));

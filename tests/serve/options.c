@@ -115,7 +115,9 @@ static int saw(const struct told *told, int level, const char *words) {
   for (k = 0; k < told->count; ++k)
     if (told->levels[k] == level && strstr(told->lines[k], words))
       return 1;
-  fprintf(stderr, "no line of level %d with '%s'\n", level, words);
+  fprintf(stderr, "no line of level %d with '%s' among:\n", level, words);
+  for (k = 0; k < told->count; ++k)
+    fprintf(stderr, "%d %s\n", told->levels[k], told->lines[k]);
   return 0;
 }
 
@@ -329,10 +331,115 @@ static void ranges(const char *path) {
   mgt_close(program);
 }
 
+/* A kernel whose result is how often it was called, which no replay should
+ * be: its reference is called at audits alone. */
+static void drifting(const char *path) {
+  static const int64_t shape[] = {4};
+  const mgt_save_options save = {.size = sizeof save, .cpu = "x86-64-v2"};
+  mgt_buffer_spec buffer = {.size = sizeof buffer, .rank = 1, .shape = shape};
+  mgt_kernel_spec kernel = {.size = sizeof kernel, .entry = "drift"};
+  mgt_view x = {.buffer = 0}, a = {.buffer = 0}, y = {.buffer = 0};
+  mgt_arg arg = {.access = 3};
+  mgt_launch_spec launch = {
+      .size = sizeof launch, .grid = {1, 1, 1}, .num_args = 1, .args = &arg};
+  mgt_builder *builder;
+  kernel.host = "void drift(mgpu_block, float *y) {"
+                " static float calls = 0; y[0] += calls++; }";
+  OK(mgt_builder_new("drifting", 1, &builder));
+  buffer.name = "x", buffer.kind = MGT_ARGUMENT, buffer.device = MGT_HOST;
+  OK(mgt_builder_buffer(builder, &buffer, &x.buffer));
+  buffer.name = "y", buffer.role = "output";
+  OK(mgt_builder_buffer(builder, &buffer, &y.buffer));
+  buffer.name = "a", buffer.role = NULL;
+  buffer.kind = MGT_TEMPORARY, buffer.device = 0;
+  OK(mgt_builder_buffer(builder, &buffer, &a.buffer));
+  OK(mgt_builder_kernel(builder, &kernel, &launch.kernel));
+  arg.view = a;
+  OK(mgt_builder_copy(builder, &a, &x));
+  OK(mgt_builder_launch(builder, &launch));
+  OK(mgt_builder_copy(builder, &y, &a));
+  OK(mgt_builder_save(builder, path, &save));
+  mgt_builder_free(builder);
+}
+
+static void audits(const char *good, const char *drifts) {
+  struct told told = {.count = 0};
+  mgt_options options = {
+      .size = sizeof options, .audit = 3, .log = log_, .log_user = &told};
+  mgt_counters counters = {.size = sizeof counters};
+  mgt_program *program;
+  const char *difference;
+  float y[4];
+  int k;
+  OK(mgt_open_with(good, NULL, &options, &program));
+  FAILS(mgt_audit(program, &difference), MGT_USAGE, "mgt_load");
+  feed(program, few);
+  for (k = 0; k < 300; ++k)
+    OK(mgt_replay(program));
+  OK(mgt_audit(program, &difference));
+  REQUIRE(!*difference);
+  FAILS(mgt_audit(program, NULL), MGT_USAGE, "null");
+  OK(mgt_get_counters(program, &counters));
+  REQUIRE(counters.audits == 101 && counters.differences == 0);
+  REQUIRE(counters.replays == 301);
+  mgt_close(program);
+  for (k = MGT_AUDIT_GO_ON; k <= MGT_AUDIT_FALL_BACK; ++k) {
+    options.audit_action = k;
+    OK(mgt_open_with(drifts, NULL, &options, &program));
+    OK(mgt_write(program, "x", in, sizeof in));
+    OK(mgt_load(program));
+    OK(mgt_replay(program));
+    OK(mgt_replay(program)); /* y = 5 + 1 */
+    if (k == MGT_AUDIT_STOP) {
+      FAILS(
+          mgt_replay(program), MGT_INTERNAL,
+          "audit of replay 3: the reference differs from itself, first in node "
+          "'drift_1'");
+      closeLost(program, "x", "drift_1");
+      continue;
+    }
+    OK(mgt_replay(program));
+    OK(mgt_read(program, "y", y, sizeof y));
+    /* The reference was called once more, to find out whether it is steady. */
+    REQUIRE(k == MGT_AUDIT_GO_ON ? y[0] == 5 + 2 : y[0] == 5 + 1);
+    OK(mgt_replay(program));
+    OK(mgt_read(program, "y", y, sizeof y));
+    REQUIRE(k == MGT_AUDIT_GO_ON ? y[0] == 5 + 3 : y[0] == 5 + 2);
+    OK(mgt_get_counters(program, &counters));
+    REQUIRE(counters.differences == 1);
+    REQUIRE(saw(&told, MGT_FAULT, "first in node 'drift_1'"));
+    mgt_close(program);
+  }
+  options.audit = 1, options.audit_action = MGT_AUDIT_GO_ON;
+  options.audit_fresh = "x";
+  OK(mgt_open_with(good, NULL, &options, &program));
+  feed(program, few);
+  OK(mgt_audit(program, &difference));
+  REQUIRE(!*difference);
+  OK(mgt_audit(program, &difference));
+  REQUIRE(strstr(difference, "'x' is stale") != NULL);
+  OK(mgt_write(program, "x", in, sizeof in));
+  OK(mgt_audit(program, &difference));
+  REQUIRE(!*difference);
+  mgt_close(program);
+  options.audit_fresh = "x,z";
+  FAILS(mgt_open_with(good, NULL, &options, &program), MGT_USAGE, "'z'");
+  options.audit_fresh = NULL, options.audit_action = 3;
+  FAILS(mgt_open_with(good, NULL, &options, &program), MGT_USAGE, "audit");
+  options.audit_action = MGT_AUDIT_STOP, options.audit = 0;
+  FAILS(mgt_open_with(good, NULL, &options, &program), MGT_USAGE, "audit");
+  options.audit = 1, options.deadline_ms = 5;
+  FAILS(mgt_open_with(good, NULL, &options, &program), MGT_UNSUPPORTED,
+        "deadline_ms");
+  OK(mgt_open(good, NULL, &program));
+  FAILS(mgt_audit(program, &difference), MGT_USAGE, "mgt_options::audit");
+  mgt_close(program);
+}
+
 int main(int argc, char **argv) {
   mgt_builder *builder = build();
   const mgt_save_options save = {.size = sizeof save, .cpu = "x86-64-v2"};
-  char path[500];
+  char path[500], drifts[500];
   if (argc < 2)
     return 2;
   snprintf(path, sizeof path, "%s/served.mgpu", argv[1]);
@@ -345,6 +452,9 @@ int main(int argc, char **argv) {
   facts(path);
   counters(path, argv[1]);
   ranges(path);
+  snprintf(drifts, sizeof drifts, "%s/drifting.mgpu", argv[1]);
+  drifting(drifts);
+  audits(path, drifts);
   printf("a program is served as its options say\n");
   return 0;
 }

@@ -70,7 +70,7 @@ LOG = ctypes.CFUNCTYPE(None, c_void_p, c_int, c_char_p)
 class OpenOptions(Sized):
     _fields_ = [("size", c_size_t), ("nccl", c_char_p), ("ranks", POINTER(RanksSpec)), ("deadline_ms", c_uint32),
                 ("threads", c_uint32), ("cpu", c_char_p), ("pin", c_int), ("memory", c_char_p), ("roles", c_char_p), ("log", LOG),
-                ("log_user", c_void_p), ("ranges", c_int)]
+                ("log_user", c_void_p), ("ranges", c_int), ("audit", c_uint32), ("audit_action", c_int), ("audit_fresh", c_char_p)]
 
 
 class Argument(ctypes.Structure):
@@ -137,7 +137,8 @@ class FactsSpec(Sized):
 
 class CountersSpec(Sized):
     _fields_ = [("size", c_size_t), ("replays", c_uint64), ("failures", c_uint64), ("deadline_misses", c_uint64), ("last_us", c_double),
-                ("total_us", c_double), ("p50_us", c_double), ("p90_us", c_double), ("p99_us", c_double), ("p999_us", c_double), ("most_us", c_double)]
+                ("total_us", c_double), ("p50_us", c_double), ("p90_us", c_double), ("p99_us", c_double), ("p999_us", c_double), ("most_us", c_double),
+                ("audits", c_uint64), ("differences", c_uint64)]
 
 
 class SaveOptions(Sized):
@@ -177,6 +178,7 @@ _CALLS = {
     "mgt_load": (_HANDLE,),
     "mgt_replay": (_HANDLE,),
     "mgt_replay_on": (_HANDLE, c_void_p),
+    "mgt_audit": (_HANDLE, POINTER(c_char_p)),
     "mgt_fetch": (_HANDLE,),
     "mgt_plan_text": (_HANDLE, POINTER(c_char_p)),
     "mgt_explain": (_HANDLE, POINTER(c_char_p)),

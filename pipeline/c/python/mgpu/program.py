@@ -69,6 +69,8 @@ class Counters(NamedTuple):
     p99_us: float
     p999_us: float
     most_us: float
+    audits: int
+    differences: int
 
 
 def metrics(path: Optional[str] = None) -> str:
@@ -290,6 +292,13 @@ class Program:
             self.load()
         call("mgt_replay_on", self._open(), getattr(stream, "cuda_stream", stream))
 
+    def audit(self) -> str:
+        """Replays once and compares with a reference: "", or which node wrote something else first. The
+        program was loaded with `audit`."""
+        if not self._isLoaded:
+            self.load()
+        return self._text("mgt_audit")
+
     def fetch(self) -> None:
         """Brings back what is resident and was written."""
         call("mgt_fetch", self._open())
@@ -379,11 +388,14 @@ class Program:
 
 def load(path: str, target: str = "host", ranks: Optional[Ranks] = None, deadline: Optional[float] = None,
          threads: Optional[int] = None, cpu: Optional[str] = None, pin: bool = False, memory: Optional[str] = None,
-         roles: Optional[Dict[str, str]] = None, log: Optional[Callable[[int, str], Any]] = None, ranges: bool = False) -> Program:
+         roles: Optional[Dict[str, str]] = None, log: Optional[Callable[[int, str], Any]] = None, ranges: bool = False,
+         audit: int = 0, on_difference: str = "go on", fresh: Tuple[str, ...] = ()) -> Program:
     """Opens a bundle, with `ranks` together with other processes. `deadline` are the seconds that a load,
     replay or fetch may take, after which the program is lost; arrays bound to it must live on then. Its
     buffers take at most `memory` ("4GB"). `roles` are other ones than the bundle's by name or pattern, and
     none may change the plan. `log` is told a level (0: what happens, 1: warnings, 2: faults) and a line.
+    Each replay of `audit` is compared with a reference on the host; after a difference the program may "go
+    on", "stop" or "fall back" to the reference; one of `fresh` that was not written anew is a difference.
     With `ranges` replays, and nodes on the host, are ranges of NVTX. On the host `threads` replay, the calling one among them (None: as many as are worth
     it), with kernels for the level `cpu` ("x86-64-v3"; None: the best of the bundle), and with `pin` each
     stays on a CPU of its own."""
@@ -393,6 +405,10 @@ def load(path: str, target: str = "host", ranks: Optional[Ranks] = None, deadlin
     if ranks is not None:
         options.ranks = ctypes.pointer(ranks.spec())
     options.memory, options.ranges = text(memory), ranges
+    actions = ("go on", "stop", "fall back")
+    if on_difference not in actions or not 0 <= audit < 1 << 31:
+        raise UsageError(f"on_difference is one of {', '.join(actions)}, and audit a number of replays")
+    options.audit, options.audit_action, options.audit_fresh = audit, actions.index(on_difference), text(",".join(fresh) or None)
     options.roles = text(",".join(f"{name}={role}" for name, role in roles.items())) if roles else None
     if log is not None:
         options.log = LOG(lambda _, level, line: log(level, line.decode("utf-8", "replace")))
