@@ -516,6 +516,10 @@ mgt_status mgt_times(mgt_program *program, const mgt_node_time **times,
     if (!times || !count)
       return fail(ErrorKind::Usage,
                   "mgt_times: times and count must not be null");
+    if (program->fallsBack)
+      return fail(ErrorKind::Unsupported,
+                  "mgt_times: since an audit differed the reference is "
+                  "replayed, whose nodes are not timed");
     MGPU_TRY(settle(program));
     double us = 0;
     MGPU_TRY(program->run(Step::TimedReplay, us));

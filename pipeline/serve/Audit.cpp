@@ -105,6 +105,8 @@ Audit::Audit(const Dag &dag, const Plan &plan, capture::Runner &runner)
     }
   for (uint32_t k = 0; k < dag.buffers.size(); ++k) {
     const BufferRole role = dag.buffers[k].role;
+    if (dag.buffers[k].sizeBytes == 0)
+      continue;
     if (role == BufferRole::Temporary)
       passing.push_back({k});
     else if (isWritten[k])

@@ -407,6 +407,11 @@ static void audits(const char *good, const char *drifts) {
     REQUIRE(k == MGT_AUDIT_GO_ON ? y[0] == 5 + 3 : y[0] == 5 + 2);
     OK(mgt_get_counters(program, &counters));
     REQUIRE(counters.differences == 1);
+    if (k == MGT_AUDIT_FALL_BACK) {
+      const mgt_node_time *times;
+      size_t count;
+      FAILS(mgt_times(program, &times, &count), MGT_UNSUPPORTED, "reference");
+    }
     REQUIRE(saw(&told, MGT_FAULT, "first in node 'drift_1'"));
     mgt_close(program);
   }

@@ -43,9 +43,7 @@ Result<std::optional<double>> Session::evaluate(const ProgramConfig &config) {
     identity = Evaluator::identity(*realized, config);
     // Other words for the same plan and kernels; not worth a row.
     if (auto at = equals.find(identity); at != equals.end()) {
-      entry.us = at->second.us;
-      entry.fault = at->second.fault;
-      known[text] = entry;
+      known[text] = entry = {config, at->second.us, at->second.fault};
       return entry.fault ? Cost() : Cost(entry.us);
     }
   }

@@ -395,9 +395,7 @@ Result<void> Session::kernelStage() {
     if (!sound.empty())
       MGPU_TRY(tryKernels(sound, soundConfigs, *base, began));
   }
-  exhaustedKernels =
-      std::all_of(searches.begin(), searches.end(),
-                  [](const KernelSearch &search) { return search.done; });
+  exhaustedKernels = std::ranges::all_of(searches, &KernelSearch::done);
   for (const KernelSearch &search : searches)
     result.parts.push_back({"kernel " + subject.dag.kernels[search.kernel].name,
                             double(search.space->size()), search.tried.size(),
