@@ -22,6 +22,19 @@ inline double microsecondsSince(Clock::time_point start) {
   return 1e6 * secondsSince(start);
 }
 
+/// A moment after which nothing of a piece of work waits any more.
+struct TimeLimit {
+  Clock::time_point until = Clock::time_point::max();
+  bool isOver() const { return Clock::now() >= until; }
+  /// At most `seconds`, and no more than are left.
+  double atMost(double seconds) const {
+    if (until == Clock::time_point::max())
+      return seconds;
+    const double left = -secondsSince(until);
+    return left < 0 ? 0 : left < seconds ? left : seconds;
+  }
+};
+
 /// Milliseconds of the system's time of day since 1970, UTC.
 inline int64_t unixMilliseconds() {
   using namespace std::chrono;

@@ -51,6 +51,8 @@ Result<HeadToHead> headToHeadFresh(const StartSubject &a, const StartSubject &b,
   HeadToHead all;
   std::vector<double> logs;
   for (size_t k = 0; k < processes; ++k) {
+    if (k > 0 && options.limit.isOver())
+      break;
     ++each.seed;
     MGPU_TRY_ASSIGN(HeadToHead met, meetOnce(a, b, k % 2 == 0, each));
     all.discarded += met.discarded;

@@ -10,6 +10,7 @@
 
 #include "bench/measure/Environment.h"
 #include "bench/measure/Race.h"
+#include "support/Clock.h"
 
 namespace mgpu::bench {
 
@@ -21,6 +22,7 @@ struct FreshOptions {
   /// them all.
   HeadToHeadOptions meeting;
   size_t processes = 5; ///< processes of A; as many of B
+  TimeLimit limit = {}; ///< no pair but the first begins beyond it
 };
 
 /// Starts A first in every other pair, else B. The change is the mean of the

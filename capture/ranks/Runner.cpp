@@ -12,6 +12,13 @@ Result<void> Runner::enqueue(void *) {
               "a program on several GPUs has no single stream: use mgt_replay");
 }
 
+Result<void> Runner::observe(ReplayObserver *) {
+  return fail(ErrorKind::Unsupported,
+              "single nodes are observed in one process alone");
+}
+
+void Runner::findPlaces(std::vector<std::byte *> &places) { places.clear(); }
+
 Result<void> Runner::write(planner::BufferId id,
                            std::span<const std::byte> bytes) {
   const std::span<std::byte> memory = hostBuffer(id);
@@ -79,6 +86,12 @@ public:
   }
   Result<void> finish() override { return replayer.finish(); }
   Result<void> fetch() override { return replayer.fetch(); }
+  Result<void> observe(ReplayObserver *observer) override {
+    return replayer.observe(observer);
+  }
+  void findPlaces(std::vector<std::byte *> &places) override {
+    replayer.findPlaces(dag, plan, places);
+  }
   Result<std::vector<TimedReplay>> replayTimed() override {
     MGPU_TRY_ASSIGN(auto timed, replayer.replayTimed());
     return std::vector<TimedReplay>{std::move(timed)};

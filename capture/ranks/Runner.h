@@ -46,6 +46,11 @@ public:
   virtual Result<void> enqueue(void *stream);
   virtual Result<void> finish() { return {}; }
   virtual Result<void> fetch() = 0;
+  /// Tells `observer` of nodes, as Replayer::observe() does.
+  virtual Result<void> observe(ReplayObserver *observer);
+  /// Sets where each buffer lies, as Replayer::findPlaces() does; of one
+  /// process on the host alone, else nothing.
+  virtual void findPlaces(std::vector<std::byte *> &places);
   /// By process.
   virtual Result<std::vector<TimedReplay>> replayTimed() = 0;
   /// The clock of the last replayTimed(), as Driver::timedBy().

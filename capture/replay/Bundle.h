@@ -68,6 +68,9 @@ public:
   planner::Program takeProgram();
   const db::ProgramRecord &origin() const { return store.record().program; }
 
+  /// SHA-256 of all that it holds, in hex: two that are alike share it.
+  std::string hash() const;
+
   /// The plan stored for "host". Invalid where it is unsafe.
   Result<planner::Plan> plan() const;
   /// The threads it is to be replayed on, no more than this process may run at

@@ -170,6 +170,7 @@ Result<void> Replayer::complete(const Dag &dag, const Plan &plan) {
   for (Phase phase : allPhases) {
     MGPU_TRY_ASSIGN(graphs[size_t(phase)],
                     buildGraph(plan, dag, phase, addresses, kernels, *driver));
+    MGPU_TRY(observePhase(phase));
   }
   isComplete = true;
   return {};
@@ -280,7 +281,44 @@ Result<void> Replayer::rebuild(const Dag &dag, const Plan &plan, BufferId id) {
       isLost = true;
       return ok;
     }
+    MGPU_TRY(observePhase(phase));
   }
+  return {};
+}
+
+void Replayer::findPlaces(const Dag &dag, const Plan &plan,
+                          std::vector<std::byte *> &places) const {
+  places = addresses.own;
+  for (const Placement &placement : plan.placements) {
+    const auto device = size_t(dag.buffer(placement.buffer).device.value);
+    if (addresses.arenas[device])
+      places[placement.buffer.value] =
+          addresses.arenas[device] + placement.offset;
+  }
+}
+
+Result<void> Replayer::observe(ReplayObserver *to) {
+  observer = to;
+  for (Phase phase : allPhases)
+    MGPU_TRY(observePhase(phase));
+  return {};
+}
+
+/// Gives the graph of a phase, where it is built, the observer as it is now.
+Result<void> Replayer::observePhase(Phase phase) {
+  const ExecutableGraph &graph = graphs[size_t(phase)];
+  std::unique_ptr<PhaseObserver> &own = observers[size_t(phase)];
+  if (!graph.exec || (!observer && !own))
+    return {};
+  if (!observer) // `own` may be given again
+    return graph.exec->observe(nullptr);
+  if (own && own->to == observer && own->nodes == graph.dagNodes)
+    return graph.exec->observe(own.get());
+  auto next = std::make_unique<PhaseObserver>();
+  next->nodes = graph.dagNodes;
+  next->to = observer;
+  MGPU_TRY(graph.exec->observe(next.get()));
+  own = std::move(next);
   return {};
 }
 

@@ -58,6 +58,15 @@ enum class Arguments : uint8_t {
   Later, ///< when it is bound or asked for, or else when complete() is called
 };
 
+/// Told of each node of the program that runs, by the thread that runs it; as
+/// device::NodeObserver.
+class ReplayObserver {
+public:
+  virtual ~ReplayObserver() = default;
+  virtual bool begin(planner::NodeId node, uint32_t queue) = 0;
+  virtual void end(planner::NodeId node, uint32_t queue) = 0;
+};
+
 /// Usage where memory of the caller's cannot be that buffer.
 Result<void> checkRebind(const planner::Dag &dag, planner::BufferId id,
                          std::span<std::byte> memory);
@@ -126,6 +135,15 @@ public:
   /// launches together.
   Result<std::optional<double>> replaySpan();
 
+  /// From here on `observer`, which outlives this, is told of every node that
+  /// runs; null: nobody. Unsupported but on the host.
+  Result<void> observe(ReplayObserver *observer);
+
+  /// Sets where each buffer lies, by BufferId, in arenas too; null for what is
+  /// not here. `dag` and `plan` are those of create().
+  void findPlaces(const planner::Dag &dag, const planner::Plan &plan,
+                  std::vector<std::byte *> &places) const;
+
   /// An error once it is lost: no run may follow.
   Result<void> checkAlive() const;
 
@@ -134,6 +152,18 @@ public:
   }
 
 private:
+  /// Knows the DAG's nodes of a phase's graph.
+  struct PhaseObserver final : device::NodeObserver {
+    std::vector<planner::NodeId> nodes; ///< by graph node
+    ReplayObserver *to = nullptr;
+    bool begin(device::GraphNodeId node, uint32_t queue) override {
+      return to->begin(nodes[node.value], queue);
+    }
+    void end(device::GraphNodeId node, uint32_t queue) override {
+      to->end(nodes[node.value], queue);
+    }
+  };
+  Result<void> observePhase(planner::Phase phase);
   Result<void> ensureMemory(const planner::Dag &dag, planner::BufferId id);
   Result<void> checkApart(const planner::Dag &dag, planner::BufferId id,
                           std::span<std::byte> memory) const;
@@ -169,6 +199,9 @@ private:
   /// The bytes of `addresses.own`, by BufferId.
   std::vector<std::span<std::byte>> own;
   std::array<ExecutableGraph, planner::allPhases.size()> graphs; ///< by Phase
+  ReplayObserver *observer = nullptr;
+  std::array<std::unique_ptr<PhaseObserver>, planner::allPhases.size()>
+      observers; ///< by Phase, where there is an observer
   planner::Loop loop;
   /// The inductions of a trip, for a queued launch; kept, so that a replay
   /// allocates nothing.

@@ -17,6 +17,11 @@ Result<void> GraphExec::launchTimed(std::vector<NodeTiming> &timings) {
               "with the vendor's tool instead");
 }
 
+Result<void> GraphExec::observe(NodeObserver *) {
+  return fail(ErrorKind::Unsupported,
+              "single nodes are observed on the host alone");
+}
+
 Result<void> GraphExec::enqueue(void *, std::span<const HostValue>) {
   return fail(ErrorKind::Unsupported,
               "this target has no streams of the caller's: replay and wait");

@@ -109,6 +109,15 @@ struct HostValue {
   size_t bytes = 8; ///< 4 or 8
 };
 
+/// Told of each node of a replay by the thread that runs it, on the host.
+class NodeObserver {
+public:
+  virtual ~NodeObserver() = default;
+  /// Before the node; false leaves it out, and end() is not called.
+  virtual bool begin(GraphNodeId node, uint32_t queue) = 0;
+  virtual void end(GraphNodeId node, uint32_t queue) = 0;
+};
+
 /// An instantiated graph. launch() replays it and returns when it is done.
 /// One launch at a time.
 class GraphExec {
@@ -126,6 +135,9 @@ public:
   /// before the last one has ended, so that one is always queued while another
   /// runs. Unsupported unless Driver::queuesLaunches().
   virtual Result<void> launchNext(std::span<const HostValue> values);
+  /// From here on launches tell `observer` of each node; null tells nobody,
+  /// and costs nothing. Unsupported unless the backend overrides it.
+  virtual Result<void> observe(NodeObserver *observer);
   /// Like launch(), slower, and says when each node ran, by node id.
   /// Unsupported unless the backend overrides it.
   virtual Result<void> launchTimed(std::vector<NodeTiming> &timings);

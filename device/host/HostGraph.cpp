@@ -5,16 +5,14 @@
 #include "device/host/BlockTeam.h"
 #include "device/host/HostCollective.h"
 #include "device/host/RemoteCollective.h"
+#include "support/Clock.h"
 
 #include <algorithm>
-#include <chrono>
 #include <fmt/format.h>
 
 namespace mgpu::device {
 
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 struct KernelWork {
   kernels::HostKernelEntry entry;
@@ -63,16 +61,40 @@ struct PtxWork {
   }
 };
 
-/// Stands in for a node of a timed replay.
-struct TimedOp {
+/// Stands in for a node whose begin and end an observer is told.
+struct ObservedOp {
   Op op;
-  Clock::time_point start, end;
+  NodeObserver *observer;
+  GraphNodeId node;
+  uint32_t queue;
   static void run(void *self) {
-    auto *timed = static_cast<TimedOp *>(self);
-    timed->start = Clock::now();
-    timed->op.function(timed->op.context);
-    timed->end = Clock::now();
+    auto *observed = static_cast<ObservedOp *>(self);
+    if (!observed->observer->begin(observed->node, observed->queue))
+      return;
+    observed->op.function(observed->op.context);
+    observed->observer->end(observed->node, observed->queue);
   }
+};
+
+/// Reads the clock before and after each node, and tells another observer.
+class NodeClock final : public NodeObserver {
+public:
+  NodeClock(NodeObserver *other, std::vector<NodeTiming> &timings)
+      : other(other), timings(timings) {}
+  bool begin(GraphNodeId node, uint32_t queue) override {
+    timings[node.value] = {node, queue, microsecondsSince(start), 0};
+    return !other || other->begin(node, queue);
+  }
+  void end(GraphNodeId node, uint32_t queue) override {
+    timings[node.value].endUs = microsecondsSince(start);
+    if (other)
+      other->end(node, queue);
+  }
+
+private:
+  const Clock::time_point start = Clock::now();
+  NodeObserver *other;
+  std::vector<NodeTiming> &timings;
 };
 
 class HostExec final : public GraphExec {
@@ -84,49 +106,15 @@ public:
       : state(std::move(state)), works(std::move(works)),
         kernelFault(std::move(kernelFault)),
         program(buildProgram(nodes, this->state->pool.numQueues())) {
-    plain.program = &program;
-    plain.serial = program.serial.data();
-    for (const WorkerQueue &queue : program.queues)
-      plain.queues.push_back(queue.ops.data());
+    setJob(nullptr);
   }
 
-  Result<void> launch() override { return replay(plain); }
-
-  Result<void> launchTimed(std::vector<NodeTiming> &timings) override {
-    size_t count = program.serial.size();
-    std::vector<TimedOp> timed(count);
-    std::vector<Op> serial(count);
-    for (size_t id = 0; id < count; ++id) {
-      timed[id].op = program.serial[id];
-      serial[id] = {TimedOp::run, &timed[id]};
-    }
-    ReplayJob job{&program, serial.data(), {}};
-    std::vector<std::vector<Op>> queueOps;
-    for (const WorkerQueue &queue : program.queues) {
-      queueOps.emplace_back();
-      for (uint32_t id : queue.nodes)
-        queueOps.back().push_back(serial[id]);
-      job.queues.push_back(queueOps.back().data());
-    }
-    Clock::time_point begin = Clock::now();
-    MGPU_TRY(replay(job));
-    timings.assign(count, {});
-    auto us = [&](Clock::time_point t) {
-      return std::chrono::duration<double, std::micro>(t - begin).count();
-    };
-    for (uint32_t queue = 0; queue < program.queues.size(); ++queue)
-      for (uint32_t id : program.queues[queue].nodes)
-        timings[id] = {{id}, queue, us(timed[id].start), us(timed[id].end)};
-    return {};
-  }
-
-private:
-  Result<void> replay(const ReplayJob &job) {
+  Result<void> launch() override {
     if (running.exchange(true, std::memory_order_acquire))
       return fail(ErrorKind::Usage,
                   "this graph is being replayed already: one replay of a "
                   "graph at a time");
-    state->pool.run(job);
+    state->pool.run(*job);
     std::optional<Error> found = kernelFault->take();
     running.store(false, std::memory_order_release);
     if (found)
@@ -134,11 +122,72 @@ private:
     return state->fault ? fail(*state->fault) : Result<void>();
   }
 
+  Result<void> observe(NodeObserver *to) override {
+    setJob(to);
+    return {};
+  }
+
+  Result<void> launchTimed(std::vector<NodeTiming> &timings) override {
+    timings.assign(program.serial.size(), {});
+    NodeObserver *before = observer;
+    NodeClock clock(before, timings);
+    setJob(&clock);
+    Result<void> done = launch();
+    toldLast = nullptr; // the clock is gone, and another may have its address
+    setJob(before);
+    return done;
+  }
+
+private:
+  /// Calls of the nodes, or of what tells an observer of each.
+  struct Calls {
+    std::vector<ObservedOp> observed; ///< by node, where there is an observer
+    std::vector<Op> serial;
+    std::vector<std::vector<Op>> queues;
+    ReplayJob job;
+  };
+
+  /// Sets what launch() calls. Nothing is made anew for an observer that was
+  /// the last one, nor for none.
+  void setJob(NodeObserver *to) {
+    if (to && to != toldLast)
+      make(watched, to);
+    else if (!to && !plain.job.program)
+      make(plain, nullptr);
+    toldLast = to ? to : toldLast;
+    observer = to;
+    job = to ? &watched.job : &plain.job;
+  }
+
+  void make(Calls &calls, NodeObserver *to) {
+    calls = {};
+    calls.serial = program.serial;
+    if (to) // in one piece, as the ops have addresses of it
+      calls.observed.resize(calls.serial.size());
+    for (uint32_t queue = 0; queue < program.queues.size(); ++queue) {
+      calls.queues.emplace_back();
+      for (uint32_t id : program.queues[queue].nodes) {
+        Op &op = calls.serial[id];
+        if (to) {
+          calls.observed[id] = {op, to, {id}, queue};
+          op = {ObservedOp::run, &calls.observed[id]};
+        }
+        calls.queues.back().push_back(op);
+      }
+    }
+    calls.job = {&program, calls.serial.data(), {}};
+    for (const std::vector<Op> &ops : calls.queues)
+      calls.job.queues.push_back(ops.data());
+  }
+
   std::shared_ptr<HostState> state;
   std::vector<std::shared_ptr<void>> works;
   std::shared_ptr<KernelFault> kernelFault;
   WorkerProgram program;
-  ReplayJob plain;
+  NodeObserver *observer = nullptr;
+  const NodeObserver *toldLast = nullptr; ///< whom `watched` is for
+  Calls plain, watched;
+  const ReplayJob *job = nullptr;
   std::atomic<bool> running{false};
 };
 

@@ -215,15 +215,13 @@ mgt_status mgt_builder_open(mgt_builder *builder, const char *target,
                       pipeline::OpenedBuilt::openShared(
                           *built, textOf(target), choice, choice.threads,
                           choice.deadline, *choice.meeting));
-      *program = new mgt_program(std::move(shared));
-      return {};
+      return giveProgram(std::move(shared), {}, program);
     }
     MGPU_TRY_ASSIGN(auto opened,
                     pipeline::OpenedBuilt::open(*built, textOf(target), choice,
                                                 {.threads = choice.threads},
                                                 choice.deadline));
-    *program = new mgt_program(std::move(opened));
-    return {};
+    return giveProgram(std::move(opened), {choice.deadline}, program);
   });
 }
 

@@ -8,16 +8,74 @@
 #include "pipeline/c/MeetingOf.h"
 #include "pipeline/c/OpenedBundle.h"
 #include "pipeline/program/Version.h"
+#include "support/FileIO.h"
+#include "support/Units.h"
 
 using namespace mgpu;
 using pipeline::guarded;
 
-mgt_program::mgt_program(std::unique_ptr<pipeline::OpenedProgram> of)
-    : opened(std::move(of)) {
+mgt_program::mgt_program(std::unique_ptr<pipeline::OpenedProgram> of,
+                         const pipeline::Serving &serving)
+    : opened(std::move(of)), serving(serving), facts(opened->facts()),
+      counters(facts.name) {
   std::vector<bool> reads = planner::readsFirst(program().dag);
   for (const planner::ProgramArgument &argument : program().arguments)
     needsValue.push_back(argument.buffer && reads[argument.buffer->value]);
   isWritten.resize(numArguments());
+}
+
+Result<void> mgt_program::start() {
+  using namespace pipeline::serve;
+  if (!opened->runner().isOnHost())
+    serving.deadline = {}; // the driver's own
+  const bool isAlone = opened->runner().isOnHost() && !opened->others();
+  const bool marks = serving.ranges && Nvtx::get().push;
+  if (serving.ranges && !marks)
+    say(MGT_WARNING, "no ranges of NVTX: its library is not found "
+                     "(libnvToolsExt.so.1, libnvtx3interop.so.1)");
+  if ((marks && isAlone) || serving.deadline.count() > 0) {
+    watch = std::make_shared<NodeWatch>(program().dag, marks);
+    MGPU_TRY(opened->runner().observe(watch.get()));
+  }
+  for (size_t at = 0, end; at < serving.fresh.size(); at = end + 1) {
+    end = std::min(serving.fresh.find(',', at), serving.fresh.size());
+    const std::string name = serving.fresh.substr(at, end - at);
+    size_t k = 0;
+    while (k < program().arguments.size() && argument(k).name != name)
+      ++k;
+    if (k == program().arguments.size())
+      return fail(
+          ErrorKind::Usage,
+          fmt::format("audit_fresh: the program has no argument '{}'", name));
+    fresh.push_back(k);
+  }
+  isGiven.resize(numArguments());
+  if (serving.deadline.count() > 0)
+    steps = std::make_unique<StepThread>(opened, opened->runner(), watch,
+                                         serving.deadline);
+  say(MGT_INFO,
+      fmt::format("opened '{}' {} made by mgpu {} on {}{}{}", facts.name,
+                  facts.hash.substr(0, 12), facts.version, facts.device,
+                  facts.code.empty() ? "" : ", code ", facts.code));
+  return {};
+}
+
+mgt_program::~mgt_program() {
+  say(MGT_INFO,
+      fmt::format("closed '{}' after {} replays, {} failures", facts.name,
+                  counters.of(pipeline::serve::Event::Replay),
+                  counters.of(pipeline::serve::Event::Failure)));
+  if (steps && steps->isLate())
+    for (auto &[index, lender] : lenders)
+      steps->keep(std::move(lender));
+}
+
+Result<void> pipeline::giveProgram(std::unique_ptr<OpenedProgram> opened,
+                                   const Serving &serving, mgt_program **out) {
+  auto made = std::make_unique<mgt_program>(std::move(opened), serving);
+  MGPU_TRY(made->start());
+  *out = made.release();
+  return {};
 }
 
 std::string &pipeline::lastError() {
@@ -41,21 +99,46 @@ Result<void> open(const char *path, const char *target,
                                     MGPU_SIZE_UP_TO(mgt_options, nccl)));
   }
   const std::string where = target ? target : "";
-  const pipeline::OpenedBundle::How how{
+  pipeline::OpenedBundle::How how{
       options.nccl ? options.nccl : "",
-      std::chrono::milliseconds(options.deadline_ms), options.threads,
-      options.cpu ? options.cpu : "", options.pin != 0};
+      std::chrono::milliseconds(options.deadline_ms),
+      options.threads,
+      options.cpu ? options.cpu : "",
+      options.pin != 0,
+      std::nullopt,
+      options.roles ? options.roles : ""};
+  if (options.memory) {
+    MGPU_TRY_ASSIGN(how.memory, parseByteSize(options.memory, "memory"));
+  }
+  how.audits = options.audit > 0;
+  const pipeline::Serving serving{how.deadline,
+                                  options.log,
+                                  options.log_user,
+                                  options.ranges != 0,
+                                  options.audit,
+                                  options.audit_action,
+                                  options.audit_fresh ? options.audit_fresh
+                                                      : ""};
+  if (options.audit_action < MGT_AUDIT_GO_ON ||
+      options.audit_action > MGT_AUDIT_FALL_BACK ||
+      (options.audit == 0 && (options.audit_action || options.audit_fresh)))
+    return fail(ErrorKind::Usage,
+                "mgt_open_with: audit_action is none, or audit is 0 and what "
+                "else is of audits is not");
+  if (options.audit > 0 &&
+      (options.ranks || options.deadline_ms > 0 || device::isCudaTarget(where)))
+    return fail(ErrorKind::Unsupported,
+                "audits are of the host, in one process and without a "
+                "deadline: leave ranks and deadline_ms out");
   if (options.ranks) {
     MGPU_TRY_ASSIGN(const pipeline::Meeting meeting,
                     pipeline::meetingOf("mgt_open_with", options.ranks));
     MGPU_TRY_ASSIGN(auto opened, pipeline::OpenedBundle::openShared(
                                      path, where, how, meeting));
-    *out = new mgt_program(std::move(opened));
-    return {};
+    return pipeline::giveProgram(std::move(opened), serving, out);
   }
   MGPU_TRY_ASSIGN(auto opened, pipeline::OpenedBundle::open(path, where, how));
-  *out = new mgt_program(std::move(opened));
-  return {};
+  return pipeline::giveProgram(std::move(opened), serving, out);
 }
 
 } // namespace
@@ -84,6 +167,53 @@ void mgt_close(mgt_program *program) {
     (void)guarded(&program->error,
                   [&] { return program->opened->runner().finish(); });
   delete program;
+}
+
+mgt_status mgt_get_counters(const mgt_program *program,
+                            mgt_counters *counters) {
+  return guarded(nullptr, [&]() -> Result<void> {
+    if (!program || !counters ||
+        counters->size < MGPU_SIZE_UP_TO(mgt_counters, most_us))
+      return fail(ErrorKind::Usage,
+                  "mgt_get_counters: program and counters must not be null, "
+                  "and their size is sizeof(mgt_counters)");
+    using pipeline::serve::Event;
+    const pipeline::serve::Counters &now = program->counters;
+    const mgt_counters out{counters->size,
+                           now.of(Event::Replay),
+                           now.of(Event::Failure),
+                           now.of(Event::DeadlineMiss),
+                           now.lastUs(),
+                           now.totalUs(),
+                           now.quantileUs(0.5),
+                           now.quantileUs(0.9),
+                           now.quantileUs(0.99),
+                           now.quantileUs(0.999),
+                           now.mostUs(),
+                           now.of(Event::Audit),
+                           now.of(Event::Difference)};
+    std::memcpy(counters, &out, std::min(counters->size, sizeof out));
+    return {};
+  });
+}
+
+mgt_status mgt_metrics_text(const char **text) {
+  return guarded(nullptr, [&]() -> Result<void> {
+    if (!text)
+      return fail(ErrorKind::Usage, "mgt_metrics_text: text must not be null");
+    thread_local std::string own;
+    own = pipeline::serve::metricsText();
+    *text = own.c_str();
+    return {};
+  });
+}
+
+mgt_status mgt_write_metrics(const char *path) {
+  return guarded(nullptr, [&]() -> Result<void> {
+    if (!path)
+      return fail(ErrorKind::Usage, "mgt_write_metrics: path must not be null");
+    return writeFileAtomic(path, pipeline::serve::metricsText());
+  });
 }
 
 mgt_status mgt_get_rank(const mgt_program *program, uint32_t *rank,

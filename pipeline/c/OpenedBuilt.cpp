@@ -13,7 +13,6 @@ Result<std::unique_ptr<OpenedBuilt>>
 OpenedBuilt::open(const planner::Program &program, const std::string &target,
                   const PrepareOptions &prepare, OpenOptions options,
                   std::chrono::milliseconds deadline) {
-  MGPU_TRY(checkDeadline(target, deadline));
   if (deadline.count() > 0)
     options.deadline = deadline;
   const uint32_t devices = program.dag.numDevices;

@@ -31,6 +31,16 @@ public:
   }
 
   const device::Rendezvous *others() const override { return ranks.get(); }
+  Facts facts() const override {
+    return {loaded.dag.name,
+            MGPU_VERSION,
+            "",
+            "",
+            "",
+            loaded.from.target,
+            prepared.cpu,
+            theRunner->description()};
+  }
 
 private:
   OpenedBuilt() = default;

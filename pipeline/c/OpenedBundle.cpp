@@ -8,9 +8,11 @@
 #include "device/host/CpuLevel.h"
 #include "kernels/compile/KernelRecipe.h"
 #include "pipeline/c/ThreadedGpus.h"
+#include "pipeline/program/Roles.h"
 #include "pipeline/target/Target.h"
 #include "pipeline/target/Workers.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 
 namespace mgpu::pipeline {
@@ -39,8 +41,68 @@ Result<void> checkDeadline(const std::string &target,
   if (deadline.count() == 0 || device::isCudaTarget(target))
     return {};
   return fail(ErrorKind::Unsupported,
-              "a replay on the host has no deadline, as no thread of it can be "
-              "stopped: leave deadline_ms at 0");
+              "processes that share the host wait for each other as long as "
+              "mgt_ranks says: leave deadline_ms at 0");
+}
+
+MemoryUse memoryOf(const planner::Program &program, const planner::Plan &plan) {
+  MemoryUse out;
+  std::vector<uint64_t> onDevice = plan.arenaBytes;
+  for (const planner::Buffer &buffer : program.dag.buffers)
+    if (buffer.device.isHost())
+      out.host += buffer.sizeBytes;
+    else if (!planner::isInArena(buffer))
+      onDevice[size_t(buffer.device.value)] += buffer.sizeBytes;
+  for (const uint64_t bytes : onDevice) {
+    out.devices += bytes;
+    out.mostOfDevice = std::max(out.mostOfDevice, bytes);
+  }
+  return out;
+}
+
+/// Absent where the buffers take more than `most` bytes.
+static Result<void> checkMemory(const planner::Program &program,
+                                const planner::Plan &plan,
+                                const std::string &target, uint64_t most) {
+  const MemoryUse use = memoryOf(program, plan);
+  const bool isHost = !device::isCudaTarget(target),
+             isShared = target.find('/') != std::string::npos;
+  const uint64_t taken = isHost     ? use.devices + use.host
+                         : isShared ? use.devices
+                                    : use.mostOfDevice;
+  if (taken <= most)
+    return {};
+  return fail(
+      ErrorKind::Absent,
+      fmt::format("the program's buffers take {} bytes {}, and `memory` is {} "
+                  "bytes: allow more, or make the bundle again with --memory",
+                  taken, isHost ? "of the host" : "of a GPU", most));
+}
+
+/// Gives arguments other roles, none of which may change the plan.
+static Result<void> changeRoles(planner::Program &program,
+                                const std::string &roles) {
+  RoleOptions options;
+  for (size_t at = 0, end; at < roles.size(); at = end + 1) {
+    end = std::min(roles.find(',', at), roles.size());
+    const std::string each = roles.substr(at, end - at);
+    const size_t equals = each.find('=');
+    if (equals == std::string::npos)
+      return fail(ErrorKind::Usage,
+                  fmt::format("roles: '{}' is not name=role", each));
+    options.rolePatterns.emplace_back(each.substr(0, equals),
+                                      each.substr(equals + 1));
+  }
+  planner::Program changed = program;
+  MadeResident made;
+  MGPU_TRY(applyRoles(changed, options, made));
+  if (changed.dag != program.dag)
+    return fail(ErrorKind::Unsupported,
+                fmt::format("roles '{}' change what is copied when, and so the "
+                            "plan: make the bundle again with these as --role",
+                            roles));
+  program = std::move(changed);
+  return {};
 }
 
 /// Usage for what is not of the target, or not to be had.
@@ -58,12 +120,12 @@ OpenedBundle::open(const std::string &path, const std::string &target,
                    const How &how) {
   MGPU_TRY_ASSIGN(const device::NcclOptions settings,
                   device::parseNccl(how.nccl));
-  MGPU_TRY(checkDeadline(target, how.deadline));
   MGPU_TRY(checkHow(target, how));
   MGPU_TRY_ASSIGN(capture::Bundle bundle, capture::Bundle::open(path));
   std::unique_ptr<OpenedBundle> out(new OpenedBundle);
   out->deadline = how.deadline;
-  MGPU_TRY(out->readBundle(bundle));
+  out->target = target.empty() ? "host" : target;
+  MGPU_TRY(out->readBundle(bundle, how));
   const std::string kind = target.substr(0, target.find(':'));
   if (!kind.empty() && kind != "host" && kind != "cuda")
     return fail(ErrorKind::Usage,
@@ -83,10 +145,28 @@ OpenedBundle::open(const std::string &path, const std::string &target,
   return out;
 }
 
-Result<void> OpenedBundle::readBundle(capture::Bundle &bundle) {
+Result<void> OpenedBundle::readBundle(capture::Bundle &bundle, const How &how) {
   MGPU_TRY_ASSIGN(thePlan, bundle.plan());
+  origin = bundle.origin();
+  origin.text.clear();
+  hash = bundle.hash();
   theProgram = bundle.takeProgram();
+  if (!how.roles.empty())
+    MGPU_TRY(changeRoles(theProgram, how.roles));
+  if (how.memory)
+    MGPU_TRY(checkMemory(theProgram, thePlan, target, *how.memory));
   return {};
+}
+
+Facts OpenedBundle::facts() const {
+  return {theProgram.dag.name,
+          origin.version,
+          hash,
+          origin.source,
+          origin.sourceHash,
+          target,
+          code.empty() ? shared.cpu : code,
+          theRunner->description()};
 }
 
 Result<void> checkShared(const std::string &target) {
@@ -119,10 +199,12 @@ OpenedBundle::openShared(const std::string &path, const std::string &target,
                             how.nccl));
   std::unique_ptr<OpenedBundle> out(new OpenedBundle);
   out->deadline = how.deadline;
+  out->target = target.empty() ? "host" : target;
   MGPU_TRY_ASSIGN(out->ranks, pipeline::meetRanks(meeting));
   // The others wait for this rank, so they are told why it does not come.
-  if (Result<void> done = areGpus ? out->openGpuPart(path, target, settings)
-                                  : out->openPart(path, target);
+  if (Result<void> done = areGpus
+                              ? out->openGpuPart(path, target, how, settings)
+                              : out->openPart(path, target, how);
       !done) {
     out->ranks->abort(done.error().message);
     return tl::unexpected(done.error());
@@ -131,9 +213,9 @@ OpenedBundle::openShared(const std::string &path, const std::string &target,
 }
 
 Result<void> OpenedBundle::openPart(const std::string &path,
-                                    const std::string &target) {
+                                    const std::string &target, const How &how) {
   MGPU_TRY_ASSIGN(capture::Bundle bundle, capture::Bundle::open(path));
-  MGPU_TRY(readBundle(bundle));
+  MGPU_TRY(readBundle(bundle, how));
   MGPU_TRY(pipeline::targetDevices(target.empty() ? "host" : target,
                                    theProgram.dag.numDevices));
   auto prepareFirst = [&]() -> Result<Prepared> {
@@ -152,9 +234,10 @@ Result<void> OpenedBundle::openPart(const std::string &path,
 
 Result<void> OpenedBundle::openGpuPart(const std::string &path,
                                        const std::string &target,
+                                       const How &how,
                                        const device::NcclOptions &nccl) {
   MGPU_TRY_ASSIGN(capture::Bundle bundle, capture::Bundle::open(path));
-  MGPU_TRY(readBundle(bundle));
+  MGPU_TRY(readBundle(bundle, how));
   MGPU_TRY_ASSIGN(
       const RankGpus here,
       pipeline::gpusOfRank(target, theProgram.dag.numDevices, *ranks));
@@ -192,6 +275,7 @@ Result<void> OpenedBundle::openHost(capture::Bundle &bundle,
   if (!how.cpu.empty())
     levels = {how.cpu};
   MGPU_TRY_ASSIGN(auto kernels, bundle.hostKernels(levels));
+  code = kernels.level;
   OpenOptions open;
   open.threads = how.threads > 0        ? how.threads
                  : bundle.threads() > 0 ? bundle.threads()
@@ -201,7 +285,12 @@ Result<void> OpenedBundle::openHost(capture::Bundle &bundle,
   MGPU_TRY_ASSIGN(
       auto driver,
       pipeline::openHost(target, theProgram.dag.numDevices, open, cpus));
-  return run(std::move(driver), kernels.objects);
+  MGPU_TRY(run(std::move(driver), kernels.objects));
+  if (!how.audits)
+    return {};
+  MGPU_TRY_ASSIGN(reference, serve::Audit::create(theProgram.dag, thePlan,
+                                                  kernels.objects, *theRunner));
+  return {};
 }
 
 Result<std::vector<std::vector<std::byte>>>
@@ -222,7 +311,8 @@ Result<void> OpenedBundle::openGpu(capture::Bundle &bundle,
     options.deadline = deadline;
   MGPU_TRY_ASSIGN(options.compile, ownCompiler(bundle));
   MGPU_TRY_ASSIGN(auto driver, device::createCudaDriver(options));
-  MGPU_TRY_ASSIGN(auto kernels, takeCubins(bundle, driver->architecture()));
+  code = driver->architecture();
+  MGPU_TRY_ASSIGN(auto kernels, takeCubins(bundle, code));
   return run(std::move(driver), kernels);
 }
 
@@ -231,12 +321,12 @@ Result<void> OpenedBundle::openRanks(capture::Bundle &bundle,
                                      const device::NcclOptions &nccl) {
   MGPU_TRY(
       capture::checkAcrossRanks(theProgram.dag)); // before CUDA is looked for
-  MGPU_TRY_ASSIGN(std::string arch, device::architectureOf(ordinals));
+  MGPU_TRY_ASSIGN(code, device::architectureOf(ordinals));
   MGPU_TRY_ASSIGN(device::CudaCompile compile, ownCompiler(bundle));
   MGPU_TRY_ASSIGN(
       RanksToOpen gpus,
       gpusInThreads(ordinals, 0, nccl, std::move(compile), deadline));
-  MGPU_TRY_ASSIGN(auto kernels, takeCubins(bundle, arch));
+  MGPU_TRY_ASSIGN(auto kernels, takeCubins(bundle, code));
   MGPU_TRY_ASSIGN(theRunner, capture::Ranks::start(
                                  theProgram.dag, thePlan, std::move(kernels),
                                  std::move(gpus.open), std::move(gpus.how)));

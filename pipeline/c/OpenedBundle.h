@@ -15,14 +15,17 @@ namespace mgpu::pipeline {
 
 class OpenedBundle final : public OpenedProgram {
 public:
-  /// The settings of mgt_options; they are of the host alone but for the first
-  /// two.
+  /// The settings of mgt_options; those from `threads` to `pins` are of the
+  /// host alone.
   struct How {
     std::string nccl; ///< as device::parseNccl(), "" but on several GPUs
     std::chrono::milliseconds deadline{}; ///< of GPUs; 0: their own
     uint32_t threads = 0;
     std::string cpu;
     bool pins = false;
+    std::optional<uint64_t> memory; ///< most bytes of the buffers
+    std::string roles;              ///< "x=output,w*=resident"
+    bool audits = false;            ///< it has a reference
   };
   /// `target` is "host", "host:N", "" or one of GPUs
   /// (device/cuda/CudaTarget.h).
@@ -39,13 +42,16 @@ public:
   }
   capture::Runner &runner() override { return *theRunner; }
   const device::Rendezvous *others() const override { return ranks.get(); }
+  Facts facts() const override;
+  serve::Audit *audit() override { return reference.get(); }
 
 private:
   OpenedBundle() = default;
-  Result<void> readBundle(capture::Bundle &bundle);
-  Result<void> openPart(const std::string &path, const std::string &target);
+  Result<void> readBundle(capture::Bundle &bundle, const How &how);
+  Result<void> openPart(const std::string &path, const std::string &target,
+                        const How &how);
   Result<void> openGpuPart(const std::string &path, const std::string &target,
-                           const device::NcclOptions &nccl);
+                           const How &how, const device::NcclOptions &nccl);
   Result<void> openHost(capture::Bundle &bundle, const std::string &target,
                         const How &how);
   Result<void> openGpu(capture::Bundle &bundle, const std::string &target);
@@ -59,11 +65,15 @@ private:
   takeCubins(capture::Bundle &bundle, const std::string &arch);
 
   std::chrono::milliseconds deadline{}; ///< 0: the target's own
+  std::string target, code;             ///< as mgt_facts has them
+  db::ProgramRecord origin;             ///< its `text` is left out
+  std::string hash;
   planner::Program theProgram;
   planner::Plan thePlan;
   std::unique_ptr<device::MessageRendezvous> ranks;
   Prepared shared; ///< rank 0's, where there are ranks
   std::unique_ptr<capture::Runner> theRunner;
+  std::unique_ptr<serve::Audit> reference; ///< null: none is asked for
 };
 
 } // namespace mgpu::pipeline

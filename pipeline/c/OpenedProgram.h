@@ -7,6 +7,9 @@
 #include "capture/ranks/Runner.h"
 #include "device/api/Rendezvous.h"
 #include "pipeline/c/mgt.h"
+#include "pipeline/serve/Audit.h"
+#include "pipeline/serve/Counters.h"
+#include "pipeline/serve/StepThread.h"
 #include "planner/dag/Program.h"
 
 #include <chrono>
@@ -16,6 +19,11 @@
 #include <vector>
 
 namespace mgpu::pipeline {
+
+/// Tells mgt_get_facts() what neither the program nor its plan knows.
+struct Facts {
+  std::string name, version, hash, source, sourceHash, target, code, device;
+};
 
 class OpenedProgram {
 public:
@@ -28,6 +36,9 @@ public:
     static const std::string none;
     return none;
   }
+  virtual Facts facts() const = 0;
+  /// Its reference; null where it was opened without.
+  virtual serve::Audit *audit() { return nullptr; }
   /// The other processes of the program; null where there are none.
   virtual const device::Rendezvous *others() const { return nullptr; }
 };
@@ -39,14 +50,37 @@ Result<void> giveFigures(const planner::Program &program,
 
 /// Usage for a target whose devices several processes cannot share.
 Result<void> checkShared(const std::string &target);
-/// Unsupported for a deadline on the host.
+/// Unsupported for a deadline of processes that share the host.
 Result<void> checkDeadline(const std::string &target,
                            std::chrono::milliseconds deadline);
+
+/// The bytes of a program's buffers.
+struct MemoryUse {
+  uint64_t mostOfDevice = 0, devices = 0, host = 0;
+};
+MemoryUse memoryOf(const planner::Program &program, const planner::Plan &plan);
+
+/// How a program is served: what mgt_options say of any target.
+struct Serving {
+  std::chrono::milliseconds deadline{}; ///< of steps on the host; 0: none
+  void (*log)(void *user, int level, const char *line) = nullptr;
+  void *logUser = nullptr;
+  bool ranges = false; ///< of NVTX
+  uint32_t audit = 0;  ///< every so many replays
+  int auditAction = MGT_AUDIT_GO_ON;
+  std::string fresh = {}; ///< "x,y"
+};
+
+/// Makes the handle of a program that is open.
+Result<void> giveProgram(std::unique_ptr<OpenedProgram> opened,
+                         const Serving &serving, mgt_program **out);
 
 } // namespace mgpu::pipeline
 
 struct mgt_program {
-  explicit mgt_program(std::unique_ptr<mgpu::pipeline::OpenedProgram> of);
+  mgt_program(std::unique_ptr<mgpu::pipeline::OpenedProgram> of,
+              const mgpu::pipeline::Serving &serving);
+  ~mgt_program();
   const mgpu::planner::Program &program() const { return opened->program(); }
   size_t numArguments() const {
     return program().arguments.size() + program().results.size();
@@ -57,10 +91,37 @@ struct mgt_program {
                          : program().results[index - count];
   }
 
+  /// Sets up what `serving` asks for. Before anything else is called.
+  mgpu::Result<void> start();
+  /// Does a step, on its thread where there is a deadline.
+  mgpu::Result<void> run(mgpu::pipeline::serve::Step step, double &us) {
+    return steps ? steps->run(step, us, timed)
+                 : runStep(opened->runner(), step, us, timed);
+  }
+  /// Replays, audited where it is this one's turn or `isAsked`. `difference` is
+  /// set to what was found, or "".
+  mgpu::Result<void> replay(bool isAsked, std::string &difference);
+  void say(int level, const std::string &line) const {
+    if (serving.log)
+      serving.log(serving.logUser, level, line.c_str());
+  }
+
   /// Whose memory arguments are, by their number (mgt_share).
   std::map<size_t, std::shared_ptr<mgpu::pipeline::OpenedProgram>> lenders;
   std::shared_ptr<mgpu::pipeline::OpenedProgram> opened;
-  std::string lost; ///< why nothing can be called any more; "": it can
+  mgpu::pipeline::Serving serving;
+  mgpu::pipeline::Facts facts;
+  mgpu::pipeline::serve::Counters counters;
+  std::shared_ptr<mgpu::pipeline::serve::NodeWatch> watch; ///< null: none
+  std::unique_ptr<mgpu::pipeline::serve::StepThread> steps;
+  std::vector<mgpu::capture::TimedReplay> timed;
+  double lastUs = 0;         ///< of the last replay
+  uint32_t sinceAudit = 0;   ///< replays
+  bool fallsBack = false;    ///< the reference is replayed
+  bool isStopped = false;    ///< by an audit
+  std::vector<size_t> fresh; ///< arguments to be given before each replay
+  std::vector<bool> isGiven; ///< since the replay before, by argument
+  std::string lost;          ///< why nothing can be called any more; "": it can
   std::vector<bool> needsValue, isWritten; ///< by argument
   bool isLoaded = false;
   bool isQueued = false;   ///< runs of mgt_replay_on() may not have ended

@@ -9,8 +9,29 @@
 
 using namespace mgpu;
 using pipeline::guarded;
+using pipeline::serve::Event, pipeline::serve::Step;
+namespace serve = pipeline::serve;
 
 namespace {
+
+/// Counts and logs a call that failed, and finds out whether the program is
+/// lost.
+mgt_status failed(mgt_program *program, const char *name, mgt_status status) {
+  program->counters.count(Event::Failure);
+  const bool isLate = program->steps && program->steps->isLate();
+  if (isLate) {
+    program->counters.count(Event::DeadlineMiss);
+    program->error = fmt::format("{}: {}", name, program->error);
+    pipeline::lastError() = program->error;
+    status = MGT_LOST;
+  }
+  if (isLate || program->isStopped ||
+      (status != MGT_USAGE && !program->opened->runner().checkAlive()))
+    program->lost = program->error;
+  program->say(MGT_FAULT, program->lost.empty() ? program->error
+                                                : "lost: " + program->lost);
+  return status;
+}
 
 /// Runs a call on a program, which has its sentence where it fails.
 template <typename Call>
@@ -19,18 +40,18 @@ mgt_status onProgram(mgt_program *program, const char *name, Call call) {
     program->error = fmt::format("{}: the program was lost before ({})", name,
                                  program->lost);
     pipeline::lastError() = program->error;
+    program->counters.count(Event::Failure);
     return MGT_LOST;
   }
-  const mgt_status status =
+  mgt_status status =
       guarded(program ? &program->error : nullptr, [&]() -> Result<void> {
         if (!program)
           return fail(ErrorKind::Usage,
                       fmt::format("{}: program must not be null", name));
         return call();
       });
-  if (program && status != MGT_OK && status != MGT_USAGE &&
-      !program->opened->runner().checkAlive())
-    program->lost = program->error;
+  if (program && status != MGT_OK)
+    status = failed(program, name, status);
   return status;
 }
 
@@ -140,6 +161,35 @@ mgt_status giveText(mgt_program *program, const char **out, const char *call,
   });
 }
 
+/// A replay as a range of NVTX, where they are asked for.
+class ReplayRange {
+public:
+  explicit ReplayRange(const mgt_program *program) {
+    const auto *nvtx =
+        program->serving.ranges ? &pipeline::serve::Nvtx::get() : nullptr;
+    if (!nvtx || !nvtx->push)
+      return;
+    nvtx->push(program->facts.name.c_str());
+    pop = nvtx->pop;
+  }
+  ~ReplayRange() {
+    if (pop)
+      pop();
+  }
+  ReplayRange(const ReplayRange &) = delete;
+  ReplayRange &operator=(const ReplayRange &) = delete;
+
+private:
+  int (*pop)() = nullptr;
+};
+
+Result<void> replayOnce(mgt_program *program) {
+  const ReplayRange range(program);
+  MGPU_TRY(program->run(Step::Replay, program->lastUs));
+  program->counters.replayed(program->lastUs);
+  return {};
+}
+
 /// The argument's memory is that of `of`'s argument.
 Result<void> share(mgt_program *program, const char *name, mgt_program *of,
                    const char *ofName) {
@@ -178,6 +228,53 @@ Result<void> share(mgt_program *program, const char *name, mgt_program *of,
 
 } // namespace
 
+Result<void> mgt_program::replay(bool isAsked, std::string &difference) {
+  difference.clear();
+  serve::Audit &audit = *opened->audit();
+  const bool isAudited =
+      !fallsBack && (isAsked || ++sinceAudit >= serving.audit);
+  if (isAudited) {
+    sinceAudit = 0;
+    for (size_t k : fresh)
+      if (!isGiven[k] && difference.empty())
+        difference = fmt::format("'{}' is stale: it was not written since the "
+                                 "replay before",
+                                 argument(k).name);
+  }
+  isGiven.assign(isGiven.size(), false);
+  if (!isAudited && !fallsBack)
+    return replayOnce(this);
+  if (fallsBack) {
+    MGPU_TRY(audit.replayReference(lastUs));
+    counters.replayed(lastUs);
+    return {};
+  }
+  MGPU_TRY_ASSIGN(auto differs, audit.replay(lastUs));
+  if (watch) // the audit observed in its place
+    MGPU_TRY(opened->runner().observe(watch.get()));
+  counters.replayed(lastUs);
+  counters.count(Event::Audit);
+  const bool isStale = !difference.empty();
+  if (differs && !isStale)
+    difference = std::move(*differs);
+  if (difference.empty())
+    return {};
+  counters.count(Event::Difference);
+  difference = fmt::format("audit of replay {}: {}", counters.of(Event::Replay),
+                           difference);
+  if (serving.auditAction == MGT_AUDIT_STOP) {
+    isStopped = true;
+    return fail(ErrorKind::Internal, difference);
+  }
+  fallsBack = serving.auditAction == MGT_AUDIT_FALL_BACK && !isStale;
+  if (fallsBack)
+    audit.takeReference();
+  say(MGT_FAULT, difference + (fallsBack ? "; the reference is replayed from "
+                                           "here on"
+                                         : ""));
+  return {};
+}
+
 Result<void> pipeline::giveFigures(const planner::Program &program,
                                    const planner::Plan &plan, const char *call,
                                    mgt_figures *figures) {
@@ -207,6 +304,34 @@ Result<void> pipeline::giveFigures(const planner::Program &program,
   return {};
 }
 
+mgt_status mgt_get_facts(mgt_program *program, mgt_facts *facts) {
+  return onProgram(program, "mgt_get_facts", [&]() -> Result<void> {
+    if (!facts || facts->size < MGPU_SIZE_UP_TO(mgt_facts, host_bytes))
+      return fail(ErrorKind::Usage,
+                  "mgt_get_facts: facts must not be null, and their size is "
+                  "sizeof(mgt_facts)");
+    const pipeline::Facts &known = program->facts;
+    const auto memory =
+        pipeline::memoryOf(program->program(), program->opened->plan());
+    const mgt_facts out{facts->size,
+                        known.name.c_str(),
+                        known.version.c_str(),
+                        known.hash.c_str(),
+                        known.source.c_str(),
+                        known.sourceHash.c_str(),
+                        known.target.c_str(),
+                        known.code.c_str(),
+                        known.device.c_str(),
+                        program->program().dag.numDevices,
+                        program->program().dag.nodes.size(),
+                        memory.mostOfDevice,
+                        memory.devices,
+                        memory.host};
+    std::memcpy(facts, &out, std::min(facts->size, sizeof out));
+    return {};
+  });
+}
+
 mgt_status mgt_argument_device(const mgt_program *program, size_t index,
                                int32_t *device) {
   return guarded(nullptr, [&]() -> Result<void> {
@@ -231,7 +356,7 @@ mgt_status mgt_write(mgt_program *program, const char *name, const void *data,
     MGPU_TRY(program->opened->runner().write(
         *program->argument(index).buffer,
         {static_cast<const std::byte *>(data), bytes}));
-    program->isWritten[index] = true;
+    program->isWritten[index] = program->isGiven[index] = true;
     return {};
   });
 }
@@ -284,7 +409,7 @@ mgt_status mgt_bind(mgt_program *program, const char *name, void *data,
         *program->argument(index).buffer,
         {static_cast<std::byte *>(data), bytes}));
     program->lenders.erase(index);
-    program->isWritten[index] = true;
+    program->isWritten[index] = program->isGiven[index] = true;
     return {};
   });
 }
@@ -304,8 +429,12 @@ mgt_status mgt_load(mgt_program *program) {
                                 "value; call mgt_write first",
                                 program->argument(k).name));
     MGPU_TRY(settle(program));
-    MGPU_TRY(program->opened->runner().load());
+    double us = 0;
+    MGPU_TRY(program->run(Step::Load, us));
+    if (serve::Audit *audit = program->opened->audit())
+      MGPU_TRY(audit->load());
     program->isLoaded = true;
+    program->say(MGT_INFO, "loaded what is resident");
     return {};
   });
 }
@@ -314,7 +443,22 @@ mgt_status mgt_replay(mgt_program *program) {
   return onProgram(program, "mgt_replay", [&]() -> Result<void> {
     MGPU_TRY(requireLoaded(program, "mgt_replay"));
     MGPU_TRY(settle(program));
-    return program->opened->runner().replay();
+    if (!program->opened->audit())
+      return replayOnce(program);
+    return program->replay(false, program->text);
+  });
+}
+
+mgt_status mgt_audit(mgt_program *program, const char **difference) {
+  return onProgram(program, "mgt_audit", [&]() -> Result<void> {
+    if (!difference || !program->opened->audit())
+      return fail(ErrorKind::Usage,
+                  "mgt_audit: difference must not be null, and the program is "
+                  "opened with mgt_options::audit");
+    MGPU_TRY(requireLoaded(program, "mgt_audit"));
+    const Result<void> done = program->replay(true, program->text);
+    *difference = program->text.c_str();
+    return done;
   });
 }
 
@@ -322,7 +466,9 @@ mgt_status mgt_replay_on(mgt_program *program, void *stream) {
   return onProgram(program, "mgt_replay_on", [&]() -> Result<void> {
     MGPU_TRY(requireLoaded(program, "mgt_replay_on"));
     program->isQueued = true; // some of it may be, even after an error
-    return program->opened->runner().enqueue(stream);
+    MGPU_TRY(program->opened->runner().enqueue(stream));
+    program->counters.count(Event::Replay);
+    return {};
   });
 }
 
@@ -330,7 +476,8 @@ mgt_status mgt_fetch(mgt_program *program) {
   return onProgram(program, "mgt_fetch", [&]() -> Result<void> {
     MGPU_TRY(requireLoaded(program, "mgt_fetch"));
     MGPU_TRY(settle(program));
-    return program->opened->runner().fetch();
+    double us = 0;
+    return program->run(Step::Fetch, us);
   });
 }
 
@@ -369,10 +516,15 @@ mgt_status mgt_times(mgt_program *program, const mgt_node_time **times,
     if (!times || !count)
       return fail(ErrorKind::Usage,
                   "mgt_times: times and count must not be null");
+    if (program->fallsBack)
+      return fail(ErrorKind::Unsupported,
+                  "mgt_times: since an audit differed the reference is "
+                  "replayed, whose nodes are not timed");
     MGPU_TRY(settle(program));
-    MGPU_TRY_ASSIGN(auto replays, program->opened->runner().replayTimed());
+    double us = 0;
+    MGPU_TRY(program->run(Step::TimedReplay, us));
     program->times.clear();
-    for (const capture::TimedReplay &replay : replays)
+    for (const capture::TimedReplay &replay : program->timed)
       for (const capture::NodeSpan &span : replay.nodes) {
         const planner::DagNode &node = program->program().dag.node(span.node);
         program->times.push_back({node.name.c_str(), node.location.c_str(),

@@ -15,10 +15,10 @@
  *     mgt_read(program, "y", y, sizeof y);
  *   }
  *
- * A program is used by one thread at a time; different programs by any. A call
- * that fails changes nothing, unless it loses the program (MGT_LOST). Kernels
- * are native code: open a bundle only if you would run a program from the same
- * source. */
+ * A program is used by one thread at a time, but that any may ask for its
+ * counters; different programs by any. A call that fails changes nothing,
+ * unless it loses the program (MGT_LOST). Kernels are native code: open a
+ * bundle only if you would run a program from the same source. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -41,7 +41,7 @@ typedef enum mgt_status {
   MGT_UNSUPPORTED = 5, /* a newer bundle, a feature this version lacks */
   /* An earlier call lost the program: a GPU or a process failed or was late.
    * That call says why; all later ones on the program that use its target say
-   * this. Close it. */
+   * this. Close it. A step on the host that is late itself says so. */
   MGT_LOST = 6,
 } mgt_status;
 
@@ -97,6 +97,22 @@ typedef struct mgt_ranks {
   uint32_t deadline_ms;
 } mgt_ranks;
 
+/* What a line of the log is about. */
+typedef enum mgt_level {
+  MGT_INFO = 0,    /* opened, loaded, closed */
+  MGT_WARNING = 1, /* something that was asked for is not there */
+  MGT_FAULT = 2,   /* a call failed, or the program was lost */
+} mgt_level;
+
+/* Says what follows an audit that finds a difference: it is counted and logged,
+ * and then the program goes on; is lost, and says so (MGT_INTERNAL); or goes on
+ * as its reference, whose results are taken for this replay as well. */
+typedef enum mgt_audit_action {
+  MGT_AUDIT_GO_ON = 0,
+  MGT_AUDIT_STOP = 1,
+  MGT_AUDIT_FALL_BACK = 2,
+} mgt_audit_action;
+
 /* What else mgt_open_with() is told; what is zero is as mgt_open() has it. A
  * newer header may have more at the end, so a program that sets `size` and
  * clears the rest works with older and newer libraries; one that asks an older
@@ -118,9 +134,13 @@ typedef struct mgt_options {
    * late, gone or different is named on all others, and the program is then
    * lost. */
   const mgt_ranks *ranks;
-  /* How long a step on GPUs may take, in milliseconds; 0 is two minutes.
-   * MGT_UNSUPPORTED on the host, where no thread can be stopped; what ranks
-   * wait for each other is mgt_ranks' own. */
+  /* How long mgt_load(), mgt_replay(), mgt_times() and mgt_fetch() may take, in
+   * milliseconds; 0 is two minutes on GPUs, and no limit on the host. On the
+   * host they then run on a thread of the library's, and one that is late is
+   * MGT_LOST: the call returns, the program's threads end at their next node,
+   * and its memory, the caller's too that it has (mgt_bind), is in use until
+   * then, past mgt_close(). MGT_UNSUPPORTED with ranks on the host, whose waits
+   * mgt_ranks has. */
   uint32_t deadline_ms;
   /* Of the host: threads that replay, the calling one among them (0: as many as
    * are worth it); the level that its kernels are for, "x86-64-v3" (NULL: the
@@ -130,6 +150,31 @@ typedef struct mgt_options {
   uint32_t threads;
   const char *cpu;
   int pin;
+  /* The most bytes that the program's buffers may take, "4GB": on the host all
+   * together, else on each GPU. MGT_ABSENT, with what they take, before any is
+   * allocated. NULL: no limit. */
+  const char *memory;
+  /* Other roles than the bundle's, "x=output,w*=resident": the last that
+   * matches counts. MGT_UNSUPPORTED for one that would change what is copied
+   * when, and so the plan. NULL: none. */
+  const char *roles;
+  /* Told in a line what happens to the program, but not of single replays, by
+   * the thread that calls; `level` is an mgt_level. It makes no call on the
+   * program. NULL: not told. */
+  void (*log)(void *user, int level, const char *line);
+  void *log_user;
+  /* Not 0: each replay is a range of NVTX, and on the host each node, where the
+   * library of NVTX is found; else the log says so. */
+  int ranges;
+  /* Not 0: each replay of so many is audited, as mgt_audit() does it; 1 is
+   * every one. On the host, in one process, without deadline_ms; else
+   * MGT_UNSUPPORTED. */
+  uint32_t audit;
+  int audit_action; /* an mgt_audit_action */
+  /* Arguments that mgt_write() or mgt_bind() gives anew before each replay,
+   * "x,y": an audited replay before which one was not is a difference. Writing
+   * in place (mgt_memory) is not seen. NULL: none. */
+  const char *audit_fresh;
 } mgt_options;
 /* NULL `options` is mgt_open(). */
 mgt_status mgt_open_with(const char *path, const char *target,
@@ -161,6 +206,46 @@ mgt_status mgt_get_argument(const mgt_program *program, size_t index,
 /* The device that an argument lies on (MGT_EXTERNAL), or MGT_HOST. */
 mgt_status mgt_argument_device(const mgt_program *program, size_t index,
                                int32_t *device);
+
+/* What an open program is. Its strings are valid as long as it is open. */
+typedef struct mgt_facts {
+  size_t size;         /* sizeof(mgt_facts) */
+  const char *name;    /* of the program */
+  const char *version; /* of the mgpu that made it */
+  const char
+      *hash; /* SHA-256 of all that a bundle holds, which two alike share;
+                "" of a program that was built here */
+  const char *source,
+      *source_hash;   /* the file it was made of, its SHA-256; "" */
+  const char *target; /* "host:4", as it was opened */
+  const char *code; /* what its kernels are for: "x86-64-v3", "sm_90"; or "" */
+  const char *device; /* "host: 4 virtual devices on 2 threads" */
+  uint32_t num_devices;
+  uint64_t num_nodes;
+  /* Of its buffers: on the device that has most, on all devices, on the host.
+   */
+  uint64_t most_device_bytes, device_bytes, host_bytes;
+} mgt_facts;
+/* `facts` has its size. What is predicted of its plan: mgt_get_figures(). */
+mgt_status mgt_get_facts(mgt_program *program, mgt_facts *facts);
+
+/* What a program did since it was opened. */
+typedef struct mgt_counters {
+  size_t size;              /* sizeof(mgt_counters) */
+  uint64_t replays;         /* that ended, and those of mgt_replay_on() */
+  uint64_t failures;        /* calls on it that failed */
+  uint64_t deadline_misses; /* steps that were late */
+  /* Of mgt_replay(), in microseconds; quantiles are within 1.6 %. */
+  double last_us, total_us, p50_us, p90_us, p99_us, p999_us, most_us;
+  uint64_t audits, differences; /* replays audited, and those that differed */
+} mgt_counters;
+/* `counters` has its size. From any thread, until mgt_close() is called. */
+mgt_status mgt_get_counters(const mgt_program *program, mgt_counters *counters);
+/* The counters of all programs of this process that are open, as the text that
+ * Prometheus reads. From any thread; valid until its next call of this. */
+mgt_status mgt_metrics_text(const char **text);
+/* Writes that text to a file, whole or not at all. */
+mgt_status mgt_write_metrics(const char *path);
 
 /* Copies all bytes of an argument in, or of an argument or result out, wherever
  * it lies. A resident argument is taken over by mgt_load(), after which writing
@@ -210,6 +295,13 @@ mgt_status mgt_load(mgt_program *program);
  * says so, and what a GPU may still be writing is not freed, not by
  * mgt_close() either. Start the process again to use the GPU. */
 mgt_status mgt_replay(mgt_program *program);
+/* One run that is compared, bit by bit, with a reference: the same program on
+ * one thread in other memory, from the same values. Some nodes are held up, so
+ * that a missing order shows. `difference` is set to "", or to the sentence
+ * that names the first node whose output differs, valid until the program's
+ * next call; mgt_options::audit_action says what then becomes of the program.
+ * MGT_USAGE unless the program was opened with mgt_options::audit. */
+mgt_status mgt_audit(mgt_program *program, const char **difference);
 /* Queues one run behind the work of `stream` and returns; what the caller gives
  * the stream later follows the run. `stream` is a cudaStream_t or CUstream of
  * the GPU's primary context, which the runtime API uses; NULL is the default

@@ -6,6 +6,7 @@
 // searched for and remembered.
 
 #include "pipeline/build/TuneContext.h"
+#include "support/Clock.h"
 #include "support/Units.h"
 
 #include <atomic>
@@ -17,6 +18,8 @@ struct GpuRanks;
 
 struct TuneRequest {
   SearchBudget budget; ///< what earlier sessions spent counts
+  /// The caller's beginning, from which the budget's wall time counts.
+  Clock::time_point started = Clock::now();
   std::string strategy = "surrogate";
   uint64_t seed = 0;
   bool coldCaches = false, pinThreads = true;

@@ -32,6 +32,7 @@ static void closeLost(mgt_program *program, const char *argument,
   size_t count;
   mgt_argument about;
   mgt_figures figures = {.size = sizeof figures};
+  mgt_facts facts = {.size = sizeof facts};
 #define SAYS_LOST(call, ...)                                                   \
   saysLost(call(program __VA_ARGS__), program, #call, words)
 #define WITH(...) , __VA_ARGS__
@@ -43,12 +44,14 @@ static void closeLost(mgt_program *program, const char *argument,
   SAYS_LOST(mgt_load, );
   SAYS_LOST(mgt_replay, );
   SAYS_LOST(mgt_replay_on, WITH(NULL));
+  SAYS_LOST(mgt_audit, WITH(&text));
   SAYS_LOST(mgt_fetch, );
   SAYS_LOST(mgt_times, WITH(&times, &count));
   SAYS_LOST(mgt_plan_text, WITH(&text));
   SAYS_LOST(mgt_explain, WITH(&text));
   SAYS_LOST(mgt_configuration, WITH(&text));
   SAYS_LOST(mgt_get_figures, WITH(&figures));
+  SAYS_LOST(mgt_get_facts, WITH(&facts));
 #undef WITH
 #undef SAYS_LOST
   if (mgt_get_argument(program, 0, &about) != MGT_OK || !*about.name) {

@@ -82,6 +82,7 @@ OURS = {
     "pipeline/plan": STEPS + ["pipeline/target", "pipeline/program"],
     "pipeline/build": STEPS + ["pipeline/target", "pipeline/program", "pipeline/plan"],
     "pipeline/run": STEPS + ["pipeline/target", "pipeline/program", "pipeline/plan", "pipeline/build"],
+    "pipeline/serve": STEPS,
     "pipeline/tune": STEPS + ["pipeline/target", "pipeline/program", "pipeline/plan", "pipeline/build", "pipeline/run"],
     "pipeline/compiler": PLAN + ["facts", "dialect/*", "kernels/*", "planner/cost", "planner/import", "pipeline/*", "device/api"],
     "pipeline/c": RUNTIME + ["planner/record", "bench/measure", "planner/schedule", "capture/*", "device/*", "pipeline/*"],

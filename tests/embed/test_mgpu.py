@@ -398,6 +398,29 @@ class Bundles(unittest.TestCase):
             with self.assertRaisesRegex(mgpu.UsageError, "of the host"):
                 mgpu.load(path, "cuda:0/2", threads=1)
 
+    def testAnOperatorIsTold(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path, lines = os.path.join(folder, "a.mgpu"), []
+            scaled().save(path, cpu="x86-64-v2")
+            with mgpu.load(path, "host:2", deadline=60, memory="1MB", roles={"x": "input"},
+                           log=lambda level, line: lines.append((level, line))) as program:
+                program(x=range(16), w=[0] * 8)
+                program.replay(times=2)
+                facts, counters = program.facts(), program.counters()
+                with self.assertRaises(mgpu.UsageError):
+                    program.write("none", 1)
+                text = mgpu.metrics(os.path.join(folder, "m.prom"))
+            self.assertEqual((facts.target, len(facts.hash), facts.version), ("host:2", 64, mgpu.__version__))
+            self.assertEqual((counters.replays, counters.failures), (3, 0))
+            self.assertLessEqual(counters.p50_us, counters.most_us)
+            with open(os.path.join(folder, "m.prom"), encoding="utf-8") as file:
+                self.assertEqual(file.read(), text)
+            self.assertIn("mgpu_replays_total", text)
+            self.assertEqual([level for level, _ in lines], [0, 0, 0])
+            for how, kind in (({"memory": "9"}, mgpu.AbsentError), ({"roles": {"x": "resident"}}, mgpu.UnsupportedError)):
+                with self.assertRaises(kind):
+                    mgpu.load(path, "host:2", **how)
+
     def testAlternativesAreTheTunables(self):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "a.mgpu")
@@ -647,8 +670,6 @@ class Tuning(unittest.TestCase):
             self.graph().tune(z=1)
         with self.assertRaisesRegex(mgpu.UsageError, "60s"):
             self.graph().tune(budget="soon")
-        with self.assertRaisesRegex(mgpu.UnsupportedError, "on the host has no deadline"):
-            self.graph().open(deadline=1)
 
 
 if __name__ == "__main__":

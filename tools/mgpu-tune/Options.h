@@ -34,7 +34,7 @@ struct CheckOptions : ProgramOptions {
 struct RunOptions : ProgramOptions, RunnerOptions {
   std::map<std::string, std::string> outputs; ///< --out K=FILE
   uint64_t repeat = 1;
-  std::string traceFile;
+  std::string traceFile, metricsFile;
   bool random = false; ///< arrays without a value get random numbers
 };
 

@@ -9,6 +9,7 @@
 #include "pipeline/program/HostOutputs.h"
 #include "pipeline/program/Load.h"
 #include "pipeline/run/Trace.h"
+#include "pipeline/serve/Counters.h"
 #include "pipeline/target/Target.h"
 #include "support/FileIO.h"
 #include "support/Units.h"
@@ -166,6 +167,20 @@ void printText(const LoadedProgram &program, const RunOptions &options,
     printWritten(program, rounds[k].outputs, fmt::format("@{}", k + 2));
 }
 
+/// Writes --metrics.
+Result<void> writeMetrics(const LoadedProgram &program,
+                          const RunOptions &options, const Times &times) {
+  if (options.metricsFile.empty())
+    return {};
+  serve::Counters counters(program.dag.name);
+  for (const double us : times.first.replayUs)
+    counters.replayed(us);
+  for (const MadeRound &round : times.later)
+    for (const double us : round.replayUs)
+      counters.replayed(us);
+  return writeFileAtomic(options.metricsFile, serve::metricsText());
+}
+
 /// Rank 0 has what the program writes: it alone compares, prints and writes.
 void forgetResults(LoadedProgram &program, RunOptions &options,
                    std::vector<Round> &rounds) {
@@ -186,6 +201,7 @@ Result<int> runRun(const RunOptions &given) {
   for (const auto &[key, file] : options.outputs)
     MGPU_TRY(uses.write("--out " + key, file));
   MGPU_TRY(uses.write("--trace", options.traceFile));
+  MGPU_TRY(uses.write("--metrics", options.metricsFile));
   MGPU_TRY(checkSeed(options.prepare, options.load.given));
   MGPU_TRY_ASSIGN(std::vector<Round> rounds,
                   takeRounds(options.load.arguments, options.outputs));
@@ -219,6 +235,8 @@ Result<int> runRun(const RunOptions &given) {
   MGPU_TRY(
       replayRounds(program, options, rounds, *runner, guard, times, printed));
   MGPU_TRY(runner->close());
+  if (isFirstRank())
+    MGPU_TRY(writeMetrics(program, options, times));
   if (!isFirstRank())
     return 0;
   if (options.json)

@@ -50,6 +50,8 @@ static void addRun(CLI::App *command, RunOptions &options) {
             1, 1'000'000'000);
   addValue(command, "--trace", options.traceFile, "FILE",
            "Write a Chrome/Perfetto trace of one more replay");
+  addValue(command, "--metrics", options.metricsFile, "FILE",
+           "Write the times of the replays as the text that Prometheus reads");
   command->add_flag("--guard", options.guard,
                     "Put guard zones around all buffers and poison into "
                     "devices' memory, and fail where a kernel wrote into a "

@@ -72,6 +72,7 @@ Result<int> followTune(const LoadedProgram &program, const TuneOptions &options,
 } // namespace
 
 Result<int> runTune(const TuneOptions &options) {
+  const Clock::time_point started = Clock::now();
   CatchInterrupt catching;
   MGPU_TRY_ASSIGN(const SearchBudget budget, parseBudget(options.budget));
   MGPU_TRY(checkDeadline(options, options.load));
@@ -102,6 +103,7 @@ Result<int> runTune(const TuneOptions &options) {
         TuningResult found,
         tuneProgram(program, context,
                     {.budget = budget,
+                     .started = started,
                      .strategy = options.strategy,
                      .seed = options.seed,
                      .coldCaches = options.coldCaches,

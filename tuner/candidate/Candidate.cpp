@@ -25,11 +25,11 @@ Result<Candidate> Candidate::start(const Realization &realization,
 
 Outcome<Bytes> Candidate::askTimed(std::span<const std::byte> request,
                                    double seconds) {
-  return together ? together(request) : process->ask(request, seconds);
+  return together ? together(request) : process->ask(request, within(seconds));
 }
 
 Outcome<Bytes> Candidate::askChecked(std::span<const std::byte> request) {
-  return process ? process->ask(request, options.secondsToPrepare)
+  return process ? process->ask(request, within(options.secondsToPrepare))
                  : together(request);
 }
 

@@ -13,6 +13,7 @@
 #include "device/api/DriverFactory.h"
 #include "planner/plan/Plan.h"
 #include "support/ChildProcess.h"
+#include "support/Clock.h"
 #include "tuner/candidate/Guards.h"
 #include "tuner/candidate/ProgramData.h"
 #include "tuner/record/Keys.h"
@@ -47,6 +48,8 @@ struct CandidateOptions {
   std::vector<int> cpus;
   double secondsToPrepare = 10; ///< deadline of a check, beside the reference's
   double secondsPerSample = 5;
+  /// No question waits for its answer beyond it. Null: none is cut short.
+  const TimeLimit *limit = nullptr;
   /// Measures; checks are the candidate's own process'. Null: that does both.
   AskTogether together = nullptr;
   bool checksTogether = false; ///< and there is no such process

@@ -39,15 +39,17 @@ CompilePool::build(std::span<const Job> jobs) {
       missing.push_back(job);
   std::sort(missing.begin(), missing.end());
   missing.erase(std::unique(missing.begin(), missing.end()), missing.end());
+  auto seconds = [&] {
+    return limit ? limit->atMost(secondsPerKernel) : secondsPerKernel;
+  };
   for (size_t first = 0; first < missing.size(); first += processes.size()) {
     auto wave = std::span(missing).subspan(
         first, std::min(processes.size(), missing.size() - first));
     for (size_t k = 0; k < wave.size(); ++k)
-      (void)processes[k].post(
-          std::as_bytes(wave.subspan(k, 1)),
-          secondsPerKernel); // its fault comes with receive()
+      (void)processes[k].post(std::as_bytes(wave.subspan(k, 1)),
+                              seconds()); // its fault comes with receive()
     for (size_t k = 0; k < wave.size(); ++k) {
-      auto object = processes[k].receive(secondsPerKernel);
+      auto object = processes[k].receive(seconds());
       ++compiled;
       if (object) {
         known.emplace(wave[k], std::make_shared<Bytes>(std::move(*object)));

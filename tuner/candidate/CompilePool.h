@@ -8,6 +8,7 @@
 
 #include "kernels/space/KernelSpace.h"
 #include "support/ChildProcess.h"
+#include "support/Clock.h"
 #include "tuner/record/Keys.h"
 
 #include <map>
@@ -40,6 +41,8 @@ public:
     known.emplace(job, std::move(object));
   }
   uint64_t numCompiled() const { return compiled; }
+  /// Compilations are cut short by it. Null: by none.
+  void setLimit(const TimeLimit *until) { limit = until; }
 
 private:
   CompilePool(BuildKernel build, double seconds)
@@ -51,6 +54,7 @@ private:
   std::vector<ChildProcess> processes;
   std::map<Job, Outcome<KernelObject>> known;
   uint64_t compiled = 0;
+  const TimeLimit *limit = nullptr;
 };
 
 } // namespace mgpu::tuner

@@ -57,6 +57,8 @@ Result<void> Evaluator::open() {
   MGPU_TRY_ASSIGN(CompilePool made,
                   CompilePool::start(about.build, options.compilers));
   pool.emplace(std::move(made));
+  pool->setLimit(&limit);
+  candidateOptions.limit = &limit;
   for (uint32_t k = 0; k < about.compiled.size(); ++k)
     pool->add({k, defaultChoice.kernels[k], variantOf(defaultChoice)},
               about.compiled[k]);
@@ -97,9 +99,11 @@ Result<void> Evaluator::open() {
   MGPU_TRY_ASSIGN(realized, realize(defaultChoice));
   if (!realized)
     return itself("default plan", realized.error());
+  start = Clock::now();
   MGPU_TRY_ASSIGN(auto admitted, admit(*realized));
   if (!admitted)
     return itself("default plan", admitted.error());
+  admitSeconds = secondsSince(start);
   defaultRun.emplace(std::move(*admitted));
   return {};
 }

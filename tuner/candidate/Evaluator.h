@@ -90,6 +90,13 @@ public:
   }
   std::span<const KernelObject> defaultObjects() const { return objects; }
   Candidate &defaultCandidate() { return *defaultRun; }
+  /// From here on whatever is asked or compiled is cut short at `until`; a
+  /// fault found then is not the candidate's.
+  void limitTo(Clock::time_point until) { limit.until = until; }
+  const TimeLimit &timeLimit() const { return limit; }
+  bool isTimeUp() const { return limit.isOver(); }
+  /// Seconds that starting and checking the default took.
+  double secondsToAdmit() const { return admitSeconds; }
   const TuningSubject &subject() const { return about; }
   /// All candidates are pinned to these, so that they share what the machine is
   /// like; empty if they are not pinned.
@@ -143,6 +150,8 @@ private:
   std::map<uint64_t, Tolerances> tolerances; ///< by seed
   std::string noTolerance;                   ///< why there is none
   uint64_t numAdmitted = 0, numFresh = 0;
+  TimeLimit limit;
+  double admitSeconds = 0;
 };
 
 /// A candidate as the subject of a measurement. Its fault, if it has one, is

@@ -14,8 +14,6 @@ namespace mgpu::tuner {
 
 using nlohmann::json;
 
-static constexpr size_t mostFinalists = 4;
-
 static constexpr double secondsToDescribe = 0.05;
 
 /// Whatever is not measured, because a candidate failed just then, stays
@@ -143,12 +141,22 @@ std::vector<ProgramConfig> Session::finalConfigs() const {
 Result<std::vector<Session::Finalist>> Session::openFinalists() {
   std::vector<Finalist> finalists;
   std::set<std::string> identities;
+  const double finals = allUntil - jointUntil;
   for (const ProgramConfig &config : finalConfigs()) {
     MGPU_TRY_ASSIGN(auto realized, evaluator->realize(config));
     if (!realized ||
         !identities.insert(Evaluator::identity(*realized, config)).second)
       continue;
+    if (finalists.empty() && elapsed() >= jointUntil + 0.5 * finals) {
+      MGPU_TRY_ASSIGN(Candidate run, evaluator->startAgain(*realized));
+      finalists.push_back({config, std::move(*realized), std::move(run)});
+      break; // there is no time to meet another
+    }
+    if (elapsed() >= jointUntil + 0.5 * finals)
+      break;
     MGPU_TRY_ASSIGN(auto admitted, evaluator->admit(*realized));
+    if (!admitted && evaluator->isTimeUp())
+      break;
     if (!admitted) {
       noteFailure(textOf(config), admitted.error());
       MGPU_TRY(
@@ -174,6 +182,7 @@ Session::meetDefault(Finalist &winner, Finalist &defaults, double seconds) {
   last.meeting.mostPairs = 512;
   last.meeting.maxSeconds = seconds;
   last.meeting.seed = options.seed + 1;
+  last.limit = evaluator->timeLimit();
   // The first pair of processes is the one that is there and was checked.
   auto fresh = [&](Finalist &of, std::optional<Fault> &fault) {
     return [&, isFirst = true]() mutable -> Result<bench::Subject> {
@@ -187,6 +196,8 @@ Session::meetDefault(Finalist &winner, Finalist &defaults, double seconds) {
   };
   auto met = bench::headToHeadFresh(fresh(winner, mine),
                                     fresh(defaults, theirs), last);
+  if ((theirs || mine) && evaluator->isTimeUp())
+    return Met(); // cut short
   if (theirs)
     return fail(ErrorKind::Invalid,
                 fmt::format("the default plan {}", theirs->what));
@@ -200,7 +211,8 @@ Session::meetDefault(Finalist &winner, Finalist &defaults, double seconds) {
   }
   if (!mine)
     return Met(std::move(*met));
-  MGPU_TRY(drop(winner, *mine));
+  if (!evaluator->isTimeUp())
+    MGPU_TRY(drop(winner, *mine));
   return Met();
 }
 
@@ -211,18 +223,21 @@ Result<void> Session::drop(const Finalist &finalist, const Fault &fault) {
 
 /// The default won the race, or led when time was up.
 void Session::noteDefaultAhead(const bench::RaceResult &race) {
-  double bestInSearch = referenceUs;
-  for (auto &[text, entry] : known)
-    if (!entry.fault)
-      bestInSearch = std::min(bestInSearch, entry.us);
   DecidedTimes &times = result.times;
   // A busy machine may leave no sample; the first measurement stays then.
   if (race.seconds[0].count > 0)
     times.before = times.after = measuredOf(race.seconds[0]);
-  if (race.isDecided)
-    return;
-  times.isUndecided = true;
-  times.sentence = fmt::format(
+  if (!race.isDecided)
+    noteTimeUp();
+}
+
+void Session::noteTimeUp() {
+  double bestInSearch = referenceUs;
+  for (auto &[text, entry] : known)
+    if (!entry.fault)
+      bestInSearch = std::min(bestInSearch, entry.us);
+  result.times.isUndecided = true;
+  result.times.sentence = fmt::format(
       "the budget ended before the best candidate ({:+.1f} % in the search) "
       "could be told from the default; {}",
       100 * (bestInSearch / referenceUs - 1), moreBudget());
@@ -230,22 +245,37 @@ void Session::noteDefaultAhead(const bench::RaceResult &race) {
 
 Result<void> Session::finalStage() {
   result.times.sentence = "nothing tried was faster than the default";
+  if (builtSeconds >= jointUntil) {
+    result.times.isUndecided = true;
+    result.times.sentence = fmt::format(
+        "nothing else was tried, as building and measuring the default alone "
+        "took {:.1f} s of a budget of {:.1f} s; {}",
+        builtSeconds, options.budget.seconds, moreBudget());
+  }
   MGPU_TRY_ASSIGN(std::vector<Finalist> finalists, openFinalists());
-  const double left = std::max(allUntil - elapsed(), 1.0);
-  const double share = isStopped() ? 1 : std::min(0.45 * left, 4.0);
+  auto share = [&] {
+    const double left = std::max(allUntil - elapsed(), 0.05);
+    return isStopped() ? 1 : std::min(0.45 * left, 4.0);
+  };
   std::vector<size_t> running(finalists.size());
   for (size_t k = 0; k < running.size(); ++k)
     running[k] = k;
   while (running.size() > 1) {
+    if (evaluator->isTimeUp()) {
+      noteTimeUp();
+      break;
+    }
     std::vector<std::optional<Fault>> faults(finalists.size());
     std::vector<bench::Subject> subjects;
     for (size_t k : running)
       subjects.push_back(subjectOf(finalists[k].run, faults[k]));
     bench::RaceOptions racing;
     racing.comparison = options.comparison;
-    racing.maxSeconds = share;
+    racing.maxSeconds = share();
     racing.seed = options.seed;
     MGPU_TRY_ASSIGN(bench::RaceResult race, bench::race(subjects, racing));
+    if (faults[0] && evaluator->isTimeUp())
+      continue;
     if (faults[0])
       return fail(ErrorKind::Invalid,
                   fmt::format("the default plan {}", faults[0]->what));
@@ -253,7 +283,8 @@ Result<void> Session::finalStage() {
     for (size_t k : std::vector<size_t>(running))
       if (faults[k]) {
         std::erase(running, k);
-        MGPU_TRY(drop(finalists[k], *faults[k]));
+        if (!evaluator->isTimeUp())
+          MGPU_TRY(drop(finalists[k], *faults[k]));
       }
     if (winner == 0) {
       noteDefaultAhead(race);
@@ -262,7 +293,9 @@ Result<void> Session::finalStage() {
     say(Stage::Final, fmt::format("winner of {}: {}", subjects.size(),
                                   textOf(finalists[winner].config)));
     MGPU_TRY_ASSIGN(auto met,
-                    meetDefault(finalists[winner], finalists[0], share));
+                    meetDefault(finalists[winner], finalists[0], share()));
+    if (!met && evaluator->isTimeUp())
+      continue;
     if (!met) {
       std::erase(running, winner);
       continue;

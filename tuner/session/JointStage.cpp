@@ -43,13 +43,13 @@ Result<std::optional<double>> Session::evaluate(const ProgramConfig &config) {
     identity = Evaluator::identity(*realized, config);
     // Other words for the same plan and kernels; not worth a row.
     if (auto at = equals.find(identity); at != equals.end()) {
-      entry.us = at->second.us;
-      entry.fault = at->second.fault;
-      known[text] = entry;
+      known[text] = entry = {config, at->second.us, at->second.fault};
       return entry.fault ? Cost() : Cost(entry.us);
     }
   }
   auto failed = [&](const Fault &fault) -> Result<Cost> {
+    if (evaluator->isTimeUp())
+      return Cost(); // it was cut short, which says nothing of it
     entry.fault = fault;
     known[text] = entry;
     if (!identity.empty())
@@ -72,6 +72,8 @@ Result<std::optional<double>> Session::evaluate(const ProgramConfig &config) {
       bench::headToHead(subjectOf(*admitted, mine),
                         subjectOf(evaluator->defaultCandidate(), theirs),
                         quickLook(options.seed + result.evaluated));
+  if ((theirs || mine) && evaluator->isTimeUp())
+    return Cost();
   if (theirs)
     return fail(ErrorKind::Invalid,
                 fmt::format("the default plan {}", theirs->what));

@@ -190,6 +190,8 @@ Session::measureKernels(const ProgramConfig &config, Candidate &base) {
   for (int look = 0; look < looks; ++look) {
     // Beside the default, at once, so that both have the same machine.
     auto theirs = base.nodeTimes(secondsPerLook);
+    if (!theirs && evaluator->isTimeUp())
+      return Ratios(tl::make_unexpected(theirs.error()));
     if (!theirs)
       return fail(ErrorKind::Invalid,
                   fmt::format("the default plan {}", theirs.error().what));
@@ -222,6 +224,8 @@ Session::tryKernels(std::vector<KernelSearch *> searches,
   for (size_t s = 0; s < searches.size(); ++s)
     config.kernels[searches[s]->kernel] = configs[s];
   MGPU_TRY_ASSIGN(auto ratios, measureKernels(config, base));
+  if (!ratios && evaluator->isTimeUp())
+    return {};
   if (!ratios && searches.size() > 1) {
     // Whose fault it is, each alone will tell.
     for (size_t s = 0; s < searches.size(); ++s)
@@ -337,6 +341,12 @@ Result<void> Session::kernelStage() {
   if (!realized)
     return fail(ErrorKind::Invalid, realized.error().what);
   MGPU_TRY_ASSIGN(auto base, evaluator->admit(*realized));
+  std::vector<KernelSearch> searches;
+  if (!base && evaluator->isTimeUp()) {
+    exhaustedKernels = false;
+    keepBestKernels(searches, std::vector<double>(subject.dag.nodes.size()));
+    return {};
+  }
   if (!base)
     return fail(ErrorKind::Invalid,
                 fmt::format("the default plan on one thread "
@@ -345,8 +355,6 @@ Result<void> Session::kernelStage() {
   auto times = base->nodeTimes(4 * secondsPerLook);
   if (!times)
     return fail(ErrorKind::Invalid, times.error().what);
-
-  std::vector<KernelSearch> searches;
   MGPU_TRY(openKernelSearches(searches, *times));
   while (!isStopped() && elapsed() < kernelsUntil &&
          result.evaluated < kernelsMost) {
@@ -371,6 +379,8 @@ Result<void> Session::kernelStage() {
     // Configurations that do not compile are told apart before anything runs.
     const double began = elapsed();
     MGPU_TRY_ASSIGN(auto built, evaluator->compilers().build(jobs));
+    if (evaluator->isTimeUp())
+      break;
     std::vector<KernelSearch *> sound;
     std::vector<kernels::KernelConfig> soundConfigs;
     for (size_t k = 0; k < active.size(); ++k) {
@@ -385,9 +395,7 @@ Result<void> Session::kernelStage() {
     if (!sound.empty())
       MGPU_TRY(tryKernels(sound, soundConfigs, *base, began));
   }
-  exhaustedKernels =
-      std::all_of(searches.begin(), searches.end(),
-                  [](const KernelSearch &search) { return search.done; });
+  exhaustedKernels = std::ranges::all_of(searches, &KernelSearch::done);
   for (const KernelSearch &search : searches)
     result.parts.push_back({"kernel " + subject.dag.kernels[search.kernel].name,
                             double(search.space->size()), search.tried.size(),

@@ -12,6 +12,12 @@
 
 namespace mgpu::tuner {
 
+/// Configurations that race the default at the end.
+inline constexpr size_t mostFinalists = 4;
+/// Processes that the last stage starts: theirs, the default's, and the fresh
+/// ones in which the last two meet.
+inline constexpr size_t mostStarts = mostFinalists + 1 + 8;
+
 /// A known configuration of the whole program.
 struct Known {
   ProgramConfig config;
@@ -33,6 +39,8 @@ private:
   void shareBudget();
   double elapsed() const { return secondsSince(started); }
   bool isStopped() const { return options.stop && options.stop->load(); }
+  /// Cuts short what runs so many seconds after the session's beginning.
+  void limitTo(double seconds);
   void say(Stage stage, std::string last);
   void noteFailure(const std::string &configuration, const Fault &fault);
   void noteBest(double us);
@@ -106,6 +114,7 @@ private:
   /// Stores it, with `result.times`.
   Result<void> decide(Finalist &winner, Finalist &defaults);
   void noteDefaultAhead(const bench::RaceResult &race);
+  void noteTimeUp();
   void noteMeeting(const bench::HeadToHead &met, bool isFaster);
   Result<ProgramFacts> describe(const ProgramConfig &winner, Candidate &run,
                                 Candidate &defaultRun);
@@ -125,6 +134,7 @@ private:
   std::optional<StoredDecision> earlier;
   // When the stages end, in seconds and evaluations of this session.
   double kernelsUntil = 0, jointUntil = 0, allUntil = 0;
+  double builtSeconds = 0; ///< until the default was built and measured
   uint64_t kernelsMost = 0, allMost = 0;
 
   std::vector<TransformList> lists; ///< that the program can be given

@@ -173,7 +173,7 @@ Result<void> Session::loadTrials() {
 }
 
 Result<void> Session::begin() {
-  started = Clock::now();
+  started = options.started.value_or(Clock::now());
   environment = bench::readEnvironment();
   MGPU_TRY_ASSIGN(evaluator, Evaluator::create(subject, options.evaluation));
   environment.pinnedCpus = bench::cpusText(evaluator->cpus());
@@ -214,11 +214,26 @@ Result<void> Session::begin() {
                                           seconds.deviation * 1e6, elapsed()));
 }
 
+void Session::limitTo(double seconds) {
+  constexpr double longest = 1e9; // beyond it a clock's number overflows
+  evaluator->limitTo(
+      seconds < longest ? started + std::chrono::duration_cast<Clock::duration>(
+                                        std::chrono::duration<double>(seconds))
+                        : Clock::time_point::max());
+}
+
 void Session::shareBudget() {
   // Time that was spent and never came to a decision counts.
   double left = std::max(0.0, options.budget.seconds - spentBefore);
-  double finals = std::isfinite(left) ? std::clamp(0.15 * left, 1.0, 8.0) : 8;
+  // The finalists are started and checked again.
+  const double finals =
+      std::isfinite(left)
+          ? std::min(std::clamp(0.15 * left, 1.0, 8.0) +
+                         double(mostStarts) * evaluator->secondsToAdmit(),
+                     0.5 * left)
+          : 8;
   allUntil = left;
+  builtSeconds = elapsed();
   jointUntil = std::max(left - finals, 0.0);
   kernelsUntil = 0.6 * jointUntil;
   uint64_t evaluations = options.budget.evaluations;
@@ -231,8 +246,15 @@ Result<TuningResult> Session::run() {
   shareBudget();
   say(Stage::Start, fmt::format("the default takes {}",
                                 durationText(result.times.before.us)));
-  MGPU_TRY(kernelStage());
-  MGPU_TRY(jointStage());
+  if (elapsed() < jointUntil) {
+    limitTo(jointUntil);
+    MGPU_TRY(kernelStage());
+    MGPU_TRY(jointStage());
+  } else {
+    exhaustedJoint = false;
+  }
+  // The rest of a tenth more is for what the last answers need.
+  limitTo(1.05 * allUntil);
   MGPU_TRY(finalStage());
   result.seconds = elapsed();
   result.onlyBits = evaluator->whyOnlyBits();

@@ -15,6 +15,7 @@
 
 #include "bench/measure/Environment.h"
 #include "db/TuningStore.h"
+#include "support/Clock.h"
 #include "support/Units.h"
 #include "tuner/candidate/Evaluator.h"
 #include "tuner/record/DecidedTimes.h"
@@ -40,6 +41,8 @@ struct Progress {
 
 struct TuningOptions {
   SearchBudget budget;
+  /// Where the budget's wall time began; none: with the session.
+  std::optional<Clock::time_point> started = {};
   std::string strategy = "surrogate";
   uint64_t seed = 1;
   EvaluatorOptions evaluation;

@@ -262,6 +262,56 @@ TEST(Session, WhereTimeWasUpFirstItSaysSoAndWhatBudgetWouldDo) {
     EXPECT_EQ(times.before, times.after);
 }
 
+/// Each way takes so long to compile as is said of it.
+struct SlowSubject : FaultySubject {
+  double defaultSeconds, otherSeconds;
+  SlowSubject(double defaultSeconds, double otherSeconds)
+      : FaultySubject({0, 8, 16, 24, 32, 40}), defaultSeconds(defaultSeconds),
+        otherSeconds(otherSeconds) {}
+  TuningSubject subject() const {
+    TuningSubject out = FaultySubject::subject();
+    out.build = [this](uint32_t, const kernels::KernelConfig &config,
+                       uint32_t) -> Result<Bytes> {
+      std::this_thread::sleep_for(std::chrono::duration<double>(
+          config[P::Unroll] == 0 ? defaultSeconds : otherSeconds));
+      return kernelWithFault(0);
+    };
+    return out;
+  }
+};
+
+TEST(Session, TheBudgetIsOfWallTimeAndStopsACompilation) {
+  SlowSubject slow(0.1, 30);
+  TuningOptions short_ = options(1000);
+  short_.budget.seconds = 3;
+  const Clock::time_point start = Clock::now();
+  short_.started = start - std::chrono::milliseconds(500); // the import
+  auto result = tune(slow.subject(), short_, nullptr);
+  ASSERT_TRUE(result) << result.error().message;
+  EXPECT_LT(secondsSince(start), 1.1 * 3 - 0.5);
+  EXPECT_EQ(result->config.kernels[0][P::Unroll], 0u); // it alone was built
+  EXPECT_TRUE(result->failed.empty()); // it was not the candidate's fault
+  EXPECT_FALSE(result->exhausted);
+}
+
+TEST(Session, ADefaultThatTakesTheWholeBudgetIsSaidBeforeMoreIsCompiled) {
+  SlowSubject slow(1.5, 30);
+  TuningOptions short_ = options(1000);
+  short_.budget.seconds = 1;
+  const Clock::time_point start = Clock::now();
+  auto result = tune(slow.subject(), short_, nullptr);
+  ASSERT_TRUE(result) << result.error().message;
+  EXPECT_LT(secondsSince(start), 5);
+  EXPECT_EQ(result->evaluated, 0u);
+  EXPECT_EQ(result->compiled, 1u);
+  EXPECT_TRUE(result->isDefault && result->times.isUndecided);
+  EXPECT_NE(result->times.sentence.find(
+                "building and measuring the default alone took"),
+            std::string::npos)
+      << result->times.sentence;
+  EXPECT_NE(result->times.sentence.find("give --budget 1"), std::string::npos);
+}
+
 TEST(Session, AStopKeepsWhatThereIs) {
   FaultySubject faulty({0, 8});
   std::atomic<bool> stop = false;

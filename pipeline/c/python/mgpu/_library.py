@@ -64,9 +64,13 @@ class RanksSpec(Sized):
                 ("address", c_char_p), ("port", c_uint32), ("deadline_ms", c_uint32)]
 
 
+LOG = ctypes.CFUNCTYPE(None, c_void_p, c_int, c_char_p)
+
+
 class OpenOptions(Sized):
     _fields_ = [("size", c_size_t), ("nccl", c_char_p), ("ranks", POINTER(RanksSpec)), ("deadline_ms", c_uint32),
-                ("threads", c_uint32), ("cpu", c_char_p), ("pin", c_int)]
+                ("threads", c_uint32), ("cpu", c_char_p), ("pin", c_int), ("memory", c_char_p), ("roles", c_char_p), ("log", LOG),
+                ("log_user", c_void_p), ("ranges", c_int), ("audit", c_uint32), ("audit_action", c_int), ("audit_fresh", c_char_p)]
 
 
 class Argument(ctypes.Structure):
@@ -125,6 +129,18 @@ class FiguresSpec(Sized):
                 ("upload_us", c_double)]
 
 
+class FactsSpec(Sized):
+    _fields_ = [("size", c_size_t), ("name", c_char_p), ("version", c_char_p), ("hash", c_char_p), ("source", c_char_p), ("source_hash", c_char_p),
+                ("target", c_char_p), ("code", c_char_p), ("device", c_char_p), ("num_devices", c_uint32), ("num_nodes", c_uint64),
+                ("most_device_bytes", c_uint64), ("device_bytes", c_uint64), ("host_bytes", c_uint64)]
+
+
+class CountersSpec(Sized):
+    _fields_ = [("size", c_size_t), ("replays", c_uint64), ("failures", c_uint64), ("deadline_misses", c_uint64), ("last_us", c_double),
+                ("total_us", c_double), ("p50_us", c_double), ("p90_us", c_double), ("p99_us", c_double), ("p999_us", c_double), ("most_us", c_double),
+                ("audits", c_uint64), ("differences", c_uint64)]
+
+
 class SaveOptions(Sized):
     _fields_ = [("size", c_size_t), ("plan", POINTER(PlanOptions)), ("cpu", c_char_p), ("arch", c_char_p), ("alternatives", c_uint32)]
 
@@ -162,10 +178,15 @@ _CALLS = {
     "mgt_load": (_HANDLE,),
     "mgt_replay": (_HANDLE,),
     "mgt_replay_on": (_HANDLE, c_void_p),
+    "mgt_audit": (_HANDLE, POINTER(c_char_p)),
     "mgt_fetch": (_HANDLE,),
     "mgt_plan_text": (_HANDLE, POINTER(c_char_p)),
     "mgt_explain": (_HANDLE, POINTER(c_char_p)),
     "mgt_get_figures": (_HANDLE, POINTER(FiguresSpec)),
+    "mgt_get_facts": (_HANDLE, POINTER(FactsSpec)),
+    "mgt_get_counters": (_HANDLE, POINTER(CountersSpec)),
+    "mgt_metrics_text": (POINTER(c_char_p),),
+    "mgt_write_metrics": (c_char_p,),
     "mgt_builder_figures": (_HANDLE, POINTER(PlanOptions), POINTER(FiguresSpec)),
     "mgt_times": (_HANDLE, POINTER(POINTER(Time)), POINTER(c_size_t)),
     "mgt_builder_new": (c_char_p, c_uint32, POINTER(_HANDLE)),

@@ -2,10 +2,11 @@
 """Programs that are open on a target: arrays in, a replay, arrays out."""
 
 import ctypes
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple, Union
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple, Union
 
 from mgpu import _arrays
-from mgpu._library import Argument, FiguresSpec, OpenOptions, RanksSpec, Time, UsageError, call, library, milliseconds, text
+from mgpu._library import (LOG, Argument, CountersSpec, FactsSpec, FiguresSpec, OpenOptions, RanksSpec, Time, UsageError, call, library, milliseconds,
+                           text)
 
 _NUMPY = {"i1": "|b1", "i8": "|i1", "i16": "<i2", "i32": "<i4", "i64": "<i8", "index": "<i8", "f16": "<f2", "bf16": "<u2", "f32": "<f4",
           "f64": "<f8", "f8E4M3FN": "|u1", "f8E5M2": "|u1"}
@@ -35,6 +36,51 @@ class Figures(NamedTuple):
     @classmethod
     def of(cls, spec: FiguresSpec) -> "Figures":
         return cls(*(getattr(spec, name) for name in cls._fields))
+
+
+class Facts(NamedTuple):
+    """What an open program is: `version` is that of the mgpu that made it; two bundles that are alike share
+    their `hash`, and a program that was built here has none; `code` is what its kernels are for. The bytes
+    are of its buffers, on the device that has most, on all devices and on the host."""
+    name: str
+    version: str
+    hash: str
+    source: str
+    source_hash: str
+    target: str
+    code: str
+    device: str
+    num_devices: int
+    num_nodes: int
+    most_device_bytes: int
+    device_bytes: int
+    host_bytes: int
+
+
+class Counters(NamedTuple):
+    """What a program did since it was opened; times are of replays, and quantiles within 1.6 %."""
+    replays: int
+    failures: int
+    deadline_misses: int
+    last_us: float
+    total_us: float
+    p50_us: float
+    p90_us: float
+    p99_us: float
+    p999_us: float
+    most_us: float
+    audits: int
+    differences: int
+
+
+def metrics(path: Optional[str] = None) -> str:
+    """The counters of all programs of this process that are open, as the text that Prometheus reads; with
+    `path` written to that file too, whole."""
+    out = ctypes.c_char_p()
+    call("mgt_metrics_text", ctypes.byref(out))
+    if path is not None:
+        call("mgt_write_metrics", str(path).encode())
+    return (out.value or b"").decode()
 
 
 class Ranks(NamedTuple):
@@ -246,6 +292,13 @@ class Program:
             self.load()
         call("mgt_replay_on", self._open(), getattr(stream, "cuda_stream", stream))
 
+    def audit(self) -> str:
+        """Replays once and compares with a reference: "", or which node wrote something else first. The
+        program was loaded with `audit`."""
+        if not self._isLoaded:
+            self.load()
+        return self._text("mgt_audit")
+
     def fetch(self) -> None:
         """Brings back what is resident and was written."""
         call("mgt_fetch", self._open())
@@ -286,6 +339,19 @@ class Program:
         call("mgt_get_figures", self._open(), ctypes.byref(spec))
         return Figures.of(spec)
 
+    def facts(self) -> Facts:
+        """What it is."""
+        spec = FactsSpec()
+        call("mgt_get_facts", self._open(), ctypes.byref(spec))
+        values = (getattr(spec, name) for name in Facts._fields)
+        return Facts(*(value.decode() if isinstance(value, bytes) else value for value in values))
+
+    def counters(self) -> Counters:
+        """What it did; from any thread."""
+        spec = CountersSpec()
+        call("mgt_get_counters", self._open(), ctypes.byref(spec))
+        return Counters(*(getattr(spec, name) for name in Counters._fields))
+
     def configuration(self) -> str:
         """What was tuned for it and is used; "" where nothing was, and of a bundle."""
         return self._text("mgt_configuration")
@@ -321,9 +387,16 @@ class Program:
 
 
 def load(path: str, target: str = "host", ranks: Optional[Ranks] = None, deadline: Optional[float] = None,
-         threads: Optional[int] = None, cpu: Optional[str] = None, pin: bool = False) -> Program:
-    """Opens a bundle, with `ranks` together with other processes. `deadline` are the seconds that a step
-    on GPUs may take. On the host `threads` replay, the calling one among them (None: as many as are worth
+         threads: Optional[int] = None, cpu: Optional[str] = None, pin: bool = False, memory: Optional[str] = None,
+         roles: Optional[Dict[str, str]] = None, log: Optional[Callable[[int, str], Any]] = None, ranges: bool = False,
+         audit: int = 0, on_difference: str = "go on", fresh: Tuple[str, ...] = ()) -> Program:
+    """Opens a bundle, with `ranks` together with other processes. `deadline` are the seconds that a load,
+    replay or fetch may take, after which the program is lost; arrays bound to it must live on then. Its
+    buffers take at most `memory` ("4GB"). `roles` are other ones than the bundle's by name or pattern, and
+    none may change the plan. `log` is told a level (0: what happens, 1: warnings, 2: faults) and a line.
+    Each replay of `audit` is compared with a reference on the host; after a difference the program may "go
+    on", "stop" or "fall back" to the reference; one of `fresh` that was not written anew is a difference.
+    With `ranges` replays, and nodes on the host, are ranges of NVTX. On the host `threads` replay, the calling one among them (None: as many as are worth
     it), with kernels for the level `cpu` ("x86-64-v3"; None: the best of the bundle), and with `pin` each
     stays on a CPU of its own."""
     if threads is not None and not 0 < threads < 1 << 31:
@@ -331,5 +404,15 @@ def load(path: str, target: str = "host", ranks: Optional[Ranks] = None, deadlin
     handle, options = ctypes.c_void_p(), OpenOptions(deadline_ms=milliseconds(deadline), threads=threads or 0, cpu=text(cpu), pin=pin)
     if ranks is not None:
         options.ranks = ctypes.pointer(ranks.spec())
+    options.memory, options.ranges = text(memory), ranges
+    actions = ("go on", "stop", "fall back")
+    if on_difference not in actions or not 0 <= audit < 1 << 31:
+        raise UsageError(f"on_difference is one of {', '.join(actions)}, and audit a number of replays")
+    options.audit, options.audit_action, options.audit_fresh = audit, actions.index(on_difference), text(",".join(fresh) or None)
+    options.roles = text(",".join(f"{name}={role}" for name, role in roles.items())) if roles else None
+    if log is not None:
+        options.log = LOG(lambda _, level, line: log(level, line.decode("utf-8", "replace")))
     call("mgt_open_with", str(path).encode(), text(target), ctypes.byref(options), ctypes.byref(handle))
-    return Program(handle, target)
+    program = Program(handle, target)
+    program._log = options.log  # pylint: disable=protected-access
+    return program

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_PIPELINE_SERVE_STEPTHREAD_H
+#define MGPU_PIPELINE_SERVE_STEPTHREAD_H
+
+// A deadline on the host, where no thread can be stopped: the steps of a
+// program run on a thread beside the caller's, who does not wait for one that
+// is late.
+
+#include "capture/ranks/Runner.h"
+#include "pipeline/serve/NodeWatch.h"
+
+#include <chrono>
+#include <memory>
+#include <thread>
+#include <vector>
+
+namespace mgpu::pipeline::serve {
+
+enum class Step : uint8_t { Load, Replay, TimedReplay, Fetch };
+
+/// Does a step at once. A replay sets `us`, a timed one `timed`.
+Result<void> runStep(capture::Runner &runner, Step step, double &us,
+                     std::vector<capture::TimedReplay> &timed);
+
+class StepThread {
+public:
+  /// `owner` keeps `runner`, and all that it needs, for as long as a thread may
+  /// be in it. Throws std::system_error where the system refuses a thread.
+  StepThread(std::shared_ptr<void> owner, capture::Runner &runner,
+             std::shared_ptr<NodeWatch> watch,
+             std::chrono::milliseconds deadline);
+  /// Leaves a step that is late to itself.
+  ~StepThread();
+  StepThread(const StepThread &) = delete;
+  StepThread &operator=(const StepThread &) = delete;
+
+  /// Does a step as runStep() does. One that is late is an error that names the
+  /// nodes that run; it ends at the next node, and no other may follow.
+  Result<void> run(Step step, double &us,
+                   std::vector<capture::TimedReplay> &timed);
+  bool isLate() const { return late; }
+  /// Keeps `owner` as well until a step that is late has ended.
+  void keep(std::shared_ptr<void> owner);
+
+private:
+  struct Shared;
+  std::shared_ptr<Shared> shared;
+  std::shared_ptr<NodeWatch> watch;
+  const std::chrono::milliseconds deadline;
+  bool late = false;
+  std::thread thread;
+};
+
+} // namespace mgpu::pipeline::serve
+
+#endif // MGPU_PIPELINE_SERVE_STEPTHREAD_H
