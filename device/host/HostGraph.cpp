@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "device/host/HostGraph.h"
 
-#include "device/api/StridedCopy.h"
+#include "device/api/CopyNest.h"
 #include "device/host/BlockTeam.h"
 #include "device/host/HostCollective.h"
 #include "device/host/RemoteCollective.h"

@@ -4,8 +4,8 @@
 #include "pipeline/build/HostMicrokernels.h"
 #include "pipeline/build/Kernels.h"
 #include "pipeline/program/Load.h"
-#include "planner/cost/HostWork.h"
-#include "support/Descriptor.h"
+#include "planner/cost/HostRates.h"
+#include "support/FileIO.h"
 
 #include <fmt/format.h>
 
@@ -42,11 +42,11 @@ Result<LoadedProgram> loadText(LoadOptions loading, std::string_view text) {
   loading.racesAreErrors = true;
   // In memory, for the importer, which takes names.
   const Descriptor file(memfd_create("calibrate.mlir", MFD_CLOEXEC));
-  if (file.value < 0 ||
-      write(file.value, text.data(), text.size()) != ssize_t(text.size()))
+  if (file.get() < 0 ||
+      write(file.get(), text.data(), text.size()) != ssize_t(text.size()))
     return fail(ErrorKind::Absent, "there is no memory for a file of the "
                                    "kernels to compile");
-  loading.file = fmt::format("/proc/self/fd/{}", file.value);
+  loading.file = fmt::format("/proc/self/fd/{}", file.get());
   return loadProgram(loading);
 }
 
