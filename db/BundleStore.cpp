@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "db/BundleStore.h"
 
+#include "db/Database.h"
+#include "db/RowSeals.h"
 #include "db/Schema.h"
-#include "db/Seal.h"
 #include "db/SqliteBlobCache.h"
 #include "db/Statement.h"
-#include "db/Transaction.h"
 #include "support/FileIO.h"
 
 #include <algorithm>
@@ -225,7 +225,7 @@ static tl::unexpected<Error> damaged(const std::string &path,
 
 /// A bundle stays as it was made: what later versions add are other tables.
 Result<void> BundleStore::checkVersion() {
-  constexpr int64_t oldest = 2; // BundleSchema.h
+  constexpr int64_t oldest = 2; // Schema.cpp
   const auto last = int64_t(migrations().size());
   MGPU_TRY_ASSIGN(int64_t id, database.queryInteger("PRAGMA application_id"));
   MGPU_TRY_ASSIGN(int64_t version,

@@ -5,12 +5,11 @@
 #include "db/FileSystem.h"
 #include "db/Statement.h"
 
-#include <fmt/format.h>
-#include <sqlite3.h>
-
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <fmt/format.h>
+#include <sqlite3.h>
 #include <system_error>
 #include <thread>
 #include <unistd.h>
@@ -313,6 +312,28 @@ Result<Database> Database::open(const std::string &path,
     }
   }
   return database;
+}
+
+Result<Transaction> Transaction::write(Database &database) {
+  MGPU_TRY(database.execute("BEGIN IMMEDIATE"));
+  return Transaction(database);
+}
+
+Result<Transaction> Transaction::read(Database &database) {
+  MGPU_TRY(database.execute("BEGIN"));
+  return Transaction(database);
+}
+
+Transaction::~Transaction() {
+  // Fails where SQLite has rolled back by itself, after a full disk.
+  if (database)
+    (void)database->execute("ROLLBACK");
+}
+
+Result<void> Transaction::commit() {
+  MGPU_TRY(database->execute("COMMIT"));
+  database = nullptr;
+  return {};
 }
 
 } // namespace mgpu::db

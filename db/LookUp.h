@@ -4,8 +4,8 @@
 
 // Graded look-up over a user's file and a site's.
 
+#include "db/Database.h"
 #include "db/StoreFile.h"
-#include "db/Transaction.h"
 
 namespace mgpu::db {
 

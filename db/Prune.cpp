@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "db/Prune.h"
 
+#include "db/Database.h"
 #include "db/RowSeals.h"
 #include "db/SqliteBlobCache.h"
 #include "db/Statement.h"
-#include "db/Transaction.h"
 
 namespace mgpu::db {
 namespace {

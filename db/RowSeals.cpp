@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "db/RowSeals.h"
 
-#include "db/Seal.h"
-
 namespace mgpu::db {
 
 RowId idOf(const TuningProblem &problem) {

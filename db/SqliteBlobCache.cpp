@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "db/SqliteBlobCache.h"
 
+#include "db/Database.h"
 #include "db/Schema.h"
 #include "db/Statement.h"
-#include "db/Transaction.h"
 #include "support/Clock.h"
 #include "support/Sha256.h"
 

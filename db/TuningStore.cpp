@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "db/TuningStore.h"
 
+#include "db/Database.h"
 #include "db/LookUp.h"
 #include "db/RowSeals.h"
-#include "db/Transaction.h"
 #include "support/Sha256.h"
 
 #include <set>

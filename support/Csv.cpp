@@ -2,7 +2,7 @@
 #include "support/Csv.h"
 
 #include "support/FileIO.h"
-#include "support/Plural.h"
+#include "support/Units.h"
 
 #include <algorithm>
 #include <charconv>

@@ -17,25 +17,6 @@
 namespace mgpu {
 namespace {
 
-/// A file descriptor that closes itself.
-class Descriptor {
-public:
-  explicit Descriptor(int descriptor) : descriptor(descriptor) {}
-  Descriptor(const Descriptor &) = delete;
-  Descriptor &operator=(const Descriptor &) = delete;
-  ~Descriptor() {
-    if (descriptor >= 0)
-      ::close(descriptor);
-  }
-  int get() const { return descriptor; }
-  bool isOpen() const { return descriptor >= 0; }
-  /// Closes now, so that the caller sees a delayed write error.
-  int close() { return ::close(std::exchange(descriptor, -1)); }
-
-private:
-  int descriptor;
-};
-
 tl::unexpected<Error> systemError(const char *verb, const std::string &path,
                                   int code) {
   ErrorKind kind = code == ENOENT || code == EACCES || code == EISDIR ||

@@ -11,9 +11,31 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unistd.h>
+#include <utility>
 #include <vector>
 
 namespace mgpu {
+
+/// A file descriptor that closes itself.
+class Descriptor {
+public:
+  /// Negative: none, as open() fails.
+  explicit Descriptor(int descriptor) : descriptor(descriptor) {}
+  Descriptor(const Descriptor &) = delete;
+  Descriptor &operator=(const Descriptor &) = delete;
+  ~Descriptor() {
+    if (descriptor >= 0)
+      ::close(descriptor);
+  }
+  int get() const { return descriptor; }
+  bool isOpen() const { return descriptor >= 0; }
+  /// Closes now, so that the caller sees a delayed write error.
+  int close() { return ::close(std::exchange(descriptor, -1)); }
+
+private:
+  int descriptor;
+};
 
 /// The most that a reader takes before it calls a file too large.
 inline constexpr uint64_t defaultFileLimit = uint64_t(64) << 30;

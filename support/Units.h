@@ -13,6 +13,20 @@
 
 namespace mgpu {
 
+/// "1 node", "2 nodes"; `many` is the plural of a noun whose own is not the
+/// noun and an s.
+inline std::string counted(uint64_t count, std::string_view noun,
+                           std::string_view many = {}) {
+  std::string text = std::to_string(count) + " ";
+  if (count == 1 || many.empty())
+    text += noun;
+  else
+    text += many;
+  if (count != 1 && many.empty())
+    text += 's';
+  return text;
+}
+
 /// "100GB", "80GiB", "1e11": bytes, at least 1; kB (or KB), MB, GB, TB by ten,
 /// KiB, MiB, GiB, TiB by two. `option` names it in the usage error.
 Result<uint64_t> parseByteSize(std::string_view text, std::string_view option);

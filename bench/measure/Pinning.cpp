@@ -3,7 +3,7 @@
 
 #include "support/Affinity.h"
 #include "support/FileIO.h"
-#include "support/Plural.h"
+#include "support/Units.h"
 
 #include <algorithm>
 #include <fmt/format.h>

@@ -6,11 +6,38 @@
 
 #include "bench/measure/Comparison.h"
 #include "bench/measure/Sampler.h"
-#include "bench/measure/StoppingCriterion.h"
+#include "bench/measure/Summary.h"
 
+#include <cstdint>
 #include <optional>
 
 namespace mgpu::bench {
+
+// When a measurement has enough samples.
+
+struct StoppingOptions {
+  size_t minSamples = 8, maxSamples = 200;
+  /// Enough when the 95 % interval of the median reaches no farther than this
+  /// share of it to either side.
+  double relativeError = 0.01;
+  double maxSeconds = 1;
+};
+
+enum class Stop : uint8_t { No, Precise, Samples, Time };
+
+/// Asked after each sample. Looks at the interval only at counts a quarter
+/// apart: a stop chosen among all counts would pick those whose interval
+/// happens to be too narrow.
+class StoppingCriterion {
+public:
+  explicit StoppingCriterion(StoppingOptions options)
+      : options(options), nextLook(options.minSamples) {}
+  Stop check(std::span<const double> samples, double seconds);
+
+private:
+  StoppingOptions options;
+  size_t nextLook;
+};
 
 /// Something that gives a sample when asked, in this process or another.
 using Subject = std::function<Result<Sample>()>;

@@ -32,7 +32,7 @@ struct CalibrationMatmul {
   bool isTurned = false; ///< B is n x k
 };
 
-/// A kernel of the host, and what it does (planner/cost/HostWork.h).
+/// A kernel of the host, and what it does (planner/cost/HostRates.h).
 struct HostKernel {
   CalibrationKernel kernel;
   std::map<std::string, double> counts;

@@ -9,7 +9,7 @@
 #include "bench/measure/Summary.h"
 #include "bench/profile/ReplaySpans.h"
 #include "capture/ranks/Runner.h"
-#include "device/api/DriverFactory.h"
+#include "device/api/GraphDriver.h"
 #include "planner/plan/Plan.h"
 
 namespace mgpu::bench {

@@ -8,7 +8,6 @@
 // data sheet's roofline. --emit writes the curves that are part of the program
 // (planner/cost/Fitted.inc).
 
-#include "planner/cost/CollectiveCurve.h"
 #include "planner/cost/CollectiveTable.h"
 #include "planner/cost/MatmulModel.h"
 #include "support/FileIO.h"

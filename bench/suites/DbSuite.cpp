@@ -11,8 +11,8 @@
 // and median: no failures, no seals, no nearest problem. It has the same
 // journal. The files were just written, so their pages are in memory. Problems
 // are drawn at random, ours and the plain one's in turn.
+#include "db/Database.h"
 #include "db/Statement.h"
-#include "db/Transaction.h"
 #include "db/TuningStore.h"
 #include "support/Random.h"
 

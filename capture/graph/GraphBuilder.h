@@ -6,7 +6,6 @@
 // node per step, edges from stream order and waits.
 
 #include "capture/graph/Communication.h"
-#include "capture/graph/EarlyNodes.h"
 #include "planner/dag/Dag.h"
 #include "planner/plan/Plan.h"
 
@@ -16,6 +15,25 @@
 #include <vector>
 
 namespace mgpu::capture {
+
+/// Which nodes may begin before the node they follow has ended, because they
+/// wait for it themselves (programmatic dependent launch).
+struct EarlyNodes {
+  /// By KernelId: its launch waits (Driver::awaits).
+  std::vector<bool> kernels;
+  /// A copy within a device of at most so many bytes is a launch that waits
+  /// (Driver::earlyCopyBytes); 0: none is.
+  uint64_t copyBytes = 0;
+
+  /// Asks the driver. Copies wait only where some kernel does: else nobody
+  /// asked for early launches.
+  static EarlyNodes of(std::span<const device::KernelHandle> kernels,
+                       const device::Driver &driver);
+  /// Whether the node is a launch of a kernel, or such a copy.
+  bool isLaunch(const planner::Dag &dag, const planner::DagNode &node) const;
+  /// Whether it is a launch that waits.
+  bool waits(const planner::Dag &dag, const planner::DagNode &node) const;
+};
 
 /// Where the program's buffers are.
 struct BufferAddresses {

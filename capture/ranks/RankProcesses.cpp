@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "capture/ranks/RankCrew.h"
+#include "capture/ranks/Rank.h"
 #include "support/ChildProcess.h"
 
 #include <csignal>

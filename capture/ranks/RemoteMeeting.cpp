@@ -1,9 +1,118 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "capture/ranks/RemoteMeeting.h"
 
+#include "capture/replay/Replayer.h"
+
 #include <algorithm>
 
 namespace mgpu::capture {
+
+using namespace planner;
+
+namespace {
+
+/// The box of a buffer that one process writes or reads in a phase.
+struct Touch {
+  uint32_t rank = 0;
+  BufferId buffer;
+  Box box;
+  bool operator==(const Touch &) const = default;
+};
+using Touches = std::array<std::vector<Touch>, allPhases.size()>;
+
+void add(std::vector<Touch> &to, Touch touch) {
+  if (touch.box.numElements() > 0 && std::ranges::find(to, touch) == to.end())
+    to.push_back(std::move(touch));
+}
+
+uint32_t rankOfNode(const DagNode &node, std::span<const uint32_t> rankOf) {
+  return node.devices.empty() ? 0 : rankOf[size_t(node.devices[0].value)];
+}
+
+} // namespace
+
+Result<HostMirror> HostMirror::create(const Dag &dag,
+                                      std::span<const uint32_t> rankOf,
+                                      std::span<std::byte> memory,
+                                      device::MessageRendezvous &others) {
+  HostMirror out(others);
+  const uint32_t own = others.rank();
+  const std::vector<bool> isWritten = writtenBuffers(dag);
+  Touches writes, reads;
+  out.isHeld.assign(dag.buffers.size(), own == 0);
+  for (const DagNode &node : dag.nodes)
+    for (const BufferUse &use : node.uses) {
+      const uint32_t rank = rankOfNode(node, rankOf);
+      if (!dag.buffer(use.buffer).device.isHost() || rank == 0)
+        continue;
+      if (!isWritten[use.buffer.value] && rank == own)
+        out.isHeld[use.buffer.value] = true;
+      if (use.writes)
+        add(writes[size_t(node.phase)], {rank, use.buffer, use.box});
+      if (use.reads && isWritten[use.buffer.value])
+        add(reads[size_t(node.phase)], {rank, use.buffer, use.box});
+    }
+  const HostLayout layout = hostLayout(dag);
+  auto movesOf = [&](const std::vector<Touch> &touches,
+                     Moves &moves) -> Result<void> {
+    for (const Touch &touch : touches) {
+      if (own != 0 && own != touch.rank)
+        continue;
+      MGPU_TRY(checkBox(touch.box));
+      const Box flat = device::packedBox(touch.box);
+      Move &move = moves.emplace_back();
+      move.rank = touch.rank;
+      move.packed.resize(size_t(touch.box.numElements()) *
+                         touch.box.elementBytes);
+      std::byte *at = memory.data() + layout.offsets[touch.buffer.value];
+      MGPU_TRY_ASSIGN(move.pack, device::StridedCopy::create(
+                                     move.packed.data(), flat, at, touch.box));
+      MGPU_TRY_ASSIGN(
+          move.unpack,
+          device::StridedCopy::create(at, touch.box, move.packed.data(), flat));
+    }
+    return {};
+  };
+  for (size_t phase = 0; phase < allPhases.size(); ++phase) {
+    MGPU_TRY(movesOf(writes[phase], out.written[phase]));
+    MGPU_TRY(movesOf(reads[phase], out.read[phase]));
+  }
+  return out;
+}
+
+Result<void> HostMirror::carry(Moves &moves, bool isToFirst, const char *what) {
+  if (moves.empty())
+    return {};
+  const bool isFirst = others->rank() == 0;
+  std::vector<device::Outgoing> sends;
+  std::vector<device::Incoming> recvs;
+  for (Move &move : moves) {
+    const uint32_t other = isFirst ? move.rank : 0;
+    if (isFirst == isToFirst) {
+      recvs.push_back({other, move.packed});
+      continue;
+    }
+    move.pack.run();
+    sends.push_back({other, move.packed});
+  }
+  MGPU_TRY(others->transfer(sends, recvs, what));
+  if (isFirst == isToFirst)
+    for (Move &move : moves)
+      move.unpack.run();
+  return {};
+}
+
+Result<void> HostMirror::meet(std::optional<Phase> next) {
+  if (last)
+    MGPU_TRY(carry(written[size_t(*last)], true,
+                   "what a GPU wrote to the host's memory"));
+  last = next;
+  MGPU_TRY(others->meet());
+  if (next)
+    MGPU_TRY(carry(read[size_t(*next)], false,
+                   "what a GPU reads of the host's memory"));
+  return {};
+}
 
 Result<std::shared_ptr<RemoteMeeting>>
 RemoteMeeting::create(const planner::Dag &dag, RemotePart part,

@@ -102,4 +102,18 @@ std::unique_ptr<Runner> runWithOthers(std::unique_ptr<Runner> here,
   return std::make_unique<RemoteRunner>(std::move(here), others);
 }
 
+Result<std::unique_ptr<Runner>>
+runGpusWithOthers(planner::Dag dag, planner::Plan plan,
+                  std::vector<Bytes> kernels, RemotePart part,
+                  RankJob::Open open, Ranks::Options options) {
+  device::MessageRendezvous &others = *part.others;
+  options.policy = RankPolicy::Threads;
+  auto here =
+      Ranks::start(std::move(dag), std::move(plan), std::move(kernels),
+                   std::move(open), std::move(options), std::move(part));
+  if (!here)
+    return fail(others.giveUp(std::move(here.error())));
+  return runWithOthers(std::move(*here), others);
+}
+
 } // namespace mgpu::capture

@@ -277,6 +277,12 @@ public:
   virtual void abandon(const std::string & /*reason*/) {}
 };
 
+/// Opens a target with so many devices and so many threads that replay. The
+/// workers beside the calling thread are pinned to `workerCpus`, unless that is
+/// empty.
+using DriverFactory = std::function<Result<std::unique_ptr<Driver>>(
+    uint32_t numDevices, uint32_t threads, std::span<const int> workerCpus)>;
+
 } // namespace mgpu::device
 
 #endif // MGPU_DEVICE_API_GRAPHDRIVER_H

@@ -101,7 +101,7 @@ struct Topology {
       bool isTurned = false; ///< B is n x k
     };
     /// A kernel or copy of the host, by what it does
-    /// (planner/cost/HostWork.h).
+    /// (planner/cost/HostRates.h).
     struct HostWork {
       std::map<std::string, double> counts;
       double bytes = 0; ///< of its buffers together

@@ -6,12 +6,22 @@
 // defines them.
 
 #include "device/api/CollectiveSteps.h"
-#include "device/api/StridedCopy.h"
-#include "device/host/Reduce.h"
+#include "device/api/CopyNest.h"
+#include "support/Types.h"
 
+#include <cstddef>
 #include <memory>
 
 namespace mgpu::device {
+
+// accumulator[i] = accumulator[i] op input[i], in the arithmetic of
+// device/api/CollectiveSteps.h.
+
+using ReduceFunction = void (*)(std::byte *accumulator, const std::byte *input,
+                                size_t count);
+
+/// Addresses need no alignment.
+ReduceFunction reduceFunction(ElementType type, ReductionKind kind);
 
 class Collective {
 public:

@@ -8,12 +8,35 @@
 // queue and so a thread of their own, behind the others: kernels go on while
 // messages are waited for.
 
+#include "device/api/AddressMap.h"
 #include "device/host/HostDriver.h"
-#include "device/host/HostMemory.h"
 #include "device/host/KernelObject.h"
 #include "device/host/WorkerPool.h"
 
+#include <memory>
+#include <vector>
+
 namespace mgpu::device {
+
+/// The memories of the devices and the host: zeroed allocations, 256-aligned,
+/// freed together.
+class HostMemory {
+public:
+  Result<std::byte *> allocate(DeviceId device, uint64_t sizeBytes);
+  /// An error if `base` lies in one of our allocations but `box` leaves it.
+  /// Memory of others cannot be checked.
+  Result<void> check(const std::byte *base, const Box &box) const {
+    return addresses.check(base, box);
+  }
+
+private:
+  struct Free {
+    void operator()(std::byte *memory) const;
+  };
+  std::vector<std::unique_ptr<std::byte, Free>> blocks;
+  AddressMap addresses;
+  uint64_t totalBytes = 0;
+};
 
 /// The state that a driver, its graphs and their executables share.
 struct HostState {

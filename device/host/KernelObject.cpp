@@ -1,19 +1,137 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "device/host/KernelObject.h"
 
-#include "device/host/KernelCode.h"
-
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <dlfcn.h>
 #include <elf.h>
 #include <fmt/format.h>
+#include <link.h>
 #include <string>
 #include <sys/mman.h>
 #include <unistd.h>
 
 namespace mgpu::device {
+
+namespace {
+
+/// In use from when `end` is set; nothing is locked, as a handler of signals
+/// may come at any time.
+struct Code {
+  std::atomic<bool> isTaken{false};
+  std::atomic<uintptr_t> end{0};
+  uintptr_t begin = 0;
+  char name[104] = {};
+};
+std::array<Code, 8192> codes;
+
+} // namespace
+
+size_t addKernelCode(std::string_view name, void *handle, uint64_t bytes) {
+  link_map *map = nullptr;
+  if (dlinfo(handle, RTLD_DI_LINKMAP, static_cast<void *>(&map)) != 0 || !map)
+    return codes.size();
+  for (size_t k = 0; k < codes.size(); ++k) {
+    Code &code = codes[k];
+    if (code.isTaken.exchange(true))
+      continue;
+    code.begin = uintptr_t(map->l_addr);
+    const size_t length = std::min(name.size(), sizeof code.name - 1);
+    std::copy_n(name.data(), length, code.name);
+    code.name[length] = '\0';
+    code.end.store(code.begin + bytes, std::memory_order_release);
+    return k;
+  }
+  return codes.size();
+}
+
+void removeKernelCode(size_t slot) {
+  if (slot >= codes.size())
+    return;
+  codes[slot].end.store(0, std::memory_order_release);
+  codes[slot].isTaken.store(false);
+}
+
+const char *kernelNameAt(uintptr_t address) {
+  for (const Code &code : codes) {
+    const uintptr_t end = code.end.load(std::memory_order_acquire);
+    if (address < end && address >= code.begin)
+      return code.name;
+  }
+  return nullptr;
+}
+
+namespace ptx = kernels::ptx;
+
+Result<std::shared_ptr<PtxKernel>>
+PtxKernel::load(std::string_view name, std::span<const std::byte> bytes) {
+  auto kernel = std::make_shared<PtxKernel>();
+  MGPU_TRY_ASSIGN(kernel->image, kernels::decodeImage(name, bytes));
+  const std::string before = fmt::format("kernel '{}': ", name);
+  Result<ptx::Module> module = ptx::parse(kernel->image.blob);
+  if (!module)
+    return failIn(before, module.error());
+  auto program = ptx::decode(std::make_shared<ptx::Module>(std::move(*module)),
+                             kernel->image.entry);
+  if (!program)
+    return failIn(before, program.error());
+  kernel->program = std::make_shared<ptx::Program>(std::move(*program));
+  return kernel;
+}
+
+Result<ptx::LaunchOptions>
+PtxKernel::launchOf(const KernelNodeParams &params) const {
+  const std::vector<ptx::Parameter> &taken = program->parameters;
+  if (taken.size() != params.arguments.size())
+    return fail(ErrorKind::Invalid,
+                fmt::format("node '{}': the PTX of '{}' takes {} parameters, "
+                            "and the launch gives {}",
+                            params.name, image.entry, taken.size(),
+                            params.arguments.size()));
+  if (params.part && *params.part != GridPart::whole(params.grid))
+    return fail(ErrorKind::Invalid,
+                fmt::format("node '{}' runs a part of a grid, which a kernel "
+                            "given as PTX does not",
+                            params.name));
+  ptx::LaunchOptions options;
+  options.grid = params.grid;
+  options.block = image.block;
+  options.cluster = image.cluster;
+  const auto &needed = program->cluster;
+  if (image.cluster == Dim3{} && needed[0])
+    options.cluster = {needed[0], needed[1], needed[2]};
+  options.sharedBytes = image.dynamicSharedBytes;
+  options.parameters.resize(program->parameterBytes);
+  for (size_t k = 0; k < taken.size(); ++k)
+    std::memcpy(options.parameters.data() + taken[k].offset,
+                &params.arguments[k], std::min(taken[k].bytes, 8u));
+  for (const KernelMemory &memory : params.memory) {
+    ptx::Region region;
+    region.at = memory.base;
+    region.bytes = memory.bytes;
+    region.isWritable = memory.isWritten;
+    region.name = fmt::format("buffer '{}'", memory.name);
+    options.regions.push_back(std::move(region));
+  }
+  return options;
+}
+
+Result<void> PtxKernel::run(DeviceId device,
+                            const ptx::LaunchOptions &options) {
+  OnDevice *own = nullptr;
+  {
+    const std::lock_guard guard(lock);
+    own = &devices[device.value];
+  }
+  const std::lock_guard guard(own->lock);
+  if (!own->instance)
+    own->instance = std::make_unique<ptx::Instance>(program);
+  MGPU_TRY(ptx::run(*own->instance, options));
+  return {};
+}
 
 namespace {
 

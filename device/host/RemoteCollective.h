@@ -7,9 +7,27 @@
 // is left among its own members by the rules of CollectiveSteps.h: all combine
 // in rank order, so the bits are those of one process.
 
-#include "device/host/RemoteRounds.h"
+#include "device/host/HostCollective.h"
+#include "device/host/HostDriver.h"
 
 namespace mgpu::device {
+
+// Who sends what to whom in a collective of several processes. Bytes without
+// gaps are sent from where they lie; received ones go where their first
+// receiver wants them, unless something here still reads that place.
+
+/// All messages of a round go at once, after the packs and before `local`.
+struct RemoteRound {
+  std::vector<StridedCopy> packs;
+  std::vector<Outgoing> sends;
+  std::vector<Incoming> recvs;
+  std::unique_ptr<Collective> local; ///< null: nothing is left to do
+};
+
+struct RemoteRounds {
+  std::vector<RemoteRound> rounds;
+  std::vector<std::unique_ptr<std::byte[]>> staging;
+};
 
 class RemoteCollective {
 public:

@@ -17,8 +17,8 @@ namespace mgpu::device {
 std::string mpiOfEnvironment();
 
 /// Opens the plug-in of "openmpi" or "mpich", and starts MPI unless it runs;
-/// where that takes longer than `deadline` (0: none), the process ends
-/// (StartWatch.h). The ranks are those of `communicator`, a pointer to an
+/// where that takes longer than `deadline` (0: none), the process ends.
+/// The ranks are those of `communicator`, a pointer to an
 /// MPI_Comm; null is MPI_COMM_WORLD. A process has one such channel at a time.
 /// The plug-in is the file that MGPU_MPI_PLUGIN names, else it is looked for
 /// beside this program or library and in lib/mgpu of where it is installed.

@@ -73,6 +73,18 @@ std::vector<std::string> compileOptions(const CudaText &kernel);
 Result<void> checkParameters(const std::string &name, const KernelImage &image,
                              const Cubin &cubin);
 
+// Kernels that a user wrote as CUDA C++: their file is their text.
+
+/// The file as it is, below a macro for the default of each tunable. The launch
+/// keeps its shape; only the tunables are there to choose. `name` is as
+/// CudaText has it, `block` and `maxGrid` are those of the launches.
+CudaText fileText(const planner::CudaFile &file, const std::string &name,
+                  Dim3 block, Dim3 maxGrid);
+
+/// The space of such a kernel on a target: its tunables alone.
+KernelSpace fileSpace(const planner::CudaFile &file, Dim3 block, Dim3 maxGrid,
+                      KernelTarget target);
+
 } // namespace mgpu::kernels
 
 #endif // MGPU_KERNELS_COMPILE_CUDATEXT_H

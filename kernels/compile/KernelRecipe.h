@@ -8,11 +8,32 @@
 // computes a part of its work, and says nothing.
 
 #include "kernels/abi/LaunchForm.h"
-#include "kernels/compile/Batch.h"
 #include "kernels/compile/CudaText.h"
 #include "kernels/compile/NvrtcCompiler.h"
 
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
 namespace mgpu::kernels {
+
+// Several small kernels as one program: NVRTC's fixed cost is ten times that
+// of a small kernel, so a batch costs a tenth of its kernels compiled alone.
+
+/// One kernel of a batch: a header-free program with one entry function.
+struct BatchItem {
+  std::string source;
+  std::string entry;     ///< its name in `source`
+  std::string entryName; ///< its name in the cubin; unique within the batch
+  /// Macros of this item alone: {"MGPU_ITEMS", "4"}.
+  std::vector<std::pair<std::string, std::string>> macros;
+};
+
+/// The items as one program, each in a namespace of its own. A macro that a
+/// source defines for itself where it is not given (#ifndef) is undefined
+/// again after it; so are the item's own.
+std::string batchSource(std::span<const BatchItem> items);
 
 struct KernelRecipe {
   std::string name;  ///< the kernel's

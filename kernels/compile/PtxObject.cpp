@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "kernels/compile/PtxObject.h"
 
-#include "kernels/compile/CudaFileText.h"
+#include "kernels/compile/CudaText.h"
 #include "kernels/compile/NvrtcLibrary.h"
 #include "kernels/ptx/PtxProgram.h"
 #include "support/Sha256.h"

@@ -14,7 +14,11 @@
 #include "kernels/lower/LaunchShape.h"
 #include "kernels/lower/Normalise.h"
 #include "kernels/lower/Uniformity.h"
+#include "support/BuildId.h"
 #include "support/Sha256.h"
+
+#include "mlir/IR/AsmState.h"
+#include "llvm/Support/ManagedStatic.h"
 
 using namespace mlir;
 
@@ -350,6 +354,22 @@ Result<CudaKernel> emitCudaKernel(ModuleOp module,
   if (!kernel)
     return stop("the kernel could not be emitted as CUDA C++");
   return kernel;
+}
+
+std::string emitterId() {
+  std::string all;
+  // Our code is compiled with -fPIC, so these are the functions themselves and
+  // no stubs of ours.
+  for (const void *function :
+       {reinterpret_cast<const void *>(&emitCudaKernel),
+        reinterpret_cast<const void *>(&mlir::registerAsmPrinterCLOptions),
+        reinterpret_cast<const void *>(&llvm::llvm_shutdown)}) {
+    std::string id = buildIdOf(function);
+    if (id.empty())
+      return "";
+    all += (all.empty() ? "" : " ") + id;
+  }
+  return all;
 }
 
 } // namespace mgpu::kernels

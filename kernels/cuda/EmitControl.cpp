@@ -2,8 +2,8 @@
 //
 // The scf, cf and func dialects.
 #include "kernels/cuda/CudaTypes.h"
-#include "kernels/cuda/Divisors.h"
 #include "kernels/cuda/FunctionEmitter.h"
+#include "kernels/cuda/IndexRanges.h"
 #include "kernels/cuda/KeepElements.h"
 
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"

@@ -2,8 +2,8 @@
 //
 // The memref dialect: pointers with known or named strides.
 #include "kernels/cuda/CudaTypes.h"
-#include "kernels/cuda/Divisors.h"
 #include "kernels/cuda/FunctionEmitter.h"
+#include "kernels/cuda/IndexRanges.h"
 
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/Matchers.h"

@@ -50,7 +50,7 @@ struct Pointer {
   std::optional<Extent> fromRoot;
   llvm::SmallVector<Extent> sizes, strides;
   /// A divisor of the address `base`, in elements, where `base` is a multiple
-  /// of MGPU_ALIGN at all (Divisors.h).
+  /// of MGPU_ALIGN at all (IndexRanges.h).
   uint32_t divisor = 1;
 };
 
@@ -238,7 +238,7 @@ private:
   std::string loaded(mlir::memref::LoadOp load);
   std::string linear(const Pointer &pointer, mlir::ValueRange indices,
                      bool withOffset);
-  /// A divisor of the address of an element, in elements (Divisors.h).
+  /// A divisor of the address of an element, in elements (IndexRanges.h).
   uint32_t divisorAt(Value memref, mlir::ValueRange indices);
   /// A divisor for what a load reads: its buffer or, with MGPU_STAGE, its tile.
   uint32_t divisorAt(mlir::memref::LoadOp load);

@@ -4,29 +4,178 @@
 #include "kernels/lower/ExpandNvidia.h"
 #include "kernels/lower/ExpandOps.h"
 #include "kernels/lower/ExpandVectors.h"
-#include "kernels/lower/LiftControl.h"
 #include "kernels/lower/SubgroupMatrix.h"
-#include "kernels/lower/SubgroupProducts.h"
 #include "kernels/lower/WarpExecute.h"
 
 #include "mlir/Conversion/AffineToStandard/AffineToStandard.h"
+#include "mlir/Conversion/ControlFlowToSCF/ControlFlowToSCF.h"
+#include "mlir/Conversion/VectorToGPU/VectorToGPU.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Affine/Transforms/Transforms.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/UB/IR/UBOps.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Dominance.h"
 #include "mlir/IR/IRMapping.h"
+#include "mlir/IR/PatternMatch.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassManager.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+#include "mlir/Transforms/RegionUtils.h"
 #include "mlir/Transforms/WalkPatternRewriteDriver.h"
 
 using namespace mlir;
 
 namespace mgpu::kernels {
+
+namespace {
+
+/// Whether all lanes of a subgroup surely have the same value.
+bool isUniform(Value value) {
+  if (auto argument = dyn_cast<BlockArgument>(value)) {
+    Operation *owner = argument.getOwner()->getParentOp();
+    if (auto loop = dyn_cast<scf::ForOp>(owner))
+      return argument == loop.getInductionVar() &&
+             isUniform(loop.getLowerBound()) &&
+             isUniform(loop.getUpperBound()) && isUniform(loop.getStep());
+    return isa<func::FuncOp>(owner);
+  }
+  Operation *op = value.getDefiningOp();
+  if (isa<gpu::ThreadIdOp, gpu::LaneIdOp, gpu::GlobalIdOp>(op) ||
+      op->getNumRegions() > 0 || !isPure(op))
+    return false;
+  return llvm::all_of(op->getOperands(), isUniform);
+}
+
+/// Whether all lanes come to `op`.
+bool allCome(Operation *op) {
+  for (Operation *at = op->getParentOp(); !isa<func::FuncOp>(at);
+       at = at->getParentOp()) {
+    auto loop = dyn_cast<scf::ForOp>(at);
+    if (!loop || !isUniform(loop.getInductionVar()))
+      return false;
+  }
+  return true;
+}
+
+bool isOfAllLanes(func::FuncOp function) {
+  bool any = false;
+  WalkResult result = function.walk([&](Operation *op) {
+    any |= isa<vector::ContractionOp>(op);
+    if (!isa<vector::ContractionOp, vector::TransferReadOp,
+             vector::TransferWriteOp>(op))
+      return WalkResult::advance();
+    const bool isSame =
+        allCome(op) && llvm::all_of(op->getOperands(), [](Value operand) {
+          return !operand.getType().isIndex() || isUniform(operand);
+        });
+    return isSame ? WalkResult::advance() : WalkResult::interrupt();
+  });
+  return any && !result.wasInterrupted();
+}
+
+} // namespace
+
+/// Makes operations on matrices of a subgroup (gpu.subgroup_mma_*) of
+/// vector.contract where all lanes surely compute the same, as MLIR's
+/// convert-vector-to-gpu does: on tensor cores, and so that the lanes do not
+/// write the same memory one after the other.
+static LogicalResult makeSubgroupProducts(ModuleOp module, Dim3 block) {
+  constexpr uint64_t lanes = 32;
+  if (block.volume() % lanes != 0)
+    return success();
+  for (auto function : module.getOps<func::FuncOp>()) {
+    if (function.isDeclaration() || !isOfAllLanes(function))
+      continue;
+    RewritePatternSet patterns(module.getContext());
+    populatePrepareVectorToMMAPatterns(patterns);
+    if (failed(applyPatternsGreedily(function, std::move(patterns))))
+      return failure();
+    IRRewriter rewriter(module.getContext());
+    // An operation that has no form as matrices stays.
+    (void)convertVectorToMMAOps(rewriter, function);
+  }
+  return success();
+}
+
+namespace {
+
+/// MLIR's, but for loops that never end: its return from them is a function's.
+class Lifting : public ControlFlowToSCFTransformation {
+  FailureOr<Operation *> createUnreachableTerminator(Location, OpBuilder &,
+                                                     Region &region) override {
+    return region.getParentOp()->emitOpError(
+        "has a loop that never ends, which kernels do not support");
+  }
+};
+
+} // namespace
+
+/// Whether a call of `callee` comes to `function`.
+static bool reaches(func::FuncOp callee, func::FuncOp function,
+                    llvm::DenseSet<Operation *> &seen) {
+  if (callee == function)
+    return true;
+  if (!seen.insert(callee).second)
+    return false;
+  return callee
+      .walk([&](func::CallOp call) {
+        auto next = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(
+            call, call.getCalleeAttr());
+        return next && reaches(next, function, seen) ? WalkResult::interrupt()
+                                                     : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+static LogicalResult checkRecursion(ModuleOp module) {
+  WalkResult result = module.walk([](func::CallOp call) {
+    auto callee = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(
+        call, call.getCalleeAttr());
+    llvm::DenseSet<Operation *> seen;
+    if (!callee ||
+        !reaches(callee, call->getParentOfType<func::FuncOp>(), seen))
+      return WalkResult::advance();
+    call.emitOpError("is recursive, which kernels do not support");
+    return WalkResult::interrupt();
+  });
+  return failure(result.wasInterrupted());
+}
+
+/// Makes scf operations of the branches among blocks (cf), in functions and in
+/// the bodies of operations, so that each region has one block. Fails, with a
+/// diagnostic at the op, on what does not end and on recursion.
+static LogicalResult liftControl(ModuleOp module) {
+  if (failed(checkRecursion(module)))
+    return failure();
+  SmallVector<Region *> regions; // inner ones first
+  module.walk([&](Operation *op) {
+    for (Region &region : op->getRegions())
+      if (!region.empty() && !region.hasOneBlock())
+        regions.push_back(&region);
+  });
+  if (regions.empty())
+    return success();
+  module.getContext()
+      ->loadDialect<scf::SCFDialect, ub::UBDialect, arith::ArithDialect>();
+  IRRewriter rewriter(module.getContext());
+  for (Region *region : regions) {
+    (void)eraseUnreachableBlocks(rewriter, *region);
+    if (region->hasOneBlock())
+      continue;
+    Lifting lifting;
+    DominanceInfo dominance(region->getParentOp());
+    if (failed(transformCFGToSCF(*region, lifting, dominance)))
+      return failure();
+  }
+  return success();
+}
 
 /// The value of a cluster query where each cluster is one block; null for other
 /// operations.

@@ -2,7 +2,7 @@
 #include "kernels/lower/PrintfFormat.h"
 
 #include "dialect/mgpu/Diagnostics.h"
-#include "support/Plural.h"
+#include "support/Units.h"
 
 using namespace mlir;
 

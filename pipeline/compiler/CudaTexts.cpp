@@ -2,7 +2,7 @@
 #include "pipeline/compiler/MlirCompiler.h"
 
 #include "kernels/compile/CudaConfig.h"
-#include "kernels/compile/CudaFileText.h"
+#include "kernels/compile/CudaText.h"
 #include "kernels/compile/KernelRecipe.h"
 #include "kernels/compile/TextCache.h"
 #include "kernels/cuda/CudaEmitter.h"

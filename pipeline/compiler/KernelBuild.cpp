@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "pipeline/compiler/KernelBuild.h"
 
-#include "kernels/compile/CudaFileText.h"
+#include "kernels/compile/CudaText.h"
 #include "kernels/compile/KernelCache.h"
 #include "kernels/compile/PtxObject.h"
 #include "kernels/cuda/CudaEmitter.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "pipeline/program/Faults.h"
 
-#include "device/host/KernelCode.h"
+#include "device/host/KernelObject.h"
 #include "kernels/abi/HostKernelAbi.h"
 
 #include <algorithm>

@@ -13,7 +13,7 @@
 #include "support/Array.h"
 #include "support/FileIO.h"
 #include "support/FileNames.h"
-#include "support/Plural.h"
+#include "support/Units.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

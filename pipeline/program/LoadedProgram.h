@@ -7,7 +7,6 @@
 
 #include "capture/replay/Bundle.h"
 #include "pipeline/program/Variants.h"
-#include "planner/dag/MeshDevices.h"
 #include "planner/dag/Program.h"
 #include "planner/dag/Shardings.h"
 

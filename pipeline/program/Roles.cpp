@@ -5,8 +5,8 @@
 #include "planner/record/Phases.h"
 #include "planner/schedule/ResidentPlan.h"
 #include "planner/schedule/transform/Transform.h"
-#include "support/Plural.h"
 #include "support/Spelling.h"
+#include "support/Units.h"
 
 #include <algorithm>
 #include <fmt/format.h>

@@ -2,7 +2,7 @@
 #include "pipeline/program/SourceCompiler.h"
 
 #include "device/host/CpuLevel.h"
-#include "kernels/compile/CudaFileText.h"
+#include "kernels/compile/CudaText.h"
 #include "kernels/compile/HostCompiler.h"
 #include "kernels/compile/KernelCache.h"
 #include "kernels/compile/PtxObject.h"

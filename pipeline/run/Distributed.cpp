@@ -14,8 +14,8 @@
 #include "planner/dag/ContentHash.h"
 #include "support/Escape.h"
 #include "support/FileIO.h"
-#include "support/Plural.h"
 #include "support/Sha256.h"
+#include "support/Units.h"
 
 #include <algorithm>
 #include <fmt/format.h>

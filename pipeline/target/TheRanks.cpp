@@ -2,7 +2,7 @@
 #include "pipeline/target/TheRanks.h"
 
 #include "device/mpi/MpiChannel.h"
-#include "support/Plural.h"
+#include "support/Units.h"
 
 #include <algorithm>
 #include <cstdlib>

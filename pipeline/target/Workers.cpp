@@ -4,7 +4,7 @@
 #include "device/host/CpuLevel.h"
 #include "planner/schedule/HostReplay.h"
 #include "support/Affinity.h"
-#include "support/Plural.h"
+#include "support/Units.h"
 
 #include <algorithm>
 #include <fmt/format.h>

@@ -3,7 +3,7 @@
 
 #include "bench/measure/Environment.h"
 #include "bench/profile/CalibrateRanks.h"
-#include "device/api/RankAgreement.h"
+#include "device/api/Rendezvous.h"
 #include "device/cuda/CudaDriver.h"
 #include "device/host/HostDriver.h"
 #include "pipeline/build/CalibrationKernels.h"

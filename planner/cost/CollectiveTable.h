@@ -7,8 +7,33 @@
 #include "planner/cost/Tables.h"
 
 #include <optional>
+#include <span>
 
 namespace mgpu::planner {
+
+// Time of one collective over bytes, as a curve of few coefficients.
+
+/// t = fixed + perByte * bytes + perRoot * sqrt(bytes), microseconds. The last
+/// term is what a pipeline of best-sized pieces costs beside latency and
+/// bandwidth: pieces of s bytes cost latency * bytes / s + s / bandwidth, least
+/// at s = sqrt(latency * bandwidth * bytes).
+struct CollectiveCurve {
+  double fixedUs = 0, usPerByte = 0, usPerRoot = 0;
+
+  double us(double bytes) const;
+  /// The curve on links `factor` times as fast.
+  double usOnLinks(double bytes, double factor) const;
+
+  /// Least relative squares, coefficients not negative, over the rows of
+  /// 256 KiB and more: smaller ones are mostly noise. `withRoot` false is the
+  /// plain alpha-beta line. Rows of one curve; two distinct sizes at least.
+  static CollectiveCurve fit(std::span<const CollectiveRow> rows,
+                             bool withRoot = true);
+};
+
+/// The curve shipped (Fitted.inc) for one NVLink node with data-sheet links.
+std::optional<CollectiveCurve> shippedCurve(uint32_t architecture,
+                                            CollectiveOp op, uint32_t ranks);
 
 /// A Gaussian process over the logarithm of the time: its mean is latency plus
 /// traffic over the links' data-sheet rate; what is left over is correlated

@@ -6,9 +6,44 @@
 // measured there.
 
 #include "device/api/Topology.h"
-#include "planner/cost/HostWork.h"
+#include "planner/dag/Dag.h"
+
+#include <map>
+#include <string>
 
 namespace mgpu::planner {
+
+// Counts what a node asks of a core of the host. `calibrate` counts its kernels
+// by it and the rates below a program's, so that both mean the same.
+
+/// How often a launch does what:
+/// - "launch", "block": begins.
+/// - "operation", and "exp", "divide.int", ...: of elements, by function;
+///   "scalar": of a row of threads as one.
+/// - "access": loads and stores of neighbours by neighbours; "common": of one
+///   place by a row; "turned": apart, but one after the other in a loop;
+///   "strided.0" to "strided.2" and "gather.0" to "gather.2":
+///   apart, and nobody knows where, in buffers of 64 KiB, 4 MiB and 128 MiB;
+///   what lies between counts in shares.
+/// - "reduction", "exchange", "shared": within blocks and subgroups, and of
+///   memory that is not a buffer.
+/// Elements of a row of threads count as vectors of eight, and those that do
+/// not fill one as a vector each.
+using HostCounts = std::map<std::string, double>;
+
+/// Rows of more bytes are about memory; a second-level cache has these.
+inline constexpr double hostNearBytes = 0x1p19;
+
+/// Counts a kernel's launch by its facts; without them, by its counts of
+/// operations and bytes. Matrix products have no counts but "launch".
+HostCounts hostCounts(const Dag &dag, const DagNode &node);
+
+/// The product of matrices that a launch is; none: it is another kernel.
+std::optional<Product> hostProduct(const Dag &dag, const DagNode &node);
+
+/// Bytes of the buffers of a program, which its replays go through. A program
+/// of more than a thousand buffers is judged by as many of them.
+double footprintOf(const Dag &dag);
 
 /// A time, and the share of it by which it may be longer or shorter.
 struct HostTime {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/cost/TargetMachine.h"
 
-#include "planner/cost/CollectiveCurve.h"
+#include "planner/cost/CollectiveTable.h"
 #include "planner/cost/MatmulModel.h"
 
 #include <algorithm>

@@ -5,7 +5,6 @@
 #include "planner/dag/ProgramText.h"
 
 #include "planner/dag/ProgramTokens.h"
-#include "planner/dag/ProgramWords.h"
 #include "support/JsonFields.h"
 #include "support/LineText.h"
 

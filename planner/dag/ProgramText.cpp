@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/dag/ProgramText.h"
 
-#include "planner/dag/ProgramWords.h"
+#include "planner/dag/ProgramTokens.h"
 #include "support/Assert.h"
 #include "support/JsonFields.h"
 #include "support/LineText.h"

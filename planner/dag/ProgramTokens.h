@@ -8,9 +8,23 @@
 #include "planner/dag/Dag.h"
 #include "support/LineText.h"
 
+#include <array>
 #include <fmt/format.h>
 
 namespace mgpu::planner {
+
+// The words of a program's text form, shared by what writes and what reads it.
+
+/// The version that is written, which alone is read.
+inline constexpr uint32_t programVersion = 8;
+inline constexpr std::array<std::string_view, 6> bufferRoleNames = {
+    "temporary", "resident", "argument", "result", "local", "constant"};
+inline constexpr std::string_view edgeLetters = "daoc"; // by DepKind
+
+inline std::string_view nameOf(BufferRole role) {
+  return bufferRoleNames[size_t(role)];
+}
+inline char letterOf(DepKind kind) { return edgeLetters[size_t(kind)]; }
 
 /// The T whose name is the next word, T being an enumeration from 0 to `last`.
 template <typename T, typename NameOf>

@@ -26,6 +26,12 @@ struct Shardings {
   std::string text; ///< of the program, where it was asked for
 };
 
+/// The devices of a mesh, as a program over several meshes names it.
+struct MeshDevices {
+  std::string name;
+  uint32_t first = 0, count = 0;
+};
+
 } // namespace mgpu::planner
 
 #endif // MGPU_PLANNER_DAG_SHARDINGS_H

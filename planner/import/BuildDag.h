@@ -9,7 +9,6 @@
 
 #include "dialect/conversion/ExchangeCost.h"
 #include "dialect/conversion/FuseProducts.h"
-#include "planner/dag/MeshDevices.h"
 #include "planner/dag/Program.h"
 #include "planner/dag/Shardings.h"
 

@@ -38,7 +38,6 @@ private:
   Result<void> freeBuffer(mlir::Operation *op, mlir::Value pointer,
                           mlir::Value device);
 
-  // CopyCalls.cpp
   Result<void> issue(ir::MemcpyOp op);
   Result<void> issue(ir::ScatterOp op);
   Result<void> issue(ir::UnevenScatterOp op);
@@ -59,7 +58,6 @@ private:
   };
   Result<void> copyShards(mlir::Operation *op, const Shards &parts);
 
-  // CollectiveCalls.cpp
   Result<void> issue(ir::CreateCommunicatorOp op);
   Result<void> issue(ir::AllReduceOp op);
   Result<void> issue(ir::AllGatherOp op);

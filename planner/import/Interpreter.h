@@ -6,14 +6,29 @@
 // control flow, unrolls loops, and issues every command to the recorder. It
 // changes nothing in the module.
 
+#include "planner/dag/Dag.h"
 #include "planner/import/BuildDag.h"
 #include "planner/import/Commands.h"
 #include "planner/import/MemoryCalls.h"
-#include "planner/import/RollLoop.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 
 namespace mgpu::planner {
+
+// The loop that stays rolled (planner/record/RolledTrips.h), and the values
+// that change from trip to trip.
+
+/// The loop of the entry function to keep rolled: the one with the most work
+/// among those that carry no values from trip to trip. Null if there is none.
+mlir::scf::ForOp findLoopToRoll(mlir::func::FuncOp function);
+
+/// The induction that `op` makes of one induction value and constants, if it is
+/// again first + trip * step in every trip. `lhs` and `rhs` are the operands
+/// where they are inductions or constants (step 0); `rhs` is absent for casts.
+std::optional<Induction> deriveInduction(mlir::Operation *op, Induction lhs,
+                                         std::optional<Induction> rhs,
+                                         uint64_t trips);
 
 class Interpreter {
 public:

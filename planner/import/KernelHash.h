@@ -6,13 +6,17 @@
 // the operations of the launch. To print them takes ten times as long, and only
 // who compiles a kernel needs its text.
 
-#include "planner/import/KernelModule.h"
+#include "dialect/mgpu/MgpuDialect.h"
+#include "planner/dag/Dag.h"
 
 #include "mlir/IR/AsmState.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
 #include "mlir/IR/SymbolTable.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/SmallString.h"
+#include "llvm/ADT/SmallVector.h"
 #include "llvm/Support/Allocator.h"
 #include "llvm/Support/StringSaver.h"
 
@@ -20,6 +24,48 @@
 #include <unordered_map>
 
 namespace mgpu::planner {
+
+// A launch's body as a program of its own: a module with one function @entry
+// whose arguments are the captured memrefs and scalars.
+
+/// The form of one captured value in the kernel.
+struct Capture {
+  mlir::Value value;
+  mlir::Type type; ///< of the kernel's argument; null for a cloned constant
+  KernelArgument argument;
+};
+
+/// All that decides a kernel.
+struct KernelParts {
+  ir::LaunchOp launch;
+  llvm::ArrayRef<Capture> captures; ///< each value that the body uses, once
+  Dim3 block;
+  int64_t dynamicSharedBytes = 0;
+};
+
+/// Whether the body can be taken out of the program. Fails after a diagnostic
+/// at the operation that cannot.
+mlir::LogicalResult checkKernelBody(ir::LaunchOp launch);
+
+/// The module of a kernel whose body was checked.
+mlir::OwningOpRef<mlir::ModuleOp> buildKernelModule(const KernelParts &kernel);
+
+/// Where a matrix product's operands, the launch's `args`, are among the
+/// arguments of its kernel; none of another kernel.
+llvm::SmallVector<int64_t> productPositions(const KernelParts &kernel);
+
+/// Whether every function that `root` calls, or these call, has a body. Fails
+/// after a diagnostic at the call.
+mlir::LogicalResult checkCallees(mlir::Operation *root, mlir::ModuleOp module);
+/// Copies functions that were checked into the module of a kernel.
+void cloneCallees(mlir::Operation *root, mlir::ModuleOp from,
+                  mlir::ModuleOp into);
+
+/// Notes them on the module's @entry, unless they are none.
+void setDynamicSharedBytes(mlir::ModuleOp module, int64_t bytes);
+
+/// With locations, which messages of the compiler name.
+std::string printKernel(mlir::ModuleOp module);
 
 /// The hashed bytes spell, in an order that can be read in one way only: the
 /// block, what else KernelParts has, and of each operation its name,

@@ -6,7 +6,7 @@
 // writes it, and nothing orders them. Proven are those that surely happen,
 // where indices and conditions are affine in ids and counted loops. Whether two
 // threads meet is a question about integers, which MLIR's Presburger library
-// answers with the ids of two that do. Others are possible (PossibleRaces.h).
+// answers with the ids of two that do. Others are possible.
 
 #include "facts/AffineEvaluator.h"
 #include "facts/IdsOf.h"

@@ -2,7 +2,7 @@
 #ifndef MGPU_PLANNER_IMPORT_MESHNAMES_H
 #define MGPU_PLANNER_IMPORT_MESHNAMES_H
 
-#include "planner/dag/MeshDevices.h"
+#include "planner/dag/Shardings.h"
 #include "support/Result.h"
 
 #include "mlir/IR/BuiltinOps.h"

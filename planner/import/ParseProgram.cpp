@@ -2,7 +2,6 @@
 //
 // Parsing with names: MLIR forgets SSA names, but users know their buffers and
 // arguments by them.
-#include "planner/import/ArgumentShardings.h"
 #include "planner/import/BuildDag.h"
 #include "planner/import/CheckText.h"
 #include "planner/import/InlinedSize.h"

@@ -1,14 +1,241 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/plan/ArenaLayout.h"
 
-#include "planner/plan/FreeRanges.h"
-#include "planner/plan/Lifetimes.h"
+#include "planner/dag/Rows.h"
+#include "planner/plan/StreamClocks.h"
 #include "support/Assert.h"
 
 #include <algorithm>
+#include <array>
 #include <tuple>
 
 namespace mgpu::planner {
+
+// When a plan uses each buffer, and what its order of streams and waits says
+// of that.
+
+namespace {
+
+/// By stream: how many of its steps are before all steps from some place of the
+/// plan on.
+class Floors {
+public:
+  Floors(const StreamClocks &clocks, size_t steps);
+
+  /// From a place on that is not behind `step`.
+  std::span<const uint32_t> at(size_t step) const {
+    return {floors.data() + step / apart * streams, streams};
+  }
+
+  static constexpr size_t apart = 64; ///< steps of which one has a floor
+
+private:
+  size_t streams;
+  std::vector<uint32_t> floors;
+};
+
+/// The use that a plan makes of each buffer.
+struct Lifetimes {
+  StreamClocks clocks;
+  Floors floors;
+  Rows<uint32_t> stepsOf;      ///< per buffer, ascending; once for each use
+  std::vector<bool> exclusive; ///< shares its bytes with no other
+
+  Lifetimes(const Plan &plan, const Dag &dag);
+};
+
+} // namespace
+
+Floors::Floors(const StreamClocks &clocks, size_t steps)
+    : streams(clocks.streamCount()),
+      floors((steps / apart + 1) * streams, UINT32_MAX) {
+  std::vector<uint32_t> least(streams, UINT32_MAX);
+  for (size_t s = steps; s-- > 0;) {
+    std::span<const uint32_t> clock = clocks.of(s);
+    for (size_t stream = 0; stream < streams; ++stream)
+      // The step itself is not before the step.
+      least[stream] = std::min(
+          least[stream], clock[stream] - (stream == clocks.home(s) ? 1 : 0));
+    if (s % apart == 0)
+      std::copy(least.begin(), least.end(),
+                floors.begin() + long(s / apart * streams));
+  }
+}
+
+Lifetimes::Lifetimes(const Plan &plan, const Dag &dag)
+    : clocks(StreamClocks::of(plan, dag)), floors(clocks, plan.steps.size()),
+      exclusive(dag.buffers.size()) {
+  for (uint32_t id = 0; id < dag.buffers.size(); ++id)
+    exclusive[id] = dag.buffers[id].role != BufferRole::Temporary;
+  std::vector<Rows<uint32_t>::Entry> entries;
+  for (uint32_t s = 0; s < plan.steps.size(); ++s) {
+    const DagNode &node = dag.node(plan.steps[s].node);
+    for (const BufferUse &use : node.uses) {
+      entries.emplace_back(use.buffer.value, s);
+      if (node.phase != Phase::Replay)
+        exclusive[use.buffer.value] = true;
+    }
+  }
+  stepsOf = Rows<uint32_t>(uint32_t(dag.buffers.size()), entries);
+  // A buffer nothing uses has no lifetime to reason about.
+  for (uint32_t id = 0; id < dag.buffers.size(); ++id)
+    if (stepsOf[id].empty())
+      exclusive[id] = true;
+}
+
+// The bytes of a device's arena that no live buffer holds.
+
+namespace {
+
+/// The last step of a stream that uses a buffer, as the stream's count of them.
+struct LastUse {
+  uint32_t stream, count;
+};
+
+using LastUses = std::vector<LastUse>;
+
+/// Bytes no live buffer holds, and who held them last; nobody where all that is
+/// to come follows that. One of the owner's last uses stands here as well, for
+/// each find() looks at all ranges, and most owners have no other.
+struct FreeRange {
+  uint64_t begin, size;
+  uint32_t owner;
+  LastUse first;
+  bool isOnly; ///< the owner has no last use but `first`
+  uint64_t end() const { return begin + size; }
+};
+
+constexpr uint32_t nobody = UINT32_MAX;
+
+/// Which of the free runs that hold a buffer it takes: the smallest; or the
+/// first, but the end of the last if it is brief, so that what comes and goes
+/// does not cut up the place of what stays.
+enum class Fit : uint8_t { Smallest, Ends };
+
+class FreeRanges {
+public:
+  /// Adds what a former owner held; its last uses are known from here on.
+  void add(const FreeRange &range);
+  /// Joins ranges that any buffer may have from now on. `floor` is, by stream,
+  /// how many of its steps are before all that is to come.
+  void settle(std::span<const uint32_t> floor,
+              std::span<const LastUses> lastUsesOf);
+
+  /// A run of adjacent ranges for a buffer of `size` bytes. `done` is, by
+  /// stream, how many of its steps are before every use of the buffer. Where
+  /// none is found: the last run of all, which may end at the arena's top.
+  struct Run {
+    bool isFound;
+    uint64_t begin, end;
+  };
+  Run find(uint64_t size, std::span<const uint32_t> done,
+           std::span<const LastUses> lastUsesOf, Fit fit, bool isBrief) const;
+  /// Takes [begin, end) out.
+  void occupy(uint64_t begin, uint64_t end);
+
+private:
+  /// The first range that begins at `offset` or behind it.
+  std::vector<FreeRange>::iterator rangeFrom(uint64_t offset);
+
+  /// By offset, disjoint. A vector, as each find() looks at all of them.
+  std::vector<FreeRange> ranges;
+};
+
+} // namespace
+
+/// Whether a buffer may have a range: `done` is as find() has it.
+static bool mayFollow(std::span<const uint32_t> done, const FreeRange &range,
+                      std::span<const LastUses> lastUsesOf) {
+  if (range.owner == nobody)
+    return true;
+  if (done[range.first.stream] < range.first.count)
+    return false;
+  return range.isOnly ||
+         std::ranges::all_of(lastUsesOf[range.owner], [&](LastUse use) {
+           return done[use.stream] >= use.count;
+         });
+}
+
+std::vector<FreeRange>::iterator FreeRanges::rangeFrom(uint64_t offset) {
+  return std::ranges::lower_bound(ranges, offset, {}, &FreeRange::begin);
+}
+
+void FreeRanges::add(const FreeRange &range) {
+  ranges.insert(rangeFrom(range.begin), range);
+}
+
+void FreeRanges::settle(std::span<const uint32_t> floor,
+                        std::span<const LastUses> lastUsesOf) {
+  size_t kept = 0;
+  for (FreeRange range : ranges) {
+    if (mayFollow(floor, range, lastUsesOf))
+      range.owner = nobody;
+    FreeRange *before = kept > 0 ? &ranges[kept - 1] : nullptr;
+    if (before && range.owner == nobody && before->owner == nobody &&
+        before->end() == range.begin)
+      before->size += range.size;
+    else
+      ranges[kept++] = range;
+  }
+  ranges.resize(kept);
+}
+
+FreeRanges::Run FreeRanges::find(uint64_t size, std::span<const uint32_t> done,
+                                 std::span<const LastUses> lastUsesOf, Fit fit,
+                                 bool isBrief) const {
+  uint64_t best = UINT64_MAX, bestSize = UINT64_MAX;
+  uint64_t runBegin = 0, runEnd = 0;
+  auto closeRun = [&] {
+    const uint64_t runSize = runEnd - runBegin;
+    if (runSize < size)
+      return;
+    if (fit == Fit::Smallest ? runSize < bestSize
+                             : isBrief || best == UINT64_MAX)
+      best = fit == Fit::Ends && isBrief ? runEnd - size : runBegin;
+    bestSize = std::min(bestSize, runSize);
+  };
+  // No run fits better than one of its own size, or than the first at all.
+  auto isFound = [&] {
+    return fit == Fit::Smallest ? bestSize == size
+                                : best != UINT64_MAX && !isBrief;
+  };
+  for (const FreeRange &range : ranges) {
+    bool usable = mayFollow(done, range, lastUsesOf);
+    if (!usable || range.begin != runEnd) {
+      closeRun();
+      if (isFound())
+        break;
+      runBegin = runEnd = range.begin;
+    }
+    runEnd = usable ? range.end() : runBegin;
+  }
+  if (!isFound())
+    closeRun();
+  if (best == UINT64_MAX)
+    return {false, runBegin, runEnd};
+  return {true, best, best + size};
+}
+
+void FreeRanges::occupy(uint64_t begin, uint64_t end) {
+  auto first = rangeFrom(begin);
+  if (first != ranges.begin() && std::prev(first)->end() > begin)
+    --first; // it starts in the middle of a range
+  auto last = first;
+  std::array<FreeRange, 2> left; // at most what is before and what is behind
+  size_t lefts = 0;
+  for (; last != ranges.end() && last->begin < end; ++last) {
+    auto keep = [&](uint64_t from, uint64_t to) {
+      left[lefts] = *last;
+      left[lefts].begin = from;
+      left[lefts++].size = to - from;
+    };
+    if (last->begin < begin)
+      keep(last->begin, begin);
+    if (last->end() > end)
+      keep(end, last->end());
+  }
+  ranges.insert(ranges.erase(first, last), left.begin(), left.begin() + lefts);
+}
 
 double ArenaLayout::worstRatio() const {
   double worst = 1;

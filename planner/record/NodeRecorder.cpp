@@ -3,11 +3,77 @@
 
 #include "planner/record/Recorder.h"
 
-#include "planner/record/UnwrittenReads.h"
-
 #include <algorithm>
 
 namespace mgpu::planner {
+
+// Reads of device memory that nothing has written: a kernel, copy or collective
+// that surely reads bytes of a buffer before anything in the program wrote near
+// them.
+
+namespace {
+
+struct UnwrittenRead {
+  NodeId node;
+  size_t use;
+};
+
+/// The bytes from the first to the last that were written.
+struct Written {
+  int64_t first = INT64_MAX, last = INT64_MIN;
+
+  void add(const Box &box) {
+    const auto [low, high] = box.byteRange();
+    first = std::min(first, low);
+    last = std::max(last, high);
+  }
+  bool meets(const Box &box) const {
+    const auto [low, high] = box.byteRange();
+    return low < last && first < high;
+  }
+};
+
+} // namespace
+
+/// The first such read of each buffer that a program allocates on a device, in
+/// program order. `isExact(node, use)` tells whether the use is sure to touch
+/// all of its box. A node that writes the buffer it reads may write first; what
+/// collectives write counts from the start, as they are recorded late.
+static std::vector<UnwrittenRead>
+findUnwrittenReads(const Dag &dag,
+                   const std::function<bool(NodeId, size_t)> &isExact) {
+  std::vector<Written> written(dag.buffers.size());
+  auto write = [&](const DagNode &node) {
+    for (const BufferUse &use : node.uses)
+      if (use.writes)
+        written[use.buffer.value].add(use.box);
+  };
+  for (const DagNode &node : dag.nodes)
+    if (std::holds_alternative<CollectiveCall>(node.work))
+      write(node);
+  std::vector<UnwrittenRead> found;
+  std::vector<bool> isFound(dag.buffers.size());
+  for (uint32_t n = 0; n < dag.nodes.size(); ++n) {
+    const DagNode &node = dag.nodes[n];
+    for (size_t u = 0; u < node.uses.size(); ++u) {
+      const BufferUse &use = node.uses[u];
+      const Buffer &buffer = dag.buffer(use.buffer);
+      const bool writesIt =
+          std::any_of(node.uses.begin(), node.uses.end(), [&](const auto &any) {
+            return any.writes && any.buffer == use.buffer;
+          });
+      if (!use.reads || writesIt || buffer.device.isHost() ||
+          buffer.sizeBytes == 0 || // there is nothing to write
+          buffer.role != BufferRole::Temporary || isFound[use.buffer.value] ||
+          !isExact({n}, u) || written[use.buffer.value].meets(use.box))
+        continue;
+      isFound[use.buffer.value] = true;
+      found.push_back({{n}, u});
+    }
+    write(node);
+  }
+  return found;
+}
 
 namespace {
 // After so many, more of the same would hide the first.

@@ -18,12 +18,49 @@
 //
 // A call that fails has named its fault; the recorder is then of no more use.
 
+#include "planner/dag/Dag.h"
 #include "planner/dag/Program.h"
-#include "planner/record/BufferTable.h"
 #include "planner/record/CollectiveMatcher.h"
+#include "planner/record/Findings.h"
 #include "planner/record/RolledTrips.h"
+#include "planner/record/SourceOrder.h"
+
+#include <map>
 
 namespace mgpu::planner {
+
+// The buffers of a program while it is recorded: their names, and how long they
+// live in the program's own order.
+
+class BufferTable {
+public:
+  BufferTable(Dag &dag, const SourceOrder &order, Findings &findings)
+      : dag(dag), order(order), findings(findings) {}
+
+  /// Appends the buffer, with its size from its type and shape, and with a
+  /// number after its name where another has that name.
+  BufferId add(Buffer buffer);
+  /// Fails where the buffer has been freed.
+  Result<void> checkLive(BufferId buffer, Place place) const;
+  void noteUse(BufferId buffer, SourcePoint point) {
+    lives[buffer.value].lastUses.raise(point);
+  }
+  /// Fails where the program may not free it, or work on it may still run.
+  /// `named` is the device that the call names, if it names one.
+  Result<void> free(BufferId buffer, std::optional<DeviceId> named,
+                    Place place);
+
+private:
+  struct Life {
+    std::optional<Place> freedAt;
+    VectorClock lastUses;
+  };
+  Dag &dag;
+  const SourceOrder &order;
+  Findings &findings;
+  std::map<std::string, uint32_t> names;
+  std::vector<Life> lives;
+};
 
 struct RecorderOptions {
   std::string name = "main"; ///< of the program
@@ -221,7 +258,7 @@ public:
   Result<void> receive(uint32_t communicator, int64_t peer, const View &buffer,
                        CallSite site);
 
-  // RecordSlices.cpp: calls that cut a buffer into a slice for each rank, along
+  // Calls that cut a buffer into a slice for each rank, along
   // an axis.
 
   /// `send` may have the size of `recv`: rank k then sends slice k of it.

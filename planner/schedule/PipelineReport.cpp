@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/schedule/PipelineReport.h"
 
-#include "support/Plural.h"
+#include "support/Units.h"
 
 #include <algorithm>
 #include <fmt/format.h>

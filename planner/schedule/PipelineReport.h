@@ -5,7 +5,7 @@
 // Reports what a plan means for a program over several meshes: how much of the
 // time each has nothing to do, how much memory it needs, and what is moved.
 
-#include "planner/dag/MeshDevices.h"
+#include "planner/dag/Shardings.h"
 #include "planner/plan/Plan.h"
 
 namespace mgpu::planner {

@@ -7,7 +7,7 @@
 
 #include "planner/certificate/Certificate.h"
 #include "planner/plan/Plan.h"
-#include "planner/schedule/bound/PlanBound.h"
+#include "planner/schedule/bound/MakespanBound.h"
 
 namespace mgpu::planner {
 

@@ -6,7 +6,7 @@
 
 #include "planner/cost/LatencyEstimator.h"
 #include "planner/plan/Plan.h"
-#include "planner/schedule/bound/PlanBound.h"
+#include "planner/schedule/bound/MakespanBound.h"
 #include "planner/schedule/exact/Budget.h"
 
 #include <functional>

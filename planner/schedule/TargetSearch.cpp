@@ -3,9 +3,9 @@
 
 #include "planner/schedule/ProgramSearch.h"
 #include "planner/schedule/Simulate.h"
-#include "planner/schedule/list/Paths.h"
 #include "planner/schedule/list/PlanBuilder.h"
-#include "planner/schedule/search/LowMemoryOrder.h"
+#include "planner/schedule/list/Schedulers.h"
+#include "planner/schedule/search/LowerPeak.h"
 #include "planner/schedule/search/MemoryBound.h"
 #include "support/Random.h"
 

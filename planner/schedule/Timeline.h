@@ -6,7 +6,7 @@
 // the plan's model, of a replay unless they are said to be of the load or the
 // fetch. The plans given must have passed verify().
 
-#include "planner/dag/MeshDevices.h"
+#include "planner/dag/Shardings.h"
 #include "planner/schedule/list/Schedulers.h"
 
 namespace mgpu::planner {

@@ -10,7 +10,7 @@
 // no NCCL or one too old; with MGPU_REQUIRE_GPU in the environment only for too
 // few GPUs and too old an NCCL. A program of its own, because CUDA may not be
 // called before a fork.
-#include "capture/ranks/SharedControl.h"
+#include "capture/ranks/RankMemory.h"
 #include "device/cuda/CudaDriver.h"
 #include "device/cuda/api/Libraries.h"
 #include "tests/gpu/GpuTarget.h"

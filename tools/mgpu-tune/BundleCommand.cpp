@@ -5,7 +5,7 @@
 #include "pipeline/program/Load.h"
 #include "pipeline/target/Target.h"
 #include "support/FileIO.h"
-#include "support/Plural.h"
+#include "support/Units.h"
 #include "tools/mgpu-tune/FileUses.h"
 #include "tools/mgpu-tune/JsonOutput.h"
 

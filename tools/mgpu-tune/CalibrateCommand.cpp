@@ -6,9 +6,8 @@
 #include "pipeline/target/Target.h"
 #include "pipeline/target/TheRanks.h"
 #include "pipeline/tune/CalibrateTarget.h"
-#include "support/Descriptor.h"
 #include "support/FileIO.h"
-#include "support/TerminalLine.h"
+#include "support/Progress.h"
 #include "tools/mgpu-tune/FileUses.h"
 
 #include <fmt/chrono.h>
@@ -95,7 +94,7 @@ Result<int> runCalibrate(const CalibrateOptions &options) {
   MGPU_TRY(joinAsked(options));
   // Several GPUs' processes write what they say themselves to nowhere.
   const Descriptor words(fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3));
-  TerminalLine line(words.value);
+  TerminalLine line(words.get());
   const auto start = std::chrono::steady_clock::now();
   auto progress = [&](const std::string &text) {
     if (line.isTerminal())
@@ -103,7 +102,7 @@ Result<int> runCalibrate(const CalibrateOptions &options) {
                             std::chrono::floor<std::chrono::seconds>(
                                 std::chrono::steady_clock::now() - start)));
     else
-      dprintf(words.value, "mgpu-tune: %s\n", text.c_str());
+      dprintf(words.get(), "mgpu-tune: %s\n", text.c_str());
   };
   const bool isGpu = isCudaTarget(options.load.target);
   if (options.output.empty() && (isGpu || theRanks()))

@@ -6,7 +6,7 @@
 #include "pipeline/program/Roles.h"
 #include "pipeline/run/Check.h"
 #include "pipeline/run/Probe.h"
-#include "support/Plural.h"
+#include "support/Units.h"
 #include "tools/mgpu-tune/JsonOutput.h"
 #include "tools/mgpu-tune/Options.h"
 

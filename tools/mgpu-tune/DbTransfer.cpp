@@ -12,7 +12,6 @@
 #include "support/Clock.h"
 #include "support/FileIO.h"
 #include "support/FileNames.h"
-#include "support/Plural.h"
 #include "support/Units.h"
 #include "tools/mgpu-tune/FileUses.h"
 

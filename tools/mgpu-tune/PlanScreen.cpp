@@ -7,13 +7,14 @@
 #include "planner/schedule/Origins.h"
 #include "planner/schedule/PipelineReport.h"
 #include "planner/schedule/Timeline.h"
-#include "support/Plural.h"
+#include "support/Units.h"
+#include "tools/mgpu-tune/JsonOutput.h"
 #include "tools/mgpu-tune/PlanReport.h"
 
+#include <cstdio>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-
-#include <cstdio>
+#include <nlohmann/json.hpp>
 #include <set>
 
 namespace mgpu::tools {
@@ -202,6 +203,44 @@ void printText(const PlanReport &report, const LoadedProgram &program,
   else
     fmt::print("steps      --steps lists them, --explain says why they are "
                "there, -o FILE writes the plan\n");
+}
+
+// Prints the result of `plan --pareto`.
+
+using nlohmann::json;
+
+static void printFrontJson(const Front &front) {
+  json rows = json::array();
+  for (const FrontPoint &point : front.points) {
+    rows.push_back({{"memory_bytes", point.memory},
+                    {"replay_us", point.makespanUs},
+                    {"contended_replay_us", point.contendedUs},
+                    {"replay_bound_us", point.lowerBoundUs},
+                    {"transforms", point.transforms}});
+    if (!point.order.empty())
+      rows.back()["schedule"] = point.order;
+  }
+  tools::printJson(json{{"front", std::move(rows)}, {"below", front.stopped}});
+}
+
+void printFront(const Front &front, bool asJson) {
+  if (asJson)
+    return printFrontJson(front);
+  fmt::print("{:>16}  {:>14}  {:>9}  {:>18}  transforms\n", "memory (bytes)",
+             "makespan (us)", "more", "with contention");
+  for (const FrontPoint &point : front.points) {
+    double least = front.points.front().chosenUs;
+    fmt::print("{:>16}  {:>14.3f}  {:>+7.2f} %  {:>18.3f}  {}{}\n",
+               point.memory, point.makespanUs,
+               least > 0 ? 100 * (point.chosenUs / least - 1) : 0,
+               point.contendedUs,
+               point.transforms.empty()
+                   ? "none"
+                   : fmt::format("{}", fmt::join(point.transforms, " ")),
+               point.order.empty() ? "" : ", schedule " + point.order);
+  }
+  if (!front.stopped.empty())
+    fmt::print("below: {}\n", front.stopped);
 }
 
 } // namespace mgpu::tools

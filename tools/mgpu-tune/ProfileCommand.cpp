@@ -9,7 +9,7 @@
 #include "pipeline/run/JoinRanks.h"
 #include "pipeline/target/Target.h"
 #include "pipeline/tune/ProfileProgram.h"
-#include "support/Plural.h"
+#include "support/Units.h"
 #include "tools/mgpu-tune/FileUses.h"
 #include "tools/mgpu-tune/JsonOutput.h"
 #include "tools/mgpu-tune/Options.h"

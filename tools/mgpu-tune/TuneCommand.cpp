@@ -7,19 +7,258 @@
 #include "pipeline/run/JoinRanks.h"
 #include "pipeline/tune/Tune.h"
 #include "pipeline/tune/TuneTogether.h"
+#include "support/Progress.h"
+#include "support/Units.h"
 #include "tools/mgpu-tune/DbCommand.h"
 #include "tools/mgpu-tune/JsonOutput.h"
 #include "tools/mgpu-tune/Options.h"
-#include "tools/mgpu-tune/TuneProgress.h"
-#include "tools/mgpu-tune/TuneResultText.h"
 
-#include <nlohmann/json.hpp>
-
+#include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <csignal>
+#include <cstdio>
+#include <fmt/format.h>
+#include <map>
+#include <nlohmann/json.hpp>
 #include <unistd.h>
 
 namespace mgpu::tools {
+
+// Prints what `tune` found, for people and as JSON.
+// Prints what `tune` found, for people and as JSON.
+
+using nlohmann::json;
+using tuner::TuningResult;
+
+namespace {
+
+json partsJson(const std::vector<TuningResult::Part> &parts) {
+  json out = json::array();
+  for (const TuningResult::Part &part : parts) {
+    json parameters = json::array();
+    for (const tuner::SpaceParameter &parameter : part.parameters) {
+      json &each = parameters.emplace_back(
+          json{{"name", parameter.name}, {"values", parameter.values}});
+      if (!parameter.reason.empty())
+        each["reason"] = parameter.reason;
+    }
+    out.push_back({{"of", part.name},
+                   {"points", part.points},
+                   {"tried", part.tried},
+                   {"coverage", double(part.tried) / part.points},
+                   {"parameters", std::move(parameters)}});
+  }
+  return out;
+}
+
+/// "kernels alone 312 of 1300, together 220 of 5.3e+05"
+std::string coverageText(const std::vector<TuningResult::Part> &parts) {
+  double points = 0;
+  uint64_t tried = 0;
+  std::string together;
+  for (const TuningResult::Part &part : parts) {
+    if (&part == &parts.back()) {
+      together = fmt::format("together {} of {:.3g}", part.tried, part.points);
+      continue;
+    }
+    points += part.points;
+    tried += part.tried;
+  }
+  return parts.size() > 1 ? fmt::format("kernels alone {} of {:.3g}, {}", tried,
+                                        points, together)
+                          : together;
+}
+
+} // namespace
+
+/// `path` is the database's, `planOf` the plan's verdict in one line.
+static json toJson(const TuningResult &result, const LoadedProgram &program,
+                   const TuneContext &context, const std::string &path,
+                   const std::string &planOf) {
+  json config = json::object();
+  for (auto &[name, value] :
+       tuner::toPairs(result.config, program.dag, context.spaces))
+    config[name] = value;
+  json failures = json::array();
+  for (const tuner::FailedCandidate &failed : result.failed)
+    failures.push_back({{"configuration", failed.configuration},
+                        {"kind", toString(failed.fault.kind)},
+                        {"what", failed.fault.what}});
+  json environment = json::object();
+  for (auto &[name, value] : context.environment.entries())
+    environment[name] = value;
+  if (!result.pinnedCpus.empty())
+    environment["pinned_cpus"] = result.pinnedCpus;
+  json history = json::array();
+  for (const TuningResult::Step &step : result.history)
+    history.push_back({{"seconds", step.seconds},
+                       {"evaluation", step.evaluation},
+                       {"best_us", step.bestUs}});
+  json out{{"configuration", config},
+           {"is_default", result.isDefault},
+           {"from_database", result.fromStore},
+           {"interrupted", result.interrupted},
+           {"exhausted", result.exhausted},
+           {"times", tuner::toJson(result.times)},
+           {"default_us", result.times.before.us},
+           {"tuned_us", result.times.after.us},
+           {"comparison", result.times.sentence},
+           {"plan", planOf},
+           {"agreement", toText(result.agreement)},
+           {"tolerance_share", result.agreement.share},
+           {"space", result.spaceSize},
+           {"transform_sets", result.numTransformLists},
+           {"spaces", partsJson(result.parts)},
+           {"evaluated", result.evaluated},
+           {"resumed", result.resumed},
+           {"compiled", result.compiled},
+           {"seconds", result.seconds},
+           {"failed", failures},
+           {"history", history},
+           {"database", path},
+           {"environment", environment}};
+  if (const auto &change = result.times.change)
+    out["change_percent"] = {{"middle", 100 * change->middle},
+                             {"low", 100 * change->low},
+                             {"high", 100 * change->high},
+                             {"verdict", result.times.verdict},
+                             {"pairs", result.times.pairs},
+                             {"processes", result.times.processes}};
+  return out;
+}
+
+static void print(const TuningResult &result, const LoadedProgram &program,
+                  const TuneContext &context, const std::string &path,
+                  const std::string &planOf) {
+  fmt::print("{} on {}: {} device{}", program.from.file,
+             context.target ? context.target->device : "host", context.devices,
+             context.devices == 1 ? "" : "s");
+  if (context.target)
+    fmt::print("\n");
+  else
+    fmt::print(", up to {} thread{}\n", context.limits.mostThreads,
+               context.limits.mostThreads == 1 ? "" : "s");
+  if (!result.fromStore) {
+    std::map<std::string_view, int> kinds;
+    for (const tuner::FailedCandidate &failed : result.failed)
+      ++kinds[toString(failed.fault.kind)];
+    std::string failures;
+    for (auto &[kind, count] : kinds)
+      failures += fmt::format(", {} {}", count, kind);
+    fmt::print(
+        "space    {:.3g} configurations ({}): {} tried{}, {} "
+        "compiled, {} known before, {:.1f} s{}\n",
+        result.spaceSize,
+        result.numTransformLists > 1
+            ? fmt::format("{} sets of transforms", result.numTransformLists)
+            : "no transform applies",
+        result.evaluated, failures, counted(result.compiled, "kernel"),
+        counted(result.resumed, "result"), result.seconds,
+        result.interrupted ? ", interrupted"
+        : result.exhausted ? ", nothing left to try"
+                           : "");
+    fmt::print("coverage {}\n", coverageText(result.parts));
+  }
+  fmt::print("{}", decidedText(result.times));
+  if (!result.agreement.isSameBits())
+    fmt::print("result   {} (docs/numerics.md)\n", toText(result.agreement));
+  if (!result.onlyBits.empty())
+    fmt::print("no tolerance: candidates had to give the reference's bits, as "
+               "{}\n",
+               result.onlyBits);
+  fmt::print("plan     {}\n", planOf);
+  if (result.isDefault)
+    fmt::print("keep     the default\n");
+  else
+    fmt::print("use      {}", describeConfig(result.config, program.dag,
+                                             context.spaces, "         ")
+                                  .substr(9));
+  if (!path.empty())
+    fmt::print("{}    {}\n", result.fromStore ? "found" : "stored", path);
+}
+
+// The progress that `tune` shows while it searches.
+
+namespace {
+
+/// One line that stays on a terminal; else a line now and then.
+class ProgressLine {
+public:
+  void operator()(const tuner::Progress &now);
+
+private:
+  /// Bytes; a configuration of many kernels takes a screen.
+  static constexpr size_t mostOfLast = 120;
+  TerminalLine line;
+  tuner::Stage stage = tuner::Stage::Final;
+  uint64_t failed = 0;
+  double printed = -1;
+};
+
+std::string_view wordsOf(tuner::Stage stage) {
+  switch (stage) {
+  case tuner::Stage::Start:
+    return "measuring the default";
+  case tuner::Stage::Kernels:
+    return "trying kernels";
+  case tuner::Stage::Joint:
+    return "trying whole programs";
+  case tuner::Stage::Final:
+    return "comparing with the default";
+  }
+  return "";
+}
+
+/// Stage, bar, time left and the best so far.
+std::string terminalLine(const tuner::Progress &now) {
+  constexpr size_t cells = 10;
+  const bool timed = std::isfinite(now.secondsLeft);
+  const double done = timed ? now.seconds : double(now.evaluated);
+  const double left = timed ? now.secondsLeft : double(now.evaluationsLeft);
+  const auto full = size_t(cells * done / std::max(done + left, 1e-9));
+  std::string line =
+      fmt::format("{} [{:.<{}}] ", wordsOf(now.stage),
+                  std::string(std::min(full, cells), '#'), cells);
+  line += timed ? fmt::format("{:.0f} s left", left)
+                : fmt::format("{:.0f} left to try", left);
+  if (now.bestUs > 0) {
+    line += ", best " + durationText(now.bestUs);
+    if (now.bestUs < now.defaultUs)
+      line += fmt::format(", {:.1f} % less than the default",
+                          100 * (1 - now.bestUs / now.defaultUs));
+  }
+  line += fmt::format("; {} tried, {} failed", now.evaluated, now.failed);
+  return line;
+}
+
+} // namespace
+
+void ProgressLine::operator()(const tuner::Progress &now) {
+  const bool news = now.stage != stage || now.failed != failed;
+  const double pause = line.isTerminal() ? 0.1 : 2;
+  if (!news && now.seconds - printed < pause)
+    return;
+  stage = now.stage;
+  failed = now.failed;
+  printed = now.seconds;
+  if (line.isTerminal())
+    return line.show(terminalLine(now));
+  std::string text = fmt::format(
+      "{:<7} {} tried, {} failed, best {} ({:+.1f} %), {:.1f}/s",
+      tuner::toString(now.stage), now.evaluated, now.failed,
+      durationText(now.bestUs), 100 * (now.bestUs / now.defaultUs - 1),
+      double(now.evaluated) / std::max(now.seconds, 1e-3));
+  if (std::isfinite(now.secondsLeft))
+    text += fmt::format(", {:.0f} s left", now.secondsLeft);
+  else
+    text += fmt::format(", {} left", now.evaluationsLeft);
+  fmt::print(stderr, "{}; {}\n", text,
+             now.last.size() > mostOfLast
+                 ? now.last.substr(0, mostOfLast - 3) + "..."
+                 : now.last);
+  std::fflush(stderr);
+}
 
 using tuner::TuningResult;
 

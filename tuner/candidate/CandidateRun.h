@@ -10,7 +10,7 @@
 #include "bench/measure/Sampler.h"
 #include "bench/profile/ReplaySpans.h"
 #include "capture/replay/Replayer.h"
-#include "device/api/DriverFactory.h"
+#include "device/api/GraphDriver.h"
 #include "planner/plan/Plan.h"
 #include "support/ChildProcess.h"
 #include "support/Clock.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tuner/report/ReportText.h"
 
-#include "support/Plural.h"
+#include "support/Units.h"
 #include "tuner/record/OutputAgreement.h"
 #include "tuner/space/ProgramSpace.h"
 

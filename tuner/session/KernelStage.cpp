@@ -3,7 +3,7 @@
 // The first stage: kernels, each by the time of its own nodes. They do not
 // share resources on one thread, so one candidate tries a configuration of
 // every kernel at once and tells of each.
-#include "planner/schedule/list/Paths.h"
+#include "planner/schedule/list/Schedulers.h"
 #include "tuner/session/Session.h"
 #include "tuner/space/PredictedOrder.h"
 #include "tuner/strategy/SearchStrategy.h"

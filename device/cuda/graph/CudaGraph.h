@@ -72,7 +72,7 @@ private:
   addProduct(const KernelNodeParams &params, const LoadedKernel &kernel,
              std::byte *workspace, const GridPart &part,
              std::span<const GraphNodeId> dependencies);
-  /// Adds cuSPARSE's call of a product with a sparse matrix (SparseNodes.cpp).
+  /// Adds cuSPARSE's call of a product with a sparse matrix.
   Result<std::optional<GraphNodeId>>
   addSparse(const KernelNodeParams &params, const LoadedKernel &kernel,
             std::span<const GraphNodeId> dependencies);

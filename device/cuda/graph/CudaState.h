@@ -78,7 +78,7 @@ public:
   /// The memory of allocateArena(), a window of NCCL's if that is asked for.
   Result<std::byte *> makeArena(DeviceId device, uint64_t sizeBytes,
                                 uint64_t mostBytes);
-  /// Driver::adopt(), forget() and transfer() (CallersMemory.cpp).
+  /// Driver::adopt(), forget() and transfer() (GpuMemory.cpp).
   Result<void> adopt(DeviceId device, std::span<std::byte> memory);
   void forget(std::byte *memory);
   Result<void> transfer(std::byte *to, const std::byte *from, uint64_t bytes);

@@ -3,71 +3,56 @@
 // Where nccl.h is installed: NcclApi.h declares what it declares.
 #if __has_include(<nccl.h>)
 
+#include "device/cuda/api/HeaderTwin.h"
 #include "device/cuda/api/NcclOptions.h"
 #include "device/cuda/nccl/NcclApi.h"
 
 #include <nccl.h>
 
-#include <type_traits>
-
 namespace mgpu::device {
-
-template <typename Ours, typename Theirs>
-static constexpr bool isEqual(Ours ours, Theirs theirs) {
-  return sizeof(Ours) == sizeof(Theirs) && uint32_t(ours) == uint32_t(theirs);
-}
 
 static_assert(sizeof(NcclId) == sizeof(ncclUniqueId));
 static_assert(std::is_trivially_copyable_v<NcclId>);
-static_assert(isEqual(NcclResult::Success, ncclSuccess));
-static_assert(isEqual(NcclResult::UnhandledCudaError, ncclUnhandledCudaError));
-static_assert(isEqual(NcclResult::SystemError, ncclSystemError));
-static_assert(isEqual(NcclResult::InternalError, ncclInternalError));
-static_assert(isEqual(NcclResult::InvalidArgument, ncclInvalidArgument));
-static_assert(isEqual(NcclResult::InvalidUsage, ncclInvalidUsage));
-static_assert(isEqual(NcclResult::RemoteError, ncclRemoteError));
-static_assert(isEqual(NcclResult::InProgress, ncclInProgress));
-static_assert(isEqual(NcclReduction::Sum, ncclSum));
-static_assert(isEqual(NcclReduction::Prod, ncclProd));
-static_assert(isEqual(NcclReduction::Max, ncclMax));
-static_assert(isEqual(NcclReduction::Min, ncclMin));
-static_assert(isEqual(NcclType::Int8, ncclInt8));
-static_assert(isEqual(NcclType::Int32, ncclInt32));
-static_assert(isEqual(NcclType::Int64, ncclInt64));
-static_assert(isEqual(NcclType::Float16, ncclFloat16));
-static_assert(isEqual(NcclType::Float32, ncclFloat32));
-static_assert(isEqual(NcclType::Float64, ncclFloat64));
-static_assert(isEqual(NcclType::Bfloat16, ncclBfloat16));
+MGPU_EQUAL(NcclResult::Success, ncclSuccess);
+MGPU_EQUAL(NcclResult::UnhandledCudaError, ncclUnhandledCudaError);
+MGPU_EQUAL(NcclResult::SystemError, ncclSystemError);
+MGPU_EQUAL(NcclResult::InternalError, ncclInternalError);
+MGPU_EQUAL(NcclResult::InvalidArgument, ncclInvalidArgument);
+MGPU_EQUAL(NcclResult::InvalidUsage, ncclInvalidUsage);
+MGPU_EQUAL(NcclResult::RemoteError, ncclRemoteError);
+MGPU_EQUAL(NcclResult::InProgress, ncclInProgress);
+MGPU_EQUAL(NcclReduction::Sum, ncclSum);
+MGPU_EQUAL(NcclReduction::Prod, ncclProd);
+MGPU_EQUAL(NcclReduction::Max, ncclMax);
+MGPU_EQUAL(NcclReduction::Min, ncclMin);
+MGPU_EQUAL(NcclType::Int8, ncclInt8);
+MGPU_EQUAL(NcclType::Int32, ncclInt32);
+MGPU_EQUAL(NcclType::Int64, ncclInt64);
+MGPU_EQUAL(NcclType::Float16, ncclFloat16);
+MGPU_EQUAL(NcclType::Float32, ncclFloat32);
+MGPU_EQUAL(NcclType::Float64, ncclFloat64);
+MGPU_EQUAL(NcclType::Bfloat16, ncclBfloat16);
 #if NCCL_VERSION_CODE >= 22400
-static_assert(isEqual(NcclType::Float8E4M3, ncclFloat8e4m3));
-static_assert(isEqual(NcclType::Float8E5M2, ncclFloat8e5m2));
+MGPU_EQUAL(NcclType::Float8E4M3, ncclFloat8e4m3);
+MGPU_EQUAL(NcclType::Float8E5M2, ncclFloat8e5m2);
 #endif
 
-static_assert(offsetof(NcclConfig, size) == offsetof(ncclConfig_t, size));
-static_assert(offsetof(NcclConfig, magic) == offsetof(ncclConfig_t, magic));
-static_assert(offsetof(NcclConfig, version) == offsetof(ncclConfig_t, version));
-static_assert(offsetof(NcclConfig, blocking) ==
-              offsetof(ncclConfig_t, blocking));
-static_assert(offsetof(NcclConfig, cgaClusterSize) ==
-              offsetof(ncclConfig_t, cgaClusterSize));
+MGPU_SAME_OFFSET(NcclConfig, size, ncclConfig_t, size);
+MGPU_SAME_OFFSET(NcclConfig, magic, ncclConfig_t, magic);
+MGPU_SAME_OFFSET(NcclConfig, version, ncclConfig_t, version);
+MGPU_SAME_OFFSET(NcclConfig, blocking, ncclConfig_t, blocking);
+MGPU_SAME_OFFSET(NcclConfig, cgaClusterSize, ncclConfig_t, cgaClusterSize);
 #if NCCL_VERSION_CODE >= 22700
-static_assert(offsetof(NcclConfig, minCtas) == offsetof(ncclConfig_t, minCTAs));
-static_assert(offsetof(NcclConfig, maxCtas) == offsetof(ncclConfig_t, maxCTAs));
-static_assert(offsetof(NcclConfig, netName) == offsetof(ncclConfig_t, netName));
-static_assert(offsetof(NcclConfig, splitShare) ==
-              offsetof(ncclConfig_t, splitShare));
-static_assert(offsetof(NcclConfig, trafficClass) ==
-              offsetof(ncclConfig_t, trafficClass));
-static_assert(offsetof(NcclConfig, commName) ==
-              offsetof(ncclConfig_t, commName));
-static_assert(offsetof(NcclConfig, collnetEnable) ==
-              offsetof(ncclConfig_t, collnetEnable));
-static_assert(offsetof(NcclConfig, ctaPolicy) ==
-              offsetof(ncclConfig_t, CTAPolicy));
-static_assert(offsetof(NcclConfig, shrinkShare) ==
-              offsetof(ncclConfig_t, shrinkShare));
-static_assert(offsetof(NcclConfig, nvlsCtas) ==
-              offsetof(ncclConfig_t, nvlsCTAs));
+MGPU_SAME_OFFSET(NcclConfig, minCtas, ncclConfig_t, minCTAs);
+MGPU_SAME_OFFSET(NcclConfig, maxCtas, ncclConfig_t, maxCTAs);
+MGPU_SAME_OFFSET(NcclConfig, netName, ncclConfig_t, netName);
+MGPU_SAME_OFFSET(NcclConfig, splitShare, ncclConfig_t, splitShare);
+MGPU_SAME_OFFSET(NcclConfig, trafficClass, ncclConfig_t, trafficClass);
+MGPU_SAME_OFFSET(NcclConfig, commName, ncclConfig_t, commName);
+MGPU_SAME_OFFSET(NcclConfig, collnetEnable, ncclConfig_t, collnetEnable);
+MGPU_SAME_OFFSET(NcclConfig, ctaPolicy, ncclConfig_t, CTAPolicy);
+MGPU_SAME_OFFSET(NcclConfig, shrinkShare, ncclConfig_t, shrinkShare);
+MGPU_SAME_OFFSET(NcclConfig, nvlsCtas, ncclConfig_t, nvlsCTAs);
 static_assert(int(NcclOptions::Ctas::Efficiency) == NCCL_CTA_POLICY_EFFICIENCY);
 static_assert(ncclSymmetric == NCCL_WIN_COLL_SYMMETRIC);
 #endif
@@ -83,69 +68,17 @@ static_assert(sizeof(NcclConfig) == sizeof(ncclConfig_t));
 static_assert(ncclWindowAlignment == NCCL_WIN_REQUIRED_ALIGNMENT);
 #endif
 
-/// Our twin of one of their types in a parameter list.
-template <typename T>
-struct Twin {
-  using Type = T;
-};
-template <>
-struct Twin<ncclResult_t> {
-  using Type = NcclResult;
-};
-template <>
-struct Twin<ncclResult_t *> {
-  using Type = NcclResult *;
-};
-template <>
-struct Twin<ncclComm_t> {
-  using Type = NcclComm;
-};
-template <>
-struct Twin<ncclComm_t *> {
-  using Type = NcclComm *;
-};
-template <>
-struct Twin<ncclUniqueId> {
-  using Type = NcclId;
-};
-template <>
-struct Twin<ncclUniqueId *> {
-  using Type = NcclId *;
-};
-template <>
-struct Twin<ncclConfig_t *> {
-  using Type = NcclConfig *;
-};
-template <>
-struct Twin<ncclDataType_t> {
-  using Type = NcclType;
-};
-template <>
-struct Twin<ncclRedOp_t> {
-  using Type = NcclReduction;
-};
-
+MGPU_TWIN(NcclApi, ncclResult_t, NcclResult);
+MGPU_TWIN(NcclApi, ncclComm_t, NcclComm);
+MGPU_TWIN(NcclApi, ncclUniqueId, NcclId);
+MGPU_TWIN(NcclApi, ncclConfig_t, NcclConfig);
+MGPU_TWIN(NcclApi, ncclDataType_t, NcclType);
+MGPU_TWIN(NcclApi, ncclRedOp_t, NcclReduction);
 #if NCCL_VERSION_CODE >= 22700
-template <>
-struct Twin<ncclWindow_t> {
-  using Type = NcclWindow;
-};
-template <>
-struct Twin<ncclWindow_t *> {
-  using Type = NcclWindow *;
-};
+MGPU_TWIN(NcclApi, ncclWindow_t, NcclWindow);
 #endif
 
-template <typename F>
-struct TwinOf;
-template <typename R, typename... P>
-struct TwinOf<R (*)(P...)> {
-  using Type = typename Twin<R>::Type (*)(typename Twin<P>::Type...);
-};
-
-#define MGPU_NCCL_COMPARE(name, ...)                                           \
-  static_assert(std::is_same_v<decltype(NcclApi::name),                        \
-                               TwinOf<decltype(&nccl##name)>::Type>);
+#define MGPU_NCCL_COMPARE(name, ...) MGPU_SAME_CALL(NcclApi, name, nccl##name);
 MGPU_NCCL_FUNCTIONS(MGPU_NCCL_COMPARE)
 #if NCCL_VERSION_CODE >= 22700
 MGPU_NCCL_OPTIONAL(MGPU_NCCL_COMPARE)

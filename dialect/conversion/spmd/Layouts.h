@@ -20,7 +20,7 @@ namespace mgpu::conversion {
 /// change; those of a later priority begin where the earlier ones have ended.
 /// Where two tensors of an operation want the same axis, the one is taken that
 /// makes devices receive the fewest bytes. Values of an spmd.same_layout have
-/// one layout. Code of devices (DeviceCode.h) has whole tensors.
+/// one layout. Code of devices (PartitionTensors.cpp) has whole tensors.
 class Layouts {
 public:
   /// `mesh` is that of the layouts in `function`.

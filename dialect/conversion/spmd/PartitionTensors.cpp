@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/conversion/ExchangeCost.h"
-#include "dialect/conversion/spmd/DeviceCode.h"
-#include "dialect/conversion/spmd/GivenReport.h"
+#include "dialect/conversion/spmd/LayoutRemarks.h"
 #include "dialect/conversion/spmd/Partition.h"
 #include "dialect/conversion/spmd/Programs.h"
 #include "dialect/mgpu/Diagnostics.h"
+#include "dialect/spmd/SpmdDialect.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+#include <fmt/format.h>
+#include <numeric>
+#include <set>
 
 namespace mgpu::conversion {
 
@@ -14,6 +19,231 @@ namespace mgpu::conversion {
 #include "dialect/conversion/Passes.h.inc"
 
 using namespace mlir;
+
+// Remarks about the layouts and collectives that a program itself names.
+
+namespace {
+
+/// A collective of the program, and what a device receives.
+struct Given {
+  Exchange exchange;
+  int64_t received = 0;
+};
+
+std::vector<std::vector<int64_t>> membersOf(ArrayAttr groups, int64_t devices) {
+  std::vector<std::vector<int64_t>> found;
+  if (!groups) {
+    found.emplace_back(devices);
+    std::iota(found[0].begin(), found[0].end(), 0);
+    return found;
+  }
+  for (auto group : groups.getAsRange<DenseI64ArrayAttr>())
+    found.emplace_back(group.asArrayRef().begin(), group.asArrayRef().end());
+  return found;
+}
+
+/// All devices that send or receive are one group.
+std::vector<std::vector<int64_t>> pairMembers(ArrayAttr pairs) {
+  std::set<int64_t> devices;
+  for (auto pair : pairs.getAsRange<DenseI64ArrayAttr>())
+    devices.insert(pair.asArrayRef().begin(), pair.asArrayRef().end());
+  return {{devices.begin(), devices.end()}};
+}
+
+int64_t staticBytes(Value value) {
+  auto type = dyn_cast<RankedTensorType>(value.getType());
+  return type && type.hasStaticShape() ? bytesOf(type, type.getShape()) : 0;
+}
+
+template <typename Op>
+Given givenOf(Op op, Exchange::Kind kind, int64_t devices) {
+  Given given;
+  given.exchange.kind = kind;
+  given.exchange.bytes =
+      std::max(staticBytes(op.getInput()), staticBytes(op.getInit()));
+  given.received = given.exchange.bytes;
+  if constexpr (std::is_same_v<Op, spmd::PermuteOp>) {
+    given.exchange.groups = pairMembers(op.getPairs());
+    return given;
+  } else {
+    given.exchange.groups = membersOf(op.getGroupsAttr(), devices);
+    const auto count =
+        std::max<int64_t>(int64_t(given.exchange.groups[0].size()), 1);
+    if (kind != Exchange::Kind::Broadcast)
+      given.received = given.exchange.bytes / count * (count - 1);
+    if (kind == Exchange::Kind::AllReduce)
+      given.received *= 2;
+    return given;
+  }
+}
+
+/// Nothing of other operations, and where shapes are not static.
+std::optional<Given> givenOf(Operation *op, int64_t devices) {
+  using Kind = Exchange::Kind;
+  auto given = llvm::TypeSwitch<Operation *, Given>(op)
+                   .Case([&](spmd::AllReduceOp each) {
+                     return givenOf(each, Kind::AllReduce, devices);
+                   })
+                   .Case([&](spmd::AllGatherOp each) {
+                     return givenOf(each, Kind::AllGather, devices);
+                   })
+                   .Case([&](spmd::ReduceScatterOp each) {
+                     return givenOf(each, Kind::ReduceScatter, devices);
+                   })
+                   .Case([&](spmd::AllToAllOp each) {
+                     return givenOf(each, Kind::AllToAll, devices);
+                   })
+                   .Case([&](spmd::BroadcastOp each) {
+                     return givenOf(each, Kind::Broadcast, devices);
+                   })
+                   .Case([&](spmd::PermuteOp each) {
+                     return givenOf(each, Kind::Permute, devices);
+                   })
+                   .Default([](Operation *) { return Given(); });
+  if (given.exchange.bytes == 0 || given.exchange.groups[0].empty())
+    return std::nullopt;
+  return given;
+}
+
+} // namespace
+
+/// Reports on a function before it is partitioned: what each collective of
+/// static shape costs, and without annotations the layouts of arguments and
+/// results.
+static void reportGiven(func::FuncOp function, const ExchangeCost &cost) {
+  int64_t devices = 0;
+  function.walk([&](spmd::LayoutConstraintOp op) {
+    devices = op.getLayout().endDevice();
+  });
+  const bool isAnnotated = devices > 0; // its layouts are still to be found
+  auto take = [&](Value value, spmd::LayoutAttr layout) {
+    if (!layout || isAnnotated)
+      return;
+    devices = std::max(devices, layout.endDevice());
+    reportLayout(value, layout);
+  };
+  for (BlockArgument argument : function.getArguments())
+    take(argument, spmd::layoutOf(function, argument));
+  for (OpOperand &returned : function.front().getTerminator()->getOpOperands())
+    take(returned.get(),
+         spmd::layoutOfResult(function, returned.getOperandNumber()));
+  function.walk([&](Operation *op) {
+    std::optional<Given> given = givenOf(op, devices);
+    if (!given)
+      return;
+    emitReport(op->getLoc(), [&] {
+      std::string name = op->getName().stripDialect().str();
+      std::string time =
+          cost ? fmt::format(", {:.3f} us", cost(given->exchange)) : "";
+      return fmt::format("{} of {}: {} bytes to each device{}, as the program "
+                         "says at {}",
+                         name, placeOf(op->getOperand(0)), given->received,
+                         time, ir::describeLocation(op->getLoc()));
+    });
+  });
+}
+
+// Code of single devices in a function over whole tensors: collectives, the
+// device's number, and what computes with values that differ between devices.
+
+namespace {
+
+class Finder {
+public:
+  FailureOr<DenseSet<Operation *>> run(func::FuncOp function);
+
+private:
+  void visit(Operation *op);
+  bool usesDifferent(Operation *op) const;
+  bool givesSame(Operation *op, bool inputsDiffer) const;
+
+  DenseSet<Operation *> code;
+  DenseSet<Value> different; ///< between devices
+};
+
+bool isCode(Operation *op) {
+  return isa_and_nonnull<spmd::SpmdDialect>(op->getDialect()) &&
+         !isa<spmd::LayoutConstraintOp, spmd::SameLayoutOp, spmd::CustomCallOp>(
+             op);
+}
+
+/// Whether `op` or what is in it uses a value that differs between devices.
+bool Finder::usesDifferent(Operation *op) const {
+  return op
+      ->walk([&](Operation *inner) {
+        return llvm::any_of(
+                   inner->getOperands(),
+                   [&](Value value) { return different.contains(value); })
+                   ? WalkResult::interrupt()
+                   : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+/// Whether all devices get the same of a collective. Where its inputs differ
+/// all devices must be in one group.
+bool Finder::givesSame(Operation *op, bool inputsDiffer) const {
+  if (!isa<spmd::AllReduceOp, spmd::AllGatherOp, spmd::BroadcastOp>(op))
+    return false;
+  auto groups = op->getAttrOfType<ArrayAttr>("groups");
+  if (!groups)
+    return true;
+  auto configs = op->getParentOfType<ModuleOp>().getOps<ir::DeviceConfigOp>();
+  int64_t devices =
+      configs.empty() ? 0 : (*configs.begin()).getConfig().getNumDevices();
+  int64_t listed = 0;
+  for (Attribute group : groups)
+    listed += cast<DenseI64ArrayAttr>(group).size();
+  return listed == devices && (!inputsDiffer || groups.size() == 1);
+}
+
+void Finder::visit(Operation *op) {
+  bool hasCode = op->walk([](Operation *inner) {
+                     return isCode(inner) ? WalkResult::interrupt()
+                                          : WalkResult::advance();
+                   }).wasInterrupted();
+  bool differs = usesDifferent(op);
+  if (!hasCode && !differs)
+    return;
+  code.insert(op);
+  if (!givesSame(op, differs))
+    different.insert_range(op->getResults());
+}
+
+FailureOr<DenseSet<Operation *>> Finder::run(func::FuncOp function) {
+  for (Operation &op : function.front().without_terminator())
+    visit(&op);
+  auto refused = function.walk([&](Operation *op) {
+    if (isa<spmd::FullToShardOp, spmd::ShardToFullOp, spmd::MoveOp,
+            spmd::CallOp>(op)) {
+      ir::emitUnsupported(op)
+          << "works on one device's part, and spmd.layout_constraint on whole "
+             "tensors; a function has one or the other";
+      return WalkResult::interrupt();
+    }
+    if (isa<spmd::LayoutConstraintOp, spmd::SameLayoutOp>(op) &&
+        different.contains(op->getOperand(0))) {
+      ir::emitUnsupported(op) << "asks for the layout of a tensor that differs "
+                                 "between devices; gather or reduce it over "
+                                 "all of them first";
+      return WalkResult::interrupt();
+    }
+    return WalkResult::advance();
+  });
+  if (refused.wasInterrupted())
+    return failure();
+  return std::move(code);
+}
+
+} // namespace
+
+/// The outermost operations that each device must do by itself. Collectives of
+/// which all devices get the same are among them, but not what uses their
+/// results. An error names a layout that is asked for of a value which differs
+/// between devices, and operations on a device's part of a tensor.
+static FailureOr<DenseSet<Operation *>> deviceCodeOf(func::FuncOp function) {
+  return Finder().run(function);
+}
 
 namespace {
 

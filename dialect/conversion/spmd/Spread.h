@@ -4,16 +4,40 @@
 
 // Makes one function for N devices of the one that each of them runs.
 
-#include "dialect/conversion/spmd/PerDevice.h"
 #include "dialect/spmd/SpmdDialect.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/DenseSet.h"
 
 #include <map>
 
 namespace mgpu::conversion {
+
+// Which values of a program that all devices run differ between devices.
+
+/// Memrefs made in the function, and scalars that depend on the number of the
+/// device. Arguments of the function are the same on all devices.
+class PerDevice {
+public:
+  explicit PerDevice(mlir::func::FuncOp function);
+
+  bool contains(mlir::Value value) const { return values.contains(value); }
+
+  /// Whether `op` is a loop or branch of scf that all devices take alike.
+  bool takesAlike(mlir::Operation *op) const;
+
+private:
+  void visit(mlir::Operation *op);
+  bool givesAlike(mlir::Operation *op) const;
+  void add(mlir::Value value) { isChanged |= values.insert(value).second; }
+  /// Adds `to` where `from` is in the set, pair by pair.
+  void flow(mlir::ValueRange from, mlir::ValueRange to);
+
+  llvm::DenseSet<mlir::Value> values;
+  bool isChanged = false;
+};
 
 /// Replaces the body of a bufferized function by one that names each device.
 /// The result has, for each buffer of a device, an mgpu.alloc there. Between

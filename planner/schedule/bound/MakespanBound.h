@@ -4,6 +4,7 @@
 
 #include "planner/plan/Plan.h"
 #include "planner/schedule/bound/StreamHeads.h"
+#include "planner/schedule/problem/PhaseProblem.h"
 
 namespace mgpu::planner {
 
@@ -23,6 +24,19 @@ BoundArgument argumentOf(const Certificate &certificate);
 /// 690375.0 us of work, and 148906.0 us follow each".
 std::string explainBound(const Certificate &certificate,
                          const Problem &problem);
+
+/// The bound of a program's plan, with its proof.
+struct PlanBound {
+  double us = 0;                             ///< of a replay
+  BoundArgument by = BoundArgument::Unknown; ///< of a replay's longest phase
+  std::vector<Certificate> certificates;     ///< by phase; checked
+  std::vector<std::string> words; ///< by phase of a replay: explainBound()
+};
+Result<PlanBound> boundOf(std::span<const PhaseProblem> phases);
+
+/// Writes a bound into a plan. Sums in another order may round to just above a
+/// makespan that meets the bound, which then is that makespan.
+void setBound(Plan &plan, double us, BoundArgument by);
 
 } // namespace mgpu::planner
 

@@ -2,9 +2,9 @@
 #ifndef MGPU_PLANNER_SCHEDULE_LIST_SCHEDULERS_H
 #define MGPU_PLANNER_SCHEDULE_LIST_SCHEDULERS_H
 
-// One free function per scheduling algorithm, one .cpp each. All return a
-// plan with streams, waits, predicted times and an arena. The bound is added by
-// those who call them (planner/schedule/MakePlan.h).
+// One free function per scheduling algorithm. All return a plan with streams,
+// waits, predicted times and an arena. The bound is added by those who call
+// them (planner/schedule/MakePlan.h).
 //
 // The planning model, to which all predicted times and the bound refer:
 // - A device runs one kernel, one copy and one collective at a time; the three
@@ -17,8 +17,8 @@
 // Resources shape predicted times only; correctness rests on streams and waits.
 
 #include "planner/cost/LatencyEstimator.h"
+#include "planner/dag/Dag.h"
 #include "planner/plan/Plan.h"
-#include "planner/plan/SchedulePolicy.h"
 #include "planner/plan/Verify.h"
 
 namespace mgpu::planner {
@@ -46,6 +46,13 @@ Result<Plan> scheduleList(const Dag &dag, const LatencyEstimator &latency,
 Result<Plan> scheduleShuffled(const Dag &dag, const LatencyEstimator &latency,
                               uint64_t seed,
                               const ScheduleOptions &options = {});
+
+/// Longest paths within each node's phase, the node itself left out.
+struct Paths {
+  std::vector<double> head; ///< to the node
+  std::vector<double> tail; ///< from the node
+};
+Paths longestPaths(const Dag &dag, const std::vector<double> &durations);
 
 } // namespace mgpu::planner
 

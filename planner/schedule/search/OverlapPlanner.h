@@ -2,15 +2,14 @@
 #ifndef MGPU_PLANNER_SCHEDULE_SEARCH_OVERLAPPLANNER_H
 #define MGPU_PLANNER_SCHEDULE_SEARCH_OVERLAPPLANNER_H
 
-// From a DAG that is spmd and a limit of memory to a verified plan: what
-// `mgpu-tune plan --target sim:NAME` and `bench-schedule --dag` call.
-
 #include "planner/certificate/Certificate.h"
 #include "planner/plan/Plan.h"
-#include "planner/plan/SchedulePolicy.h"
 #include "planner/schedule/exact/Budget.h"
 #include "planner/schedule/problem/FrozenProblem.h"
 #include "planner/schedule/problem/Schedule.h"
+
+// From a DAG that is spmd and a limit of memory to a verified plan: what
+// `mgpu-tune plan --target sim:NAME` and `bench-schedule --dag` call.
 
 namespace mgpu::planner::search {
 
@@ -42,6 +41,12 @@ Result<OverlapOutcome> planOverlap(const Dag &dag, const FrozenOptions &options,
                                    uint64_t seed, exact::Budget &budget,
                                    SchedulePolicy schedulePolicy = {},
                                    Proof proof = Proof::Verified);
+
+/// Schedules a frozen problem with its kernels in program order, whatever
+/// memory that takes. With `early`, collectives start as soon as what they need
+/// has ended, the first in the program before others. Else they too are in
+/// program order, each once all kernels before it have ended.
+Schedule inOrderSchedule(const Problem &problem, bool early);
 
 } // namespace mgpu::planner::search
 

@@ -2,7 +2,6 @@
 #include "planner/schedule/search/OverlapSearch.h"
 
 #include "planner/schedule/bound/StreamHeads.h"
-#include "planner/schedule/search/LowMemoryOrder.h"
 #include "planner/schedule/search/LowerPeak.h"
 
 #include <algorithm>

@@ -6,6 +6,43 @@
 
 namespace mgpu::planner::search {
 
+static constexpr int digitBits = 11, digits = 3;
+static constexpr uint64_t digitCount = uint64_t(1) << digitBits;
+static constexpr uint64_t keySteps = uint64_t(1) << (digitBits * digits);
+
+void KeyOrder::order(std::vector<double> &keys, double longest,
+                     Direction direction, std::vector<uint32_t> &out) {
+  const uint32_t nodes = problem.size();
+  items.resize(nodes);
+  other.resize(nodes);
+  uint32_t counts[digits][digitCount] = {};
+  const double scale = longest > 0 ? double(keySteps - 1) / longest : 0;
+  for (uint32_t k = 0; k < nodes; ++k) {
+    const uint32_t node = problem.nodeAt(k, direction);
+    double key = keys[node];
+    for (uint32_t needed : problem.needs(node, direction))
+      key = std::max(key, keys[needed]);
+    keys[node] = key;
+    const uint64_t step =
+        uint64_t(std::clamp(key * scale, 0.0, double(keySteps - 1)));
+    items[k] = {step, node};
+    for (int d = 0; d < digits; ++d)
+      ++counts[d][step >> (d * digitBits) & (digitCount - 1)];
+  }
+  for (int d = 0; d < digits; ++d) {
+    uint32_t sum = 0;
+    for (uint32_t &count : counts[d])
+      sum += std::exchange(count, sum);
+    for (const auto &item : items)
+      other[counts[d][item.first >> (d * digitBits) & (digitCount - 1)]++] =
+          item;
+    items.swap(other);
+  }
+  out.resize(nodes);
+  for (uint32_t k = 0; k < nodes; ++k)
+    out[k] = items[k].second;
+}
+
 // The length of a window, as a share of the makespan.
 static constexpr double shortestWindow = 0.001, longestWindow = 0.5;
 

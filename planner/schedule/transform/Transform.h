@@ -19,7 +19,7 @@
 // reductions need not be alike, and a file does not say them.
 
 #include "planner/cost/LatencyEstimator.h"
-#include "planner/plan/SchedulePolicy.h"
+#include "planner/plan/Plan.h"
 
 #include <optional>
 #include <span>
@@ -54,7 +54,7 @@ enum class TransformKind : uint8_t {
   Chunk,
   /// all_reduce: reduce_scatter, then all_gather, with room between them.
   Split,
-  /// Changes what the schedule is free to do (SchedulePolicy.h); the DAG stays
+  /// Changes what the schedule is free to do (SchedulePolicy); the DAG stays
   /// as it is.
   Order,
   Early,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "capture/ranks/SharedControl.h"
+#include "capture/ranks/RankMemory.h"
 
 #include <gtest/gtest.h>
 #include <memory>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "kernels/compile/Batch.h"
+#include "kernels/compile/KernelRecipe.h"
 
 #include "Nvrtc.h"
 #include "kernels/abi/CubinElf.h"

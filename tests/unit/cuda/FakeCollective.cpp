@@ -4,7 +4,7 @@
 // it, and computes once it has all letters.
 #include "FakeCollective.h"
 
-#include "device/host/Reduce.h"
+#include "device/host/HostCollective.h"
 
 #include <cstring>
 

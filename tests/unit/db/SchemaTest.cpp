@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "db/Schema.h"
+#include "db/Database.h"
 #include "db/Statement.h"
-#include "db/Transaction.h"
 #include "support/FileIO.h"
 #include "tests/unit/db/TempFolder.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "device/host/Reduce.h"
+#include "device/host/HostCollective.h"
 #include "device/host/SmallFloat.h"
 
 #include <cmath>

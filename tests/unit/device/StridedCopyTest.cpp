@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "device/api/StridedCopy.h"
+#include "device/api/CopyNest.h"
 
 #include <cstring>
 #include <gtest/gtest.h>

@@ -4,7 +4,7 @@
 #include "FakeTensorMap.h"
 
 #include "kernels/compile/CudaConfig.h"
-#include "kernels/compile/CudaFileText.h"
+#include "kernels/compile/CudaText.h"
 #include "kernels/cuda/ProductForms.h"
 #include "kernels/lower/KernelDialects.h"
 

@@ -6,7 +6,7 @@
 // target's code for the same kernel.
 
 #include "kernels/abi/MatrixProduct.h"
-#include "kernels/compile/Batch.h"
+#include "kernels/compile/KernelRecipe.h"
 #include "kernels/cuda/CudaEmitter.h"
 #include "kernels/space/KernelSpace.h"
 #include "support/Result.h"

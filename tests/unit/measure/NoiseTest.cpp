@@ -5,7 +5,7 @@
 // differs is found.
 #include "tests/unit/measure/Noise.h"
 #include "bench/measure/Comparison.h"
-#include "bench/measure/StoppingCriterion.h"
+#include "bench/measure/Race.h"
 
 #include <algorithm>
 #include <gtest/gtest.h>

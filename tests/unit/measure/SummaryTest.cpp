@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "bench/measure/Environment.h"
-#include "bench/measure/StoppingCriterion.h"
+#include "bench/measure/Race.h"
 
 #include <cmath>
 #include <gtest/gtest.h>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "planner/cost/CollectiveCurve.h"
 #include "planner/cost/CollectiveTable.h"
 #include "planner/cost/Contention.h"
 #include "planner/cost/LeastSquares.h"

@@ -7,7 +7,7 @@
 #include "planner/schedule/Simulate.h"
 #include "planner/schedule/TargetSearch.h"
 #include "planner/schedule/list/PlanBuilder.h"
-#include "planner/schedule/search/InOrder.h"
+#include "planner/schedule/search/OverlapPlanner.h"
 #include "tests/unit/planner/Machines.h"
 #include "tests/unit/planner/RandomDag.h"
 

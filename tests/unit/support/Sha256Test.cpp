@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "support/Sha256.h"
 #include "support/BuildId.h"
-#include "support/Sha256Blocks.h"
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>

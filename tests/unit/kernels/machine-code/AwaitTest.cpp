@@ -6,7 +6,7 @@
 // for the machine code of all that the emitter can write.
 #include "MachineCode.h"
 
-#include "kernels/compile/Batch.h"
+#include "kernels/compile/KernelRecipe.h"
 #include "support/FileIO.h"
 #include "tests/unit/compile/Nvrtc.h"
 #include "tests/unit/kernels/Corpus.h"

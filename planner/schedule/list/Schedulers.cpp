@@ -1,12 +1,82 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "planner/schedule/list/Paths.h"
 #include "planner/schedule/list/PlanBuilder.h"
+#include "support/Random.h"
 
 #include <algorithm>
 #include <map>
 #include <queue>
 
 namespace mgpu::planner {
+
+std::vector<std::vector<uint32_t>> placesOfCollectives(const Dag &dag) {
+  std::vector<std::vector<uint32_t>> places(dag.nodes.size());
+  // By phase and device: the last collective and all since. Phases follow each
+  // other whole.
+  std::vector<std::vector<uint32_t>> since(allPhases.size() *
+                                           (size_t(dag.numDevices) + 1));
+  for (uint32_t i = 0; i < dag.nodes.size(); ++i) {
+    const DagNode &node = dag.nodes[i];
+    for (DeviceId device : streamDevices(node)) {
+      std::vector<uint32_t> &mine =
+          since[size_t(node.phase) * (size_t(dag.numDevices) + 1) +
+                size_t(device.value + 1)];
+      if (workClass(node) == WorkClass::Collective) {
+        places[i].insert(places[i].end(), mine.begin(), mine.end());
+        mine.clear();
+      }
+      mine.push_back(i);
+    }
+    std::sort(places[i].begin(), places[i].end());
+    places[i].erase(std::unique(places[i].begin(), places[i].end()),
+                    places[i].end());
+  }
+  return places;
+}
+
+std::vector<OrderedStep> programOrder(const Dag &dag, uint32_t streams,
+                                      bool early) {
+  Successors successors(dag);
+  Predecessors predecessors(dag);
+  std::vector<uint32_t> missing(dag.nodes.size());
+  for (uint32_t i = 0; i < dag.nodes.size(); ++i)
+    missing[i] = uint32_t(predecessors.of(NodeId{i}).size());
+  std::vector<bool> done(dag.nodes.size(), false);
+  std::vector<OrderedStep> order;
+  order.reserve(dag.nodes.size());
+  std::vector<uint32_t> ready; // collectives that wait for nothing any more
+  auto append = [&](uint32_t i, Phase phase) {
+    const DagNode &node = dag.nodes[i];
+    const StreamId stream{
+        std::min(streamOf(workClass(node)).value, streams - 1)};
+    OrderedStep step{NodeId{i}, {}};
+    for (DeviceId device : streamDevices(node))
+      step.streams.push_back({device, stream});
+    order.push_back(std::move(step));
+    done[i] = true;
+    for (NodeId next : successors.of(NodeId{i}))
+      if (--missing[next.value] == 0 && early &&
+          dag.node(next).phase == phase &&
+          workClass(dag.node(next)) == WorkClass::Collective)
+        ready.push_back(next.value);
+  };
+  for (Phase phase : allPhases) {
+    for (uint32_t i = 0; early && i < dag.nodes.size(); ++i)
+      if (dag.nodes[i].phase == phase && missing[i] == 0 &&
+          workClass(dag.nodes[i]) == WorkClass::Collective)
+        ready.push_back(i);
+    for (uint32_t i = 0; i < dag.nodes.size(); ++i) {
+      for (size_t k = 0; k < ready.size(); ++k) // it grows
+        append(ready[k], phase);
+      ready.clear();
+      if (dag.nodes[i].phase == phase && !done[i])
+        append(i, phase);
+    }
+    for (size_t k = 0; k < ready.size(); ++k)
+      append(ready[k], phase);
+    ready.clear();
+  }
+  return order;
+}
 
 namespace {
 
@@ -259,6 +329,85 @@ Result<Plan> scheduleList(const Dag &dag, const LatencyEstimator &latency,
   return finishPlan("list",
                     listOrder(dag, durations, priorities, streams, early),
                     streams, WaitPolicy::Dependences, dag, latency, options);
+}
+
+Result<Plan> scheduleSerial(const Dag &dag, const LatencyEstimator &latency,
+                            const ScheduleOptions &options) {
+  MGPU_TRY_ASSIGN(uint32_t streams, checkInput(dag, 1, options));
+  std::vector<OrderedStep> order;
+  order.reserve(dag.nodes.size());
+  for (Phase phase : allPhases)
+    for (uint32_t i = 0; i < dag.nodes.size(); ++i) {
+      if (dag.nodes[i].phase != phase)
+        continue;
+      OrderedStep step{NodeId{i}, {}};
+      for (DeviceId device : streamDevices(dag.nodes[i]))
+        step.streams.push_back({device, StreamId{0}});
+      order.push_back(std::move(step));
+    }
+  return finishPlan("serial", std::move(order), streams, WaitPolicy::Everything,
+                    dag, latency, options);
+}
+
+Result<Plan> scheduleShuffled(const Dag &dag, const LatencyEstimator &latency,
+                              uint64_t seed, const ScheduleOptions &options) {
+  MGPU_TRY_ASSIGN(uint32_t streams,
+                  checkInput(dag, options.streamsPerDevice, options));
+  Random random(seed);
+  Predecessors predecessors(dag);
+  Successors successors(dag);
+  std::vector<uint32_t> missing(dag.nodes.size());
+  for (uint32_t i = 0; i < dag.nodes.size(); ++i)
+    missing[i] = uint32_t(predecessors.of(NodeId{i}).size());
+
+  std::vector<OrderedStep> order;
+  order.reserve(dag.nodes.size());
+  std::vector<uint32_t> ready;
+  for (Phase phase : allPhases) {
+    for (uint32_t i = 0; i < dag.nodes.size(); ++i)
+      if (dag.nodes[i].phase == phase && missing[i] == 0)
+        ready.push_back(i);
+    while (!ready.empty()) {
+      size_t pick = random.below(ready.size());
+      uint32_t node = ready[pick];
+      ready[pick] = ready.back();
+      ready.pop_back();
+      OrderedStep step{NodeId{node}, {}};
+      for (DeviceId device : streamDevices(dag.nodes[node]))
+        step.streams.push_back(
+            {device, StreamId{uint32_t(random.below(streams))}});
+      order.push_back(std::move(step));
+      for (NodeId next : successors.of(NodeId{node}))
+        if (--missing[next.value] == 0 && dag.node(next).phase == phase)
+          ready.push_back(next.value);
+    }
+  }
+  ScheduleOptions free = options;
+  free.schedulePolicy = {};
+  return finishPlan("shuffled", std::move(order), streams,
+                    WaitPolicy::Dependences, dag, latency, free);
+}
+
+Paths longestPaths(const Dag &dag, const std::vector<double> &durations) {
+  Paths paths{std::vector<double>(dag.nodes.size(), 0),
+              std::vector<double>(dag.nodes.size(), 0)};
+  auto samePhase = [&](const DepEdge &edge) {
+    return dag.node(edge.from).phase == dag.node(edge.to).phase;
+  };
+  for (const DepEdge &edge : dag.edges)
+    if (samePhase(edge)) {
+      double &head = paths.head[edge.to.value];
+      head = std::max(head,
+                      paths.head[edge.from.value] + durations[edge.from.value]);
+    }
+  // Edges are sorted by target, so backwards every target is complete.
+  for (auto edge = dag.edges.rbegin(); edge != dag.edges.rend(); ++edge)
+    if (samePhase(*edge)) {
+      double &tail = paths.tail[edge->from.value];
+      tail = std::max(tail,
+                      paths.tail[edge->to.value] + durations[edge->to.value]);
+    }
+  return paths;
 }
 
 } // namespace mgpu::planner

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "device/api/RankAgreement.h"
+#include "device/api/Rendezvous.h"
 
 #include "support/Escape.h"
 
