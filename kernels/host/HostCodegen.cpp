@@ -129,6 +129,8 @@ Result<llvm::SmallVector<char, 0>> emitObject(mlir::ModuleOp module,
     function.addFnAttr("prefer-vector-width",
                        std::to_string(options.vectorBits));
     function.addFnAttr(llvm::Attribute::NoUnwind);
+    // A stack that is too small ends the process; no page of it is jumped over.
+    function.addFnAttr("probe-stack", "inline-asm");
     if (function.getName() != hostKernelEntryName)
       function.setLinkage(llvm::GlobalValue::InternalLinkage);
   }

@@ -87,7 +87,7 @@ std::optional<ProductTiles> packedForm(ModuleOp kernel, VectorUnit unit) {
   const ir::ProductAttr product = productOf(kernel);
   scf::ForOp loop =
       product ? facts::productLoop(entry.getBody()) : scf::ForOp();
-  if (!loop || !isPlain(*splitProduct(loop)))
+  if (!loop || goesBack(entry) || !isPlain(*splitProduct(loop)))
     return std::nullopt;
   Type sum = loop.getResult(0).getType();
   const std::optional<bool> isFused = stepOf(loop, product);
@@ -429,10 +429,16 @@ void ProductEmitter::begin(Value at, const Tile &tile) {
       vector::StoreOp::create(b, all, sums, plus(at, number(k)));
   };
   if (isSame)
-    return fill(same);
-  when(
-      tile.isWhole, [] {}, [&] { fill(b.getZeroAttr(sum)); });
-  eachElement(part, at, tile);
+    fill(same);
+  else
+    when(
+        tile.isWhole, [] {}, [&] { fill(b.getZeroAttr(sum)); });
+  // What is fused before the product runs even where its sums begin alike.
+  const bool isAlone = llvm::all_of(part.getBody().front(), [](Operation &op) {
+    return isMemoryEffectFree(&op);
+  });
+  if (!isSame || !isAlone)
+    eachElement(part, at, tile);
 }
 
 /// Adds the products of `steps` steps of k, whose elements are in the panels

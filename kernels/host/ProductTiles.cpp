@@ -38,11 +38,12 @@ ProductTiles tilesOf(int64_t m, int64_t n, int64_t k, unsigned vectorBits,
           best = tried;
         }
       }
-  // A panel of 512 steps of f32 by 512 is 1 MiB; half of them of f64 is too.
+  // Threads may have stacks of 2 MiB. A panel of 512 steps of f32 by 384 is
+  // 768 KiB, as are 256 steps of f64; C's block takes half of that.
   const int64_t down = best.isTurned ? n : m, across = best.isTurned ? m : n;
   best.depth = evenly(k, 2048 / bytes, 1);
-  best.across = evenly(across, 512, best.width());
-  best.down = evenly(down, 4000 / bytes, best.rows);
+  best.across = evenly(across, 320, best.width());
+  best.down = evenly(down, 1000 / bytes, best.rows);
   best.block = std::min(best.down, 168 / best.rows * best.rows);
   return best;
 }

@@ -30,7 +30,7 @@ struct ProductTiles {
 /// The tiles of m x k by k x n on a processor with vectors of `vectorBits`
 /// whose sums have `bytes`. The register tile is the one with the fewest
 /// cycles over all of C, its edges filled up; panels and waiting sums take
-/// less than 4 MiB.
+/// less than 1600 KiB.
 ProductTiles tilesOf(int64_t m, int64_t n, int64_t k, unsigned vectorBits,
                      unsigned bytes);
 

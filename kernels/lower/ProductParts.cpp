@@ -143,4 +143,14 @@ OwningOpRef<ModuleOp> splitProduct(scf::ForOp loop) {
   return module;
 }
 
+bool goesBack(func::FuncOp entry) {
+  return llvm::any_of(entry.getArgumentTypes(), [](Type type) {
+    SmallVector<int64_t> strides;
+    int64_t offset = 0;
+    auto memref = dyn_cast<MemRefType>(type);
+    return memref && succeeded(memref.getStridesAndOffset(strides, offset)) &&
+           llvm::any_of(strides, [](int64_t stride) { return stride < 0; });
+  });
+}
+
 } // namespace mgpu::kernels

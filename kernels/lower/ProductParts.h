@@ -29,6 +29,9 @@ ir::ProductAttr productOf(mlir::ModuleOp kernel);
 /// needs more than the ids, the arguments and what is made of them.
 mlir::OwningOpRef<mlir::ModuleOp> splitProduct(mlir::scf::ForOp loop);
 
+/// Whether an argument lies in memory from its end to its beginning.
+bool goesBack(mlir::func::FuncOp entry);
+
 } // namespace mgpu::kernels
 
 #endif // MGPU_KERNELS_LOWER_PRODUCTPARTS_H

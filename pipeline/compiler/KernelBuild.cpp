@@ -120,7 +120,9 @@ std::optional<std::string> hostKernelKey(const planner::KernelSpec &spec,
 /// A hash of all that decides how a kernel is lowered. Values of floating point
 /// are left out, unless an integer is made of one, which may decide a branch.
 static std::string formOf(ModuleOp module, Dim3 block) {
-  auto isFloat = [](Type type) { return isa<FloatType>(type); };
+  auto isFloat = [](Type type) {
+    return isa<FloatType>(getElementTypeOrSelf(type));
+  };
   const bool decides =
       module
           .walk([&](Operation *op) {

@@ -313,7 +313,7 @@ TEST(PackedProduct, NothingLeaksFromBesideAnEdge) {
 }
 
 /// Every size has a register tile that the processor has registers for, and
-/// tiles of the object that are whole register tiles in less than 4 MiB.
+/// tiles of the object that are whole register tiles in less than 1600 KiB.
 TEST(ProductTiles, FitRegistersAndTheStack) {
   for (unsigned bits : {128u, 256u, 512u})
     for (unsigned bytes : {4u, 8u})
@@ -329,7 +329,7 @@ TEST(ProductTiles, FitRegistersAndTheStack) {
             EXPECT_EQ(t.across % t.width(), 0);
             EXPECT_GE(t.depth, 1);
             EXPECT_LT((t.waiting(k) + t.depth * (t.block + t.across)) * bytes,
-                      4 << 20);
+                      1600 << 10);
           }
 }
 
