@@ -433,7 +433,7 @@ void ProductEmitter::begin(Value at, const Tile &tile) {
   else
     when(
         tile.isWhole, [] {}, [&] { fill(b.getZeroAttr(sum)); });
-  // What is fused before the product runs even where its sums begin alike.
+  // Work fused before the product is done even where its sums begin alike.
   const bool isAlone = llvm::all_of(part.getBody().front(), [](Operation &op) {
     return isMemoryEffectFree(&op);
   });

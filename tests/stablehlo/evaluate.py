@@ -336,8 +336,9 @@ def encoded(array, kind):
         return array
     table = table_of(KINDS[kind])
     codes = {(float(x), bool(np.signbit(x))): k for k, x in reversed(list(enumerate(table))) if x == x}
-    nan = int(np.argmax(np.isnan(table)))
-    flat = [codes[(float(x), bool(np.signbit(x)))] if x == x else nan for x in array.reshape(-1)]
+    nans = {bool(np.signbit(x)): k for k, x in reversed(list(enumerate(table))) if x != x}
+    flat = [codes[(float(x), bool(np.signbit(x)))] if x == x else nans.get(bool(np.signbit(x)), min(nans.values(), default=0))
+            for x in array.reshape(-1)]
     return np.array(flat, dtype=np.uint8).reshape(array.shape)
 
 
