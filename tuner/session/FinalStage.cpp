@@ -141,14 +141,14 @@ std::vector<ProgramConfig> Session::finalConfigs() const {
 Result<std::vector<Session::Finalist>> Session::openFinalists() {
   std::vector<Finalist> finalists;
   std::set<std::string> identities;
-  const double finals = allUntil - jointUntil;
+  const double openUntil = (jointUntil + allUntil) / 2; // may be infinite
   for (const ProgramConfig &config : finalConfigs()) {
     MGPU_TRY_ASSIGN(auto realized, evaluator->realize(config));
     if (!realized ||
         !identities.insert(Evaluator::identity(*realized, config)).second)
       continue;
     std::optional<Candidate> run;
-    if (elapsed() < jointUntil + 0.5 * finals) {
+    if (elapsed() < openUntil) {
       MGPU_TRY_ASSIGN(auto admitted, evaluator->admit(*realized));
       if (admitted) {
         run.emplace(std::move(*admitted));
