@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "support/FileIO.h"
 
+#include "support/Clock.h"
 #include "support/FileNames.h"
+#include "support/Random.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
@@ -171,6 +174,21 @@ Result<std::vector<std::byte>> readFileRange(const std::string &path,
   return data;
 }
 
+/// Makes a file `name` beside another, to be written; -1 with errno. The system
+/// takes the process's mask from `mode`, which mkostemp() does not.
+static int openBeside(const std::string &path, mode_t mode, std::string &name) {
+  static std::atomic<uint64_t> numMade = 0;
+  Random random(uint64_t(Clock::now().time_since_epoch().count()) ^
+                (uint64_t(::getpid()) << 40) ^ (numMade++ << 56));
+  for (int tries = 0;; ++tries) {
+    name = fmt::format("{}.{:06x}", path, random.below(1 << 24));
+    const int made =
+        ::open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+    if (made >= 0 || errno != EEXIST || tries == 100)
+      return made;
+  }
+}
+
 Result<void> writeFileAtomic(const std::string &path,
                              std::span<const std::span<const std::byte>> data) {
   // Through a symbolic link its target is made or replaced, not the link.
@@ -194,20 +212,13 @@ Result<void> writeFileAtomic(const std::string &path,
   }
   if (::lstat(target.c_str(), &status) == 0 && S_ISLNK(status.st_mode))
     return systemError("write", path, ELOOP);
-  std::string temporary = target + ".XXXXXX";
-  Descriptor descriptor(::mkostemp(temporary.data(), O_CLOEXEC));
+  std::string temporary;
+  Descriptor descriptor(openBeside(target, exists ? 0600 : 0666, temporary));
   if (!descriptor.isOpen())
     return systemError("write", path, errno);
   int code = writePieces(descriptor.get(), data);
-  if (code == 0) {
-    if (!exists) {
-      mode_t mask = ::umask(0);
-      ::umask(mask);
-      mode = 0666 & ~mask;
-    }
-    if (::fchmod(descriptor.get(), mode) != 0)
-      code = errno;
-  }
+  if (code == 0 && exists && ::fchmod(descriptor.get(), mode) != 0)
+    code = errno;
   if (descriptor.close() != 0 && code == 0)
     code = errno;
   if (code == 0 && ::rename(temporary.c_str(), target.c_str()) != 0)

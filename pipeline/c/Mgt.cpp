@@ -47,6 +47,15 @@ Result<void> mgt_program::start() {
       return fail(
           ErrorKind::Usage,
           fmt::format("audit_fresh: the program has no argument '{}'", name));
+    if (!argument(k).buffer ||
+        argument(k).role == planner::ArgumentRole::Resident)
+      return fail(ErrorKind::Usage,
+                  fmt::format("audit_fresh: '{}' is {}, and is not written "
+                              "before each replay",
+                              name,
+                              argument(k).buffer
+                                  ? "resident"
+                                  : "fixed to " + argument(k).value));
     fresh.push_back(k);
   }
   isGiven.resize(numArguments());
@@ -61,10 +70,13 @@ Result<void> mgt_program::start() {
 }
 
 mgt_program::~mgt_program() {
-  say(MGT_INFO,
-      fmt::format("closed '{}' after {} replays, {} failures", facts.name,
-                  counters.of(pipeline::serve::Event::Replay),
-                  counters.of(pipeline::serve::Event::Failure)));
+  try {
+    say(MGT_INFO,
+        fmt::format("closed '{}' after {} replays, {} failures", facts.name,
+                    counters.of(pipeline::serve::Event::Replay),
+                    counters.of(pipeline::serve::Event::Failure)));
+  } catch (...) { // there is no memory for the line
+  }
   if (steps && steps->isLate())
     for (auto &[index, lender] : lenders)
       steps->keep(std::move(lender));

@@ -101,9 +101,15 @@ struct mgt_program {
   /// Replays, audited where it is this one's turn or `isAsked`. `difference` is
   /// set to what was found, or "".
   mgpu::Result<void> replay(bool isAsked, std::string &difference);
+  /// Says which of `fresh` was not given; "" where all were.
+  std::string stale() const;
+  /// Exceptions of the caller's function go no further.
   void say(int level, const std::string &line) const {
-    if (serving.log)
-      serving.log(serving.logUser, level, line.c_str());
+    try {
+      if (serving.log)
+        serving.log(serving.logUser, level, line.c_str());
+    } catch (...) {
+    }
   }
 
   /// Whose memory arguments are, by their number (mgt_share).
@@ -115,7 +121,7 @@ struct mgt_program {
   std::shared_ptr<mgpu::pipeline::serve::NodeWatch> watch; ///< null: none
   std::unique_ptr<mgpu::pipeline::serve::StepThread> steps;
   std::vector<mgpu::capture::TimedReplay> timed;
-  double lastUs = 0;         ///< of the last replay
+  double lastUs = 0;         ///< of the last replay that was not audited
   uint32_t sinceAudit = 0;   ///< replays
   bool fallsBack = false;    ///< the reference is replayed
   bool isStopped = false;    ///< by an audit

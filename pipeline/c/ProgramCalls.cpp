@@ -19,28 +19,36 @@ namespace {
 mgt_status failed(mgt_program *program, const char *name, mgt_status status) {
   program->counters.count(Event::Failure);
   const bool isLate = program->steps && program->steps->isLate();
-  if (isLate) {
+  bool isLost = isLate || program->isStopped;
+  if (isLate)
     program->counters.count(Event::DeadlineMiss);
-    program->error = fmt::format("{}: {}", name, program->error);
-    pipeline::lastError() = program->error;
-    status = MGT_LOST;
+  try {
+    if (isLate) {
+      program->error = fmt::format("{}: {}", name, program->error);
+      pipeline::lastError() = program->error;
+    }
+    isLost = isLost ||
+             (status != MGT_USAGE && !program->opened->runner().checkAlive());
+    if (isLost)
+      program->lost = program->error;
+    program->say(MGT_FAULT, isLost ? "lost: " + program->lost : program->error);
+  } catch (...) { // there is no memory for the sentences
+    if (isLost && program->lost.empty())
+      program->lost.assign("out of memory");
   }
-  if (isLate || program->isStopped ||
-      (status != MGT_USAGE && !program->opened->runner().checkAlive()))
-    program->lost = program->error;
-  program->say(MGT_FAULT, program->lost.empty() ? program->error
-                                                : "lost: " + program->lost);
-  return status;
+  return isLate ? MGT_LOST : status;
 }
 
 /// Runs a call on a program, which has its sentence where it fails.
 template <typename Call>
 mgt_status onProgram(mgt_program *program, const char *name, Call call) {
   if (program && !program->lost.empty()) {
-    program->error = fmt::format("{}: the program was lost before ({})", name,
-                                 program->lost);
-    pipeline::lastError() = program->error;
     program->counters.count(Event::Failure);
+    (void)guarded(&program->error, [&]() -> Result<void> {
+      return fail(ErrorKind::Internal,
+                  fmt::format("{}: the program was lost before ({})", name,
+                              program->lost));
+    });
     return MGT_LOST;
   }
   mgt_status status =
@@ -228,45 +236,56 @@ Result<void> share(mgt_program *program, const char *name, mgt_program *of,
 
 } // namespace
 
+std::string mgt_program::stale() const {
+  for (size_t k : fresh)
+    if (!isGiven[k])
+      return fmt::format("'{}' is stale: it was not written since the replay "
+                         "before",
+                         argument(k).name);
+  return "";
+}
+
 Result<void> mgt_program::replay(bool isAsked, std::string &difference) {
   difference.clear();
   serve::Audit &audit = *opened->audit();
   const bool isAudited =
       !fallsBack && (isAsked || ++sinceAudit >= serving.audit);
-  if (isAudited) {
-    sinceAudit = 0;
-    for (size_t k : fresh)
-      if (!isGiven[k] && difference.empty())
-        difference = fmt::format("'{}' is stale: it was not written since the "
-                                 "replay before",
-                                 argument(k).name);
-  }
+  if (isAudited)
+    difference = stale();
   isGiven.assign(isGiven.size(), false);
-  if (!isAudited && !fallsBack)
-    return replayOnce(this);
   if (fallsBack) {
     MGPU_TRY(audit.replayReference(lastUs));
     counters.replayed(lastUs);
     return {};
   }
-  MGPU_TRY_ASSIGN(auto differs, audit.replay(lastUs));
+  if (!isAudited)
+    return replayOnce(this);
+  sinceAudit = 0;
+  double heldUpUs = lastUs; // becomes no time of a replay
+  const auto compared = audit.replay(heldUpUs);
   if (watch) // the audit observed in its place
     MGPU_TRY(opened->runner().observe(watch.get()));
-  counters.replayed(lastUs);
+  if (!compared)
+    return fail(compared.error());
+  counters.count(Event::Replay);
   counters.count(Event::Audit);
-  const bool isStale = !difference.empty();
-  if (differs && !isStale)
-    difference = std::move(*differs);
+  const auto &differs = *compared;
+  bool acts = !difference.empty();
+  if (differs) {
+    difference += (acts ? "; " : "") + differs->what;
+    acts |= differs->isJudged;
+  }
   if (difference.empty())
     return {};
   counters.count(Event::Difference);
   difference = fmt::format("audit of replay {}: {}", counters.of(Event::Replay),
                            difference);
-  if (serving.auditAction == MGT_AUDIT_STOP) {
+  if (acts && serving.auditAction == MGT_AUDIT_STOP) {
     isStopped = true;
     return fail(ErrorKind::Internal, difference);
   }
-  fallsBack = serving.auditAction == MGT_AUDIT_FALL_BACK && !isStale;
+  fallsBack = serving.auditAction == MGT_AUDIT_FALL_BACK && differs &&
+              differs->isJudged;
   if (fallsBack)
     audit.takeReference();
   say(MGT_FAULT, difference + (fallsBack ? "; the reference is replayed from "
@@ -456,6 +475,10 @@ mgt_status mgt_audit(mgt_program *program, const char **difference) {
                   "mgt_audit: difference must not be null, and the program is "
                   "opened with mgt_options::audit");
     MGPU_TRY(requireLoaded(program, "mgt_audit"));
+    if (program->fallsBack)
+      return fail(ErrorKind::Unsupported,
+                  "mgt_audit: since an audit differed the reference is "
+                  "replayed, with which nothing is left to be compared");
     const Result<void> done = program->replay(true, program->text);
     *difference = program->text.c_str();
     return done;
@@ -522,6 +545,7 @@ mgt_status mgt_times(mgt_program *program, const mgt_node_time **times,
                   "replayed, whose nodes are not timed");
     MGPU_TRY(settle(program));
     double us = 0;
+    program->isGiven.assign(program->isGiven.size(), false);
     MGPU_TRY(program->run(Step::TimedReplay, us));
     program->times.clear();
     for (const capture::TimedReplay &replay : program->timed)

@@ -106,7 +106,9 @@ typedef enum mgt_level {
 
 /* Says what follows an audit that finds a difference: it is counted and logged,
  * and then the program goes on; is lost, and says so (MGT_INTERNAL); or goes on
- * as its reference, whose results are taken for this replay as well. */
+ * as its reference, whose results are taken for this replay as well. A stale
+ * argument alone is no reason to fall back; a reference that differs from
+ * itself is no judge, and the program goes on. */
 typedef enum mgt_audit_action {
   MGT_AUDIT_GO_ON = 0,
   MGT_AUDIT_STOP = 1,
@@ -234,8 +236,9 @@ typedef struct mgt_counters {
   size_t size;              /* sizeof(mgt_counters) */
   uint64_t replays;         /* that ended, and those of mgt_replay_on() */
   uint64_t failures;        /* calls on it that failed */
-  uint64_t deadline_misses; /* steps that were late */
-  /* Of mgt_replay(), in microseconds; quantiles are within 1.6 %. */
+  uint64_t deadline_misses; /* steps on the host that were late */
+  /* Of mgt_replay(), where it was not audited, in microseconds; quantiles are
+   * within 1.6 %. */
   double last_us, total_us, p50_us, p90_us, p99_us, p999_us, most_us;
   uint64_t audits, differences; /* replays audited, and those that differed */
 } mgt_counters;
@@ -300,7 +303,8 @@ mgt_status mgt_replay(mgt_program *program);
  * that a missing order shows. `difference` is set to "", or to the sentence
  * that names the first node whose output differs, valid until the program's
  * next call; mgt_options::audit_action says what then becomes of the program.
- * MGT_USAGE unless the program was opened with mgt_options::audit. */
+ * MGT_USAGE unless the program was opened with mgt_options::audit;
+ * MGT_UNSUPPORTED once it has fallen back. */
 mgt_status mgt_audit(mgt_program *program, const char **difference);
 /* Queues one run behind the work of `stream` and returns; what the caller gives
  * the stream later follows the run. `stream` is a cudaStream_t or CUstream of

@@ -161,27 +161,26 @@ Result<void> Audit::runReference(std::byte fill) {
   return reference->replay();
 }
 
-std::optional<std::string> Audit::difference() const {
+std::optional<Difference> Audit::difference() const {
   for (NodeId id : order)
     if (isSteady[id.value] &&
         found.hashes[id.value] != expected.hashes[id.value]) {
       const DagNode &node = dag.node(id);
-      return fmt::format(
-          "node '{}'{} wrote something else than in the "
-          "reference",
-          node.name, node.location.empty() ? "" : " (" + node.location + ")");
+      return Difference{fmt::format(
+          "node '{}'{} wrote something else than in the reference", node.name,
+          node.location.empty() ? "" : " (" + node.location + ")")};
     }
   for (BufferId id : written)
     if (const std::byte *ours = found.places[id.value];
         ours && std::memcmp(ours, expected.places[id.value],
                             dag.buffer(id).sizeBytes) != 0)
-      return fmt::format("'{}' was changed after all nodes that write it had "
-                         "ended",
-                         dag.buffer(id).name);
+      return Difference{fmt::format(
+          "'{}' was changed after all nodes that write it had ended",
+          dag.buffer(id).name)};
   return std::nullopt;
 }
 
-Result<std::optional<std::string>> Audit::replay(double &us) {
+Result<std::optional<Difference>> Audit::replay(double &us) {
   runner.findPlaces(found.places); // they move with mgt_bind()
   for (size_t k = 0; k < written.size(); ++k)
     if (const std::byte *ours = found.places[written[k].value])
@@ -200,7 +199,7 @@ Result<std::optional<std::string>> Audit::replay(double &us) {
   MGPU_TRY(runner.observe(nullptr));
   MGPU_TRY(replayed);
   MGPU_TRY(runReference(fill));
-  std::optional<std::string> differs = difference();
+  std::optional<Difference> differs = difference();
   if (!differs)
     return differs;
   // A node may declare more than it writes, by its data: where the reference
@@ -221,9 +220,11 @@ Result<std::optional<std::string>> Audit::replay(double &us) {
     if (first[id.value] == expected.hashes[id.value])
       continue;
     if (!isReproducible)
-      return fmt::format("the reference differs from itself, first in node "
-                         "'{}': the results depend on more than the inputs",
-                         dag.node(id).name);
+      return Difference{
+          fmt::format("the reference differs from itself, first in node '{}': "
+                      "the results depend on more than the inputs",
+                      dag.node(id).name),
+          false};
     isSteady[id.value] = false;
   }
   return difference();

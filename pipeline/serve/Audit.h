@@ -35,6 +35,12 @@ public:
   std::vector<uint64_t> hashes;    ///< by NodeId
 };
 
+/// Says how a replay differs from its reference.
+struct Difference {
+  std::string what;     ///< a sentence
+  bool isJudged = true; ///< false: the reference differs from itself as well
+};
+
 class Audit {
 public:
   /// The program that `runner` replays, with its kernels by KernelId. All but
@@ -48,7 +54,7 @@ public:
   Result<void> load();
   /// Replays both, and compares. Gives what differs, with the first node that
   /// wrote something else; none where nothing does.
-  Result<std::optional<std::string>> replay(double &us);
+  Result<std::optional<Difference>> replay(double &us);
   /// Replays the reference in the runner's place: its state goes on, and its
   /// results are put in the runner's memory.
   Result<void> replayReference(double &us);
@@ -63,7 +69,7 @@ private:
   Result<void> runReference(std::byte fill);
   /// Copies these buffers from the runner's memory to the reference's, or back.
   void copy(const std::vector<planner::BufferId> &which, bool isBack);
-  std::optional<std::string> difference() const;
+  std::optional<Difference> difference() const;
 
   const planner::Dag &dag;
   const planner::Plan spread; ///< the plan with a place for each buffer

@@ -41,6 +41,8 @@ public:
   uint64_t of(Event event) const {
     return events[size_t(event)].load(std::memory_order_relaxed);
   }
+  /// The replays whose times are known: the quantiles are of them.
+  uint64_t numTimed() const;
   double lastUs() const { return microseconds(lastNs); }
   double totalUs() const { return microseconds(totalNs); }
   double mostUs() const { return microseconds(mostNs); }

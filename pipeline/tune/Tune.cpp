@@ -67,6 +67,7 @@ static Result<TuningResult> search(const LoadedProgram &program,
   tuner::ProgramData data(program.dag, std::move(inputs));
   tuner::TuningOptions tuning;
   tuning.budget = budget;
+  tuning.asked = request.budget.seconds;
   tuning.started = request.started;
   tuning.strategy = request.strategy;
   tuning.seed = request.seed;

@@ -74,7 +74,8 @@ struct Case {
   }
   std::string find() {
     double us = 0;
-    return must(audit->replay(us)).value_or("");
+    const auto found = must(audit->replay(us));
+    return found ? found->what : "";
   }
   const Served &right;
   Served wrong;
@@ -190,7 +191,7 @@ void clean(const Served &right, size_t count, uint32_t threads) {
   const double start = cpuUs();
   for (size_t k = 0; k < count; ++k)
     if (const auto found = must(each.audit->replay(us)))
-      die("a false alarm in audit " + std::to_string(k) + ": " + *found);
+      die("a false alarm in audit " + std::to_string(k) + ": " + found->what);
   const double audited = cpuUs();
   for (size_t k = 0; k < count; ++k)
     must(each.runner->replay({&us, 1}));

@@ -109,9 +109,10 @@ outputsOfEach(std::span<const Realization> realizations,
             return all;
           },
           options.limits));
+  const double seconds = options.secondsToPrepare * double(realizations.size());
   auto answer =
       process.ask(requestOf(Command::Outputs, seed),
-                  options.secondsToPrepare * double(realizations.size()));
+                  options.limit ? options.limit->atMost(seconds) : seconds);
   if (!answer)
     return All(tl::make_unexpected(answer.error()));
   const uint64_t each = data.outputBytes();

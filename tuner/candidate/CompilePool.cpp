@@ -42,7 +42,9 @@ CompilePool::build(std::span<const Job> jobs) {
   auto seconds = [&] {
     return limit ? limit->atMost(secondsPerKernel) : secondsPerKernel;
   };
-  for (size_t first = 0; first < missing.size(); first += processes.size()) {
+  auto isOver = [&] { return limit && limit->isOver(); };
+  for (size_t first = 0; first < missing.size() && !isOver();
+       first += processes.size()) {
     auto wave = std::span(missing).subspan(
         first, std::min(processes.size(), missing.size() - first));
     for (size_t k = 0; k < wave.size(); ++k)
@@ -59,12 +61,18 @@ CompilePool::build(std::span<const Job> jobs) {
       if (object.error().kind != FaultKind::Refused) {
         MGPU_TRY_ASSIGN(processes[k], startProcess());
       }
-      known.emplace(wave[k], tl::make_unexpected(object.error()));
+      if (object.error().kind == FaultKind::Refused || !isOver())
+        known.emplace(wave[k], tl::make_unexpected(object.error()));
     }
   }
   std::vector<Outcome<KernelObject>> results;
-  for (const Job &job : jobs)
-    results.push_back(known.at(job));
+  for (const Job &job : jobs) {
+    auto at = known.find(job); // what was cut short may be asked for again
+    results.push_back(at != known.end()
+                          ? at->second
+                          : fault(FaultKind::Hang,
+                                  "the compiler was stopped, as time was up"));
+  }
   return results;
 }
 

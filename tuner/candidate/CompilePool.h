@@ -41,7 +41,8 @@ public:
     known.emplace(job, std::move(object));
   }
   uint64_t numCompiled() const { return compiled; }
-  /// Compilations are cut short by it. Null: by none.
+  /// Compilations are cut short by it, with a Fault that is not kept. Null: by
+  /// none.
   void setLimit(const TimeLimit *until) { limit = until; }
 
 private:

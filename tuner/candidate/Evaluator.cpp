@@ -174,6 +174,7 @@ Result<bool> Evaluator::realizeWide() {
                              uint32_t kernel, const kernels::KernelConfig &,
                              uint32_t) { return build(kernel); },
                          options.compilers));
+  builders.setLimit(&limit);
   std::vector<CompilePool::Job> jobs;
   for (uint32_t k = 0; k < about.dag.kernels.size(); ++k)
     jobs.push_back({k, {}});
@@ -182,7 +183,8 @@ Result<bool> Evaluator::realizeWide() {
   each.threads = 1;
   for (Outcome<KernelObject> &object : built) {
     if (!object) {
-      noTolerance = object.error().what;
+      if (!isTimeUp()) // else a later one may have the time
+        noTolerance = object.error().what;
       return false;
     }
     each.kernels.push_back(std::move(*object));
@@ -215,7 +217,8 @@ Result<const Tolerances *> Evaluator::tolerancesOf(uint64_t seed,
   running.secondsToPrepare = mostWideSeconds;
   MGPU_TRY_ASSIGN(auto runs, outputsOfEach(wide, about.data, seed, running));
   if (!runs) {
-    noTolerance = "the program in f64 " + runs.error().what;
+    if (!isTimeUp())
+      noTolerance = "the program in f64 " + runs.error().what;
     return none;
   }
   return &tolerances
@@ -230,6 +233,8 @@ Result<Outcome<void>> Evaluator::check(Candidate &candidate, uint64_t seed) {
   Bytes fresh;
   if (known == expected.end()) {
     auto outputs = reference->outputs(seed);
+    if (!outputs && isTimeUp()) // it was cut short
+      return Outcome<void>(tl::make_unexpected(outputs.error()));
     if (!outputs)
       return itself("reference, a serial plan,", outputs.error());
     fresh = std::move(*outputs);

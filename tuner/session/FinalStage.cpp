@@ -141,29 +141,28 @@ std::vector<ProgramConfig> Session::finalConfigs() const {
 Result<std::vector<Session::Finalist>> Session::openFinalists() {
   std::vector<Finalist> finalists;
   std::set<std::string> identities;
-  const double finals = allUntil - jointUntil;
+  const double openUntil = (jointUntil + allUntil) / 2; // may be infinite
   for (const ProgramConfig &config : finalConfigs()) {
     MGPU_TRY_ASSIGN(auto realized, evaluator->realize(config));
     if (!realized ||
         !identities.insert(Evaluator::identity(*realized, config)).second)
       continue;
-    if (finalists.empty() && elapsed() >= jointUntil + 0.5 * finals) {
-      MGPU_TRY_ASSIGN(Candidate run, evaluator->startAgain(*realized));
-      finalists.push_back({config, std::move(*realized), std::move(run)});
-      break; // there is no time to meet another
+    std::optional<Candidate> run;
+    if (elapsed() < openUntil) {
+      MGPU_TRY_ASSIGN(auto admitted, evaluator->admit(*realized));
+      if (admitted) {
+        run.emplace(std::move(*admitted));
+      } else if (!evaluator->isTimeUp()) {
+        MGPU_TRY(drop(config, admitted.error()));
+        continue;
+      }
     }
-    if (elapsed() >= jointUntil + 0.5 * finals)
-      break;
-    MGPU_TRY_ASSIGN(auto admitted, evaluator->admit(*realized));
-    if (!admitted && evaluator->isTimeUp())
-      break;
-    if (!admitted) {
-      noteFailure(textOf(config), admitted.error());
-      MGPU_TRY(
-          record(programKey, failedTrial(textOf(config), admitted.error(), 0)));
-      continue;
+    if (!run && !finalists.empty())
+      break;    // there is no time to meet another
+    if (!run) { // the default, which was checked at the beginning
+      MGPU_TRY_ASSIGN(run, evaluator->startAgain(*realized));
     }
-    finalists.push_back({config, std::move(*realized), std::move(*admitted)});
+    finalists.push_back({config, std::move(*realized), std::move(*run)});
   }
   if (finalists.empty() || finalists[0].config != evaluator->defaults())
     return fail(ErrorKind::Invalid,
@@ -212,13 +211,13 @@ Session::meetDefault(Finalist &winner, Finalist &defaults, double seconds) {
   if (!mine)
     return Met(std::move(*met));
   if (!evaluator->isTimeUp())
-    MGPU_TRY(drop(winner, *mine));
+    MGPU_TRY(drop(winner.config, *mine));
   return Met();
 }
 
-Result<void> Session::drop(const Finalist &finalist, const Fault &fault) {
-  noteFailure(textOf(finalist.config), fault);
-  return record(programKey, failedTrial(textOf(finalist.config), fault, 0));
+Result<void> Session::drop(const ProgramConfig &config, const Fault &fault) {
+  noteFailure(textOf(config), fault);
+  return record(programKey, failedTrial(textOf(config), fault, 0));
 }
 
 /// The default won the race, or led when time was up.
@@ -243,16 +242,53 @@ void Session::noteTimeUp() {
       100 * (bestInSearch / referenceUs - 1), moreBudget());
 }
 
+void Session::noteNothingTried() {
+  const double given = options.asked.value_or(options.budget.seconds),
+               left = options.budget.seconds - spentBefore;
+  std::string why =
+      fmt::format("earlier sessions spent the budget of {:.1f} s", given);
+  if (left > 0)
+    why = fmt::format(
+        "building and measuring the default alone took {:.1f} s "
+        "of {}a budget of {:.1f} s",
+        builtSeconds,
+        left < given ? fmt::format("the {:.1f} s left of ", left) : "", given);
+  result.times.isUndecided = true;
+  result.times.sentence =
+      fmt::format("nothing else was tried, as {}; {}", why, moreBudget());
+}
+
+/// The default is what is left; it takes the place of an earlier winner only
+/// where something was decided.
+Result<void> Session::decideDefault(Finalist &defaults) {
+  const bool isKept =
+      earlier && earlier->config != defaults.config &&
+      result.times.isUndecided &&
+      std::ranges::none_of(result.failed, [&](const FailedCandidate &failed) {
+        return failed.configuration == textOf(earlier->config);
+      });
+  if (!isKept)
+    return decide(defaults, defaults);
+  const std::string why = std::move(result.times.sentence);
+  result.config = earlier->config;
+  result.isDefault = false;
+  result.fromStore = true;
+  result.interrupted = isStopped();
+  result.agreement = earlier->agreement;
+  result.times = earlier->times;
+  result.times.isUndecided = true;
+  result.times.sentence += fmt::format("; it is kept: {}", why);
+  return {};
+}
+
 Result<void> Session::finalStage() {
   result.times.sentence = "nothing tried was faster than the default";
-  if (builtSeconds >= jointUntil) {
-    result.times.isUndecided = true;
-    result.times.sentence = fmt::format(
-        "nothing else was tried, as building and measuring the default alone "
-        "took {:.1f} s of a budget of {:.1f} s; {}",
-        builtSeconds, options.budget.seconds, moreBudget());
-  }
   MGPU_TRY_ASSIGN(std::vector<Finalist> finalists, openFinalists());
+  if (finalists.size() == 1 && finalConfigs().size() > 1 &&
+      elapsed() >= (jointUntil + allUntil) / 2)
+    noteTimeUp();
+  if (finalists.size() == 1 && builtSeconds >= jointUntil)
+    noteNothingTried();
   auto share = [&] {
     const double left = std::max(allUntil - elapsed(), 0.05);
     return isStopped() ? 1 : std::min(0.45 * left, 4.0);
@@ -274,8 +310,9 @@ Result<void> Session::finalStage() {
     racing.maxSeconds = share();
     racing.seed = options.seed;
     MGPU_TRY_ASSIGN(bench::RaceResult race, bench::race(subjects, racing));
-    if (faults[0] && evaluator->isTimeUp())
-      continue;
+    if (std::ranges::any_of(faults, &std::optional<Fault>::has_value) &&
+        evaluator->isTimeUp())
+      continue; // they were cut short
     if (faults[0])
       return fail(ErrorKind::Invalid,
                   fmt::format("the default plan {}", faults[0]->what));
@@ -283,8 +320,7 @@ Result<void> Session::finalStage() {
     for (size_t k : std::vector<size_t>(running))
       if (faults[k]) {
         std::erase(running, k);
-        if (!evaluator->isTimeUp())
-          MGPU_TRY(drop(finalists[k], *faults[k]));
+        MGPU_TRY(drop(finalists[k].config, *faults[k]));
       }
     if (winner == 0) {
       noteDefaultAhead(race);
@@ -302,9 +338,10 @@ Result<void> Session::finalStage() {
     }
     const bool isFaster = met->comparison.verdict == bench::Verdict::Fast;
     noteMeeting(*met, isFaster);
-    return decide(finalists[isFaster ? winner : 0], finalists[0]);
+    return isFaster ? decide(finalists[winner], finalists[0])
+                    : decideDefault(finalists[0]);
   }
-  return decide(finalists[0], finalists[0]);
+  return decideDefault(finalists[0]);
 }
 
 } // namespace mgpu::tuner

@@ -194,7 +194,7 @@ Result<void> Session::jointStage() {
     report(entry.config, entry.fault ? std::nullopt : std::optional(entry.us));
   std::set<std::string> reported;
   for (const ProgramConfig &config : firstConfigs(space)) {
-    if (isStopped() && !reported.empty())
+    if ((isStopped() && !reported.empty()) || evaluator->isTimeUp())
       break; // one tells what the kernels are worth
     if (!reported.insert(textOf(config)).second ||
         known.contains(textOf(config)))

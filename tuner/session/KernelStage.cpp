@@ -341,20 +341,18 @@ Result<void> Session::kernelStage() {
   if (!realized)
     return fail(ErrorKind::Invalid, realized.error().what);
   MGPU_TRY_ASSIGN(auto base, evaluator->admit(*realized));
+  auto times = base ? base->nodeTimes(4 * secondsPerLook)
+                    : tl::make_unexpected(base.error());
   std::vector<KernelSearch> searches;
-  if (!base && evaluator->isTimeUp()) {
+  if (!times && evaluator->isTimeUp()) {
     exhaustedKernels = false;
     keepBestKernels(searches, std::vector<double>(subject.dag.nodes.size()));
     return {};
   }
-  if (!base)
-    return fail(ErrorKind::Invalid,
-                fmt::format("the default plan on one thread "
-                            "{}",
-                            base.error().what));
-  auto times = base->nodeTimes(4 * secondsPerLook);
   if (!times)
-    return fail(ErrorKind::Invalid, times.error().what);
+    return fail(
+        ErrorKind::Invalid,
+        fmt::format("the default plan on one thread {}", times.error().what));
   MGPU_TRY(openKernelSearches(searches, *times));
   while (!isStopped() && elapsed() < kernelsUntil &&
          result.evaluated < kernelsMost) {

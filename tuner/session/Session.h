@@ -110,11 +110,13 @@ private:
   std::string moreBudget() const;
   double spentSeconds() const;
   /// Records that it failed.
-  Result<void> drop(const Finalist &finalist, const Fault &fault);
+  Result<void> drop(const ProgramConfig &config, const Fault &fault);
   /// Stores it, with `result.times`.
   Result<void> decide(Finalist &winner, Finalist &defaults);
   void noteDefaultAhead(const bench::RaceResult &race);
   void noteTimeUp();
+  void noteNothingTried();
+  Result<void> decideDefault(Finalist &defaults);
   void noteMeeting(const bench::HeadToHead &met, bool isFaster);
   Result<ProgramFacts> describe(const ProgramConfig &winner, Candidate &run,
                                 Candidate &defaultRun);

@@ -235,6 +235,14 @@ void Session::shareBudget() {
   allUntil = left;
   builtSeconds = elapsed();
   jointUntil = std::max(left - finals, 0.0);
+  // Something faster is worth a meeting, even where a session that was cut off
+  // spent the budget.
+  const double meeting = 1 + 4 * evaluator->secondsToAdmit();
+  if (spentBefore > 0 && builtSeconds >= jointUntil &&
+      finalConfigs().size() > 1) {
+    jointUntil = builtSeconds;
+    allUntil = std::max(left, builtSeconds + meeting);
+  }
   kernelsUntil = 0.6 * jointUntil;
   uint64_t evaluations = options.budget.evaluations;
   allMost = evaluations - std::min(evaluations, evaluatedBefore);

@@ -41,6 +41,9 @@ struct Progress {
 
 struct TuningOptions {
   SearchBudget budget;
+  /// Seconds that the user gave, where `budget` is what earlier decisions left
+  /// of them.
+  std::optional<double> asked = {};
   /// Where the budget's wall time began; none: with the session.
   std::optional<Clock::time_point> started = {};
   std::string strategy = "surrogate";
@@ -64,7 +67,7 @@ struct FailedCandidate {
 struct TuningResult {
   ProgramConfig config; ///< to use from now on
   bool isDefault = true;
-  bool fromStore = false;   ///< nothing was measured now
+  bool fromStore = false;   ///< it is what an earlier session decided
   bool interrupted = false; ///< before the budget was used up
   bool exhausted = false;   ///< there was nothing left to try
   DecidedTimes times;       ///< what the last meeting measured, as it is stored

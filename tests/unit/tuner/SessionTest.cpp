@@ -312,6 +312,66 @@ TEST(Session, ADefaultThatTakesTheWholeBudgetIsSaidBeforeMoreIsCompiled) {
   EXPECT_NE(result->times.sentence.find("give --budget 1"), std::string::npos);
 }
 
+TEST(Session, WhatWonBeforeIsKeptUntilItIsMetAgain) {
+  db::TempFolder folder;
+  SlowReductions reductions;
+  auto store = db::TuningStore::open(folder / "t.db");
+  ASSERT_TRUE(store) << store.error().message;
+  auto won = tune(reductions.subject(), options(24), &*store);
+  ASSERT_TRUE(won) << won.error().message;
+  ASSERT_FALSE(won->isDefault);
+  TuningOptions hasty = options(24);
+  hasty.budget.seconds = 0.001;
+  hasty.asked = 12;
+  auto kept = tune(reductions.subject(), hasty, &*store);
+  ASSERT_TRUE(kept) << kept.error().message;
+  EXPECT_EQ(kept->config, won->config);
+  EXPECT_TRUE(kept->fromStore && kept->times.isUndecided);
+  EXPECT_EQ(kept->times.after, won->times.after);
+  const std::string &sentence = kept->times.sentence;
+  EXPECT_NE(sentence.find("it is kept: nothing else was tried"),
+            std::string::npos)
+      << sentence;
+  EXPECT_NE(sentence.find("a budget of 12.0 s"), std::string::npos) << sentence;
+  // The budget is spent now, but there is something to be met.
+  auto met = tune(reductions.subject(), hasty, &*store);
+  ASSERT_TRUE(met) << met.error().message;
+  EXPECT_EQ(met->config, won->config);
+  EXPECT_EQ(met->times.sentence.find("nothing else was tried"),
+            std::string::npos)
+      << met->times.sentence;
+}
+
+TEST(Session, ACheckThatTimeCutsShortIsNoFaultOfTheProgram) {
+  FaultySubject sound({0});
+  auto evaluator = Evaluator::create(sound.subject(), {});
+  ASSERT_TRUE(evaluator) << evaluator.error().message;
+  (*evaluator)->limitTo(Clock::now());
+  auto checked = (*evaluator)->checkFresh((*evaluator)->defaultCandidate());
+  ASSERT_TRUE(checked) << checked.error().message;
+  EXPECT_FALSE(*checked);
+}
+
+TEST(CompilePool, WhatTimeCutShortIsCompiledWhenItIsAskedForAgain) {
+  auto slowly = [](uint32_t, const kernels::KernelConfig &,
+                   uint32_t) -> Result<Bytes> {
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    return Bytes(1);
+  };
+  auto pool = CompilePool::start(slowly, 1);
+  ASSERT_TRUE(pool) << pool.error().message;
+  TimeLimit limit{Clock::now() + std::chrono::milliseconds(50)};
+  pool->setLimit(&limit);
+  const std::vector<CompilePool::Job> jobs = {{0, {}}, {1, {}}};
+  auto cut = pool->build(jobs);
+  ASSERT_TRUE(cut) << cut.error().message;
+  EXPECT_FALSE(cut->at(0) || cut->at(1));
+  limit = {};
+  auto built = pool->build(jobs);
+  ASSERT_TRUE(built) << built.error().message;
+  EXPECT_TRUE(built->at(0) && built->at(1));
+}
+
 TEST(Session, AStopKeepsWhatThereIs) {
   FaultySubject faulty({0, 8});
   std::atomic<bool> stop = false;

@@ -171,6 +171,10 @@ def _bindable(value: Any, kind: str, argument: Argument) -> bool:
     return isFit and (not view.nbytes or ctypes.addressof(ctypes.c_char.from_buffer(view.cast("B"))) % width == 0)
 
 
+_WRITTEN: List[Dict[str, Tuple[int, Any]]] = []
+"""Arrays that a late step of a program that is closed may still write."""
+
+
 class Program:
     """A program on its target. Call it with arrays by name; it loads what is resident at the first
     call, replays once, and returns what it wrote. What is given for an argument on a device
@@ -370,8 +374,10 @@ class Program:
 
     def close(self) -> None:
         """Frees what it has; arrays of array() must not be used any more."""
-        handle, self._handle = self._handle, None
-        if handle is not None:
+        if self._handle is not None:
+            if self.counters().deadline_misses:
+                _WRITTEN.append(dict(self._bound))
+            handle, self._handle = self._handle, None
             library().mgt_close(handle)
             self._bound.clear()
 
