@@ -35,6 +35,11 @@ struct TimeLimit {
   }
 };
 
+/// At most `seconds`, and no more than `limit` leaves; null: no limit.
+inline double atMost(const TimeLimit *limit, double seconds) {
+  return limit ? limit->atMost(seconds) : seconds;
+}
+
 /// Milliseconds of the system's time of day since 1970, UTC.
 inline int64_t unixMilliseconds() {
   using namespace std::chrono;

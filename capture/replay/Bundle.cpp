@@ -91,23 +91,17 @@ Result<Bundle> Bundle::open(const std::string &path) {
 std::string Bundle::hash() const {
   const db::BundleRecord &record = store.record();
   Sha256 hash;
-  auto add = [&](std::string_view text) { // with its length, so that none joins
-    const uint64_t bytes = text.size();
-    hash.add(std::as_bytes(std::span(&bytes, 1)));
-    hash.add(std::as_bytes(std::span(text)));
-  };
   const db::ProgramRecord &from = record.program;
   for (const std::string *text : {&from.entry, &from.source, &from.sourceHash,
                                   &from.version, &from.options, &from.text})
-    add(*text);
+    hash.addField(*text);
   for (const db::PlanRecord &each : record.plans) {
-    add(each.target);
-    add(each.text);
+    hash.addField(each.target).addField(each.text);
   }
   for (const db::ImageRecord &each : record.images)
     for (const std::string *text :
          {&each.form, &each.target, &each.facts, &each.blob})
-      add(*text);
+      hash.addField(*text);
   return hash.hex();
 }
 

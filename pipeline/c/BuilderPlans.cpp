@@ -110,17 +110,13 @@ mgt_status giveText(mgt_builder *builder, const mgt_plan_options *options,
       });
 }
 
-Result<std::vector<std::string>> wordsOf(const char *call, const char *list,
-                                         std::string_view begin) {
-  std::vector<std::string> words;
-  for (std::string_view rest = list ? list : ""; !rest.empty();) {
-    const std::string_view word = rest.substr(0, rest.find(','));
-    rest.remove_prefix(std::min(rest.size(), word.size() + 1));
+Result<std::vector<std::string>> wordsWith(const char *call, const char *list,
+                                           std::string_view begin) {
+  std::vector<std::string> words = wordsOf(list ? list : "");
+  for (const std::string &word : words)
     if (!word.starts_with(begin))
       return usage(
           fmt::format("{}: '{}' does not begin with '{}'", call, word, begin));
-    words.emplace_back(word);
-  }
   return words;
 }
 
@@ -138,13 +134,13 @@ Result<void> save(mgt_builder &builder, const char *path,
   pipeline::BundleOptions forms;
   constexpr uint32_t mostAlternatives = 1 << 16;
   forms.alternatives = std::min(options.alternatives, mostAlternatives);
-  MGPU_TRY_ASSIGN(forms.archs, wordsOf(call, options.arch, "sm_"));
+  MGPU_TRY_ASSIGN(forms.archs, wordsWith(call, options.arch, "sm_"));
   const std::vector<KernelSpec> &kernels = program->dag.kernels;
   const bool forHost = std::ranges::all_of(kernels, [](const KernelSpec &each) {
     return !each.cudaFile()->host.empty();
   });
   if (textOf(options.cpu) != "none") {
-    MGPU_TRY_ASSIGN(forms.levels, wordsOf(call, options.cpu, "x86-64-v"));
+    MGPU_TRY_ASSIGN(forms.levels, wordsWith(call, options.cpu, "x86-64-v"));
     if (forms.levels.empty() && forHost)
       forms.levels = {"x86-64-v2", "x86-64-v3", "x86-64-v4"};
   }

@@ -14,8 +14,21 @@
 #include <exception>
 #include <fmt/format.h>
 #include <new>
+#include <string>
+#include <string_view>
+#include <vector>
 
 namespace mgpu::pipeline {
+
+/// The words of a list, "x,y".
+inline std::vector<std::string> wordsOf(std::string_view list) {
+  std::vector<std::string> words;
+  for (size_t at = 0, end; at < list.size(); at = end + 1) {
+    end = std::min(list.find(',', at), list.size());
+    words.emplace_back(list.substr(at, end - at));
+  }
+  return words;
+}
 
 /// The text of mgt_error() for this thread.
 std::string &lastError();

@@ -37,9 +37,7 @@ Result<void> mgt_program::start() {
     watch = std::make_shared<NodeWatch>(program().dag, marks);
     MGPU_TRY(opened->runner().observe(watch.get()));
   }
-  for (size_t at = 0, end; at < serving.fresh.size(); at = end + 1) {
-    end = std::min(serving.fresh.find(',', at), serving.fresh.size());
-    const std::string name = serving.fresh.substr(at, end - at);
+  for (const std::string &name : pipeline::wordsOf(serving.fresh)) {
     size_t k = 0;
     while (k < program().arguments.size() && argument(k).name != name)
       ++k;

@@ -7,6 +7,7 @@
 #include "device/cuda/api/Libraries.h"
 #include "device/host/CpuLevel.h"
 #include "kernels/compile/KernelRecipe.h"
+#include "pipeline/c/Calls.h"
 #include "pipeline/c/ThreadedGpus.h"
 #include "pipeline/program/Roles.h"
 #include "pipeline/target/Target.h"
@@ -83,9 +84,7 @@ static Result<void> checkMemory(const planner::Program &program,
 static Result<void> changeRoles(planner::Program &program,
                                 const std::string &roles) {
   RoleOptions options;
-  for (size_t at = 0, end; at < roles.size(); at = end + 1) {
-    end = std::min(roles.find(',', at), roles.size());
-    const std::string each = roles.substr(at, end - at);
+  for (const std::string &each : wordsOf(roles)) {
     const size_t equals = each.find('=');
     if (equals == std::string::npos)
       return fail(ErrorKind::Usage,

@@ -189,6 +189,11 @@ Result<void> Import::bindResults(func::FuncOp function,
   return {};
 }
 
+/// Names what there is, for who asked for something else.
+static std::string listOf(const std::vector<std::string> &names) {
+  return names.empty() ? "none" : fmt::to_string(fmt::join(names, ", "));
+}
+
 /// Whether the user's options name arguments that there are.
 Result<void> Import::checkOptions() const {
   for (const auto *map : {&options.scalars, &options.roles})
@@ -200,12 +205,10 @@ Result<void> Import::checkOptions() const {
         names.push_back(argument.name);
       }
       if (!known)
-        return fail(
-            ErrorKind::Usage,
-            fmt::format(
-                "@{} has no argument '{}'; there are: {}{}", options.entry, key,
-                names.empty() ? "none" : fmt::to_string(fmt::join(names, ", ")),
-                didYouMean(key, names)));
+        return fail(ErrorKind::Usage,
+                    fmt::format("@{} has no argument '{}'; there are: {}{}",
+                                options.entry, key, listOf(names),
+                                didYouMean(key, names)));
     }
   return {};
 }
@@ -228,10 +231,7 @@ static Result<void> checkCosts(ModuleOp module, const ImportOptions &options) {
           ErrorKind::Usage,
           fmt::format("--cost {}: no call of that name is of unknown meaning; "
                       "there are: {}{}",
-                      name,
-                      called.empty() ? "none"
-                                     : fmt::to_string(fmt::join(called, ", ")),
-                      didYouMean(name, called)));
+                      name, listOf(called), didYouMean(name, called)));
   return {};
 }
 

@@ -110,9 +110,8 @@ outputsOfEach(std::span<const Realization> realizations,
           },
           options.limits));
   const double seconds = options.secondsToPrepare * double(realizations.size());
-  auto answer =
-      process.ask(requestOf(Command::Outputs, seed),
-                  options.limit ? options.limit->atMost(seconds) : seconds);
+  auto answer = process.ask(requestOf(Command::Outputs, seed),
+                            atMost(options.limit, seconds));
   if (!answer)
     return All(tl::make_unexpected(answer.error()));
   const uint64_t each = data.outputBytes();

@@ -44,9 +44,7 @@ private:
             const CandidateOptions &options, Asked together)
       : process(std::move(process)), together(std::move(together)),
         options(options) {}
-  double within(double seconds) const {
-    return options.limit ? options.limit->atMost(seconds) : seconds;
-  }
+  double within(double seconds) const { return atMost(options.limit, seconds); }
   Outcome<Bytes> askTimed(std::span<const std::byte> request, double seconds);
   Outcome<Bytes> askChecked(std::span<const std::byte> request);
 

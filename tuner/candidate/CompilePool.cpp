@@ -39,9 +39,7 @@ CompilePool::build(std::span<const Job> jobs) {
       missing.push_back(job);
   std::sort(missing.begin(), missing.end());
   missing.erase(std::unique(missing.begin(), missing.end()), missing.end());
-  auto seconds = [&] {
-    return limit ? limit->atMost(secondsPerKernel) : secondsPerKernel;
-  };
+  auto seconds = [&] { return atMost(limit, secondsPerKernel); };
   auto isOver = [&] { return limit && limit->isOver(); };
   for (size_t first = 0; first < missing.size() && !isOver();
        first += processes.size()) {
