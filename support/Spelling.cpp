@@ -16,6 +16,24 @@ bool isIdentifier(std::string_view text) {
          });
 }
 
+bool matchesPattern(std::string_view wanted, std::string_view name) {
+  size_t w = 0, n = 0, star = std::string_view::npos, behind = 0;
+  while (n < name.size())
+    if (w < wanted.size() && wanted[w] == '*') {
+      star = w++;
+      behind = n; // what follows the star is tried from here on
+    } else if (w < wanted.size() && wanted[w] == name[n]) {
+      ++w;
+      ++n;
+    } else if (star != std::string_view::npos) {
+      w = star + 1;
+      n = ++behind;
+    } else {
+      return false;
+    }
+  return wanted.find_first_not_of('*', w) == std::string_view::npos;
+}
+
 size_t editDistance(std::string_view a, std::string_view b) {
   std::vector<std::vector<size_t>> cost(a.size() + 1,
                                         std::vector<size_t>(b.size() + 1));

@@ -14,6 +14,9 @@ namespace mgpu {
 /// underscores, and no digit first.
 bool isIdentifier(std::string_view text);
 
+/// Whether `name` is `wanted`, in which each `*` stands for any letters.
+bool matchesPattern(std::string_view wanted, std::string_view name);
+
 /// Insertions, deletions, replacements and swaps of neighbours that make one
 /// word of the other.
 size_t editDistance(std::string_view a, std::string_view b);

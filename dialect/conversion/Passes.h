@@ -120,6 +120,11 @@ void buildSpmdPipeline(mlir::OpPassManager &passes,
 /// buildSpmdPipeline().
 bool isTensorProgram(mlir::func::FuncOp function);
 
+/// The name that the function had for an argument where it was exported: an
+/// attribute, or a location `loc("x")`, around which the parser may have put
+/// the SSA name. Null without one.
+mlir::StringAttr exportedName(mlir::func::FuncOp entry, unsigned argument);
+
 /// Whether the module has operations of tosa: what looks for them takes as long
 /// as a third of the rest.
 bool hasTosa(mlir::ModuleOp module);

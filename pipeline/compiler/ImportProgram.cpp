@@ -212,10 +212,9 @@ MlirCompiler::importProgram(const ImportOptions &options,
       {options.text.get(), options.entry, options.nodeLimit, options.fuse,
        productsToFuse(options), int64_t(options.devices), options.meshes,
        options.arguments, options.roles, options.reportSharding,
-       options.schedule, options.remat, options.isQuiet, options.grid,
-       options.splits, options.keepText,
-       exchangeCost(options.times, options.oneDevice), options.oneDevice,
-       std::move(customs)});
+       options.schedule, options.remat, options.isQuiet, options.shardings,
+       options.keepText, exchangeCost(options.times, options.oneDevice),
+       options.oneDevice, std::move(customs)});
   if (!parsed && (numErrors == 0 || parsed.error().kind != ErrorKind::Invalid))
     return countErrors(std::move(parsed.error()));
   if (!parsed)

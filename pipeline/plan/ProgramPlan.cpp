@@ -5,6 +5,7 @@
 #include "pipeline/target/Target.h"
 #include "planner/schedule/WhatIf.h"
 #include "support/FileIO.h"
+#include "support/Spelling.h"
 #include "support/Units.h"
 
 #include <algorithm>
@@ -206,9 +207,10 @@ Result<ChangedPlan> planWhatIf(const Dag &dag, const Dag &planned,
   out.scaled = changed.scaled;
   const Dag &made = out.plan.dag ? *out.plan.dag : changed.dag;
   for (const OpFactor &op : changed.made)
-    if (std::none_of(
-            made.nodes.begin(), made.nodes.end(),
-            [&](const DagNode &node) { return op.matches(node.name); }))
+    if (std::none_of(made.nodes.begin(), made.nodes.end(),
+                     [&](const DagNode &node) {
+                       return matchesPattern(op.pattern, node.name);
+                     }))
       out.absent.push_back(op.pattern);
   return out;
 }

@@ -70,7 +70,8 @@ Result<void> checkMadeFor(const LoadedProgram &program,
                             origin.source));
   for (const char *option :
        {"--node-limit", "--roll-from", "--devices", "--assign", "--custom",
-        "--schedule", "--remat", "--grid", "--shardings", "--one-device"})
+        "--schedule", "--remat", "--grid", "--mesh", "--shard", "--shardings",
+        "--one-device"})
     if (options.given.count(option))
       return fail(ErrorKind::Usage,
                   fmt::format("{}: the nodes of a bundle are made: make it "
@@ -257,6 +258,8 @@ const Format formats[] = {
       {"--schedule", holdsNodes},
       {"--remat", holdsNodes},
       {"--grid", holdsNodes},
+      {"--mesh", holdsNodes},
+      {"--shard", holdsNodes},
       {"--shardings", holdsNodes},
       {"--one-device", holdsNodes},
       {"--roll-from", holdsNodes},
@@ -349,7 +352,7 @@ Result<LoadedProgram>
 loadSplits(const LoadedProgram &program,
            const std::map<std::string, planner::Split> &splits) {
   LoadOptions options = program.from;
-  options.splits = splits;
+  options.shardings.splits = splits;
   return loadAgain(program, std::move(options));
 }
 

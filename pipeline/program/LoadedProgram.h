@@ -69,10 +69,7 @@ struct ImportOptions : RoleOptions {
   std::string schedule;
   /// Backward work computes forward work again, rather than keep its results.
   bool remat = false;
-  /// Sizes of the program's shard.grid, as `2x4`; empty: as it says.
-  std::string grid;
-  /// How arguments are cut, by name, instead of as the program says.
-  std::map<std::string, planner::Split> splits;
+  planner::GivenShardings shardings; ///< instead of what the program says
   bool oneDevice = false; ///< device 0 of a function over tensors is all there
                           ///< is: it stands for the others, and cannot run
   bool keepText = false;  ///< fill the text of the shardings

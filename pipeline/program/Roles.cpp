@@ -4,7 +4,6 @@
 #include "planner/dag/PlanPart.h"
 #include "planner/record/Phases.h"
 #include "planner/schedule/ResidentPlan.h"
-#include "planner/schedule/transform/Transform.h"
 #include "support/Spelling.h"
 #include "support/Units.h"
 
@@ -68,7 +67,7 @@ rolesOfPatterns(const Program &program, const RoleOptions &options) {
     bool isFound = false;
     for (size_t k = 0; k < program.arguments.size(); ++k)
       if (isArray(program.arguments[k]) &&
-          planner::OpFactor{pattern, 1}.matches(program.arguments[k].name)) {
+          matchesPattern(pattern, program.arguments[k].name)) {
         isFound = true;
         roles[k] = *role;
       }
@@ -89,7 +88,7 @@ static Result<void> addResidents(const Program &program,
     bool isFound = false;
     for (size_t k = 0; k < program.arguments.size(); ++k)
       if (key == std::to_string(k) ||
-          planner::OpFactor{key, 1}.matches(program.arguments[k].name)) {
+          matchesPattern(key, program.arguments[k].name)) {
         isFound = true;
         excepted.insert(k);
       }

@@ -77,10 +77,8 @@ struct ParseOptions {
   std::string schedule = "";
   bool remat = false;
   bool isQuiet = false;
-  /// Sizes of the program's shard.grid, as `2x4`; empty: as it says.
-  std::string grid = "";
-  /// How arguments are cut, by name, instead of as the program says.
-  std::map<std::string, Split> splits = {};
+  /// Changes of its grid, mesh and annotations.
+  GivenShardings given = {};
   bool keepText = false; ///< fill the text of ParsedProgram::shardings
   /// The cost by which tensors that change their layout are resharded.
   conversion::ExchangeCost exchangeCost = nullptr;
@@ -106,7 +104,7 @@ struct ParsedProgram {
   /// For the schedule "auto": the named ones that the program can take.
   std::vector<std::string> schedules = {};
   /// The shardings of a program with a shard.grid, as it was given; the text is
-  /// of the program as `splits` changed it.
+  /// of the program as `given` changed it.
   Shardings shardings = {};
 };
 

@@ -3,6 +3,8 @@
 // Parsing with names: MLIR forgets SSA names, but users know their buffers and
 // arguments by them.
 #include "planner/import/BuildDag.h"
+
+#include "planner/import/Annotations.h"
 #include "planner/import/CheckText.h"
 #include "planner/import/InlinedSize.h"
 #include "planner/import/MeshNames.h"
@@ -211,22 +213,6 @@ makeLaunches(ModuleOp module, const conversion::LaunchPipelineOptions &options,
                  (isMade && failed(verify(module))));
 }
 
-/// Applies what the caller says of the grid and the arguments.
-static Result<void> applyShardings(ParsedProgram &program, func::FuncOp entry,
-                                   const ParseOptions &options) {
-  if (!options.grid.empty())
-    MGPU_TRY(setGrid(*program.module, options.grid));
-  if (!entry || entry.isExternal())
-    return {};
-  program.shardings = shardingsOf(*program.module, entry);
-  if (program.shardings.grid.empty())
-    return {};
-  setSplits(entry, options.splits);
-  if (options.keepText)
-    program.shardings.text = programText(*program.module);
-  return {};
-}
-
 /// Expands a program before its kind is looked at.
 static LogicalResult expandFirst(ModuleOp module) {
   if (conversion::hasSchedule(module) &&
@@ -303,7 +289,11 @@ static Result<ParsedProgram> lower(OwningOpRef<ModuleOp> module, StringRef text,
   MGPU_TRY(checkSchedule(entry, options.schedule, options.remat));
   ParsedProgram program{std::move(module), options.entry, {}};
   MGPU_TRY(checkCustoms(*program.module, options.customs));
-  MGPU_TRY(applyShardings(program, entry, options));
+  MGPU_TRY(applyShardings(*program.module, entry, options.given));
+  if (entry && !entry.isExternal())
+    program.shardings = shardingsOf(*program.module, entry);
+  if (options.keepText && !program.shardings.grid.empty())
+    program.shardings.text = programText(*program.module);
   program.meshes = meshesOf(entry);
   MLIRContext &context = *program.module->getContext();
   remark::RemarkCategories categories;

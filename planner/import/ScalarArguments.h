@@ -4,7 +4,6 @@
 
 // The values and roles that a user gives arguments.
 
-#include "planner/dag/Shardings.h"
 #include "support/Array.h"
 #include "support/Result.h"
 
@@ -39,23 +38,6 @@ void setRoles(mlir::func::FuncOp function, const ArgumentTexts &roles);
 /// kernel is the same for each value, and so do those whose role is dynamic.
 /// Values that are not numbers are left for buildDag() to refuse.
 void foldScalars(mlir::func::FuncOp function, const ArgumentTexts &values);
-
-// The grid and the annotations of arguments of a program of the shard dialect,
-// or the mesh and the shardings of one of Shardy, read and changed before it is
-// converted.
-
-/// Gives the program's one shard.grid the sizes of `text`, as `2x4`, and
-/// verifies what depends on them. Usage where there is no such grid.
-Result<void> setGrid(mlir::ModuleOp module, const std::string &text);
-
-Shardings shardingsOf(mlir::ModuleOp module, mlir::func::FuncOp entry);
-
-/// Annotates the arguments of these names so, instead of as the program does.
-void setSplits(mlir::func::FuncOp entry,
-               const std::map<std::string, Split> &splits);
-
-/// The program, with the names of its values.
-std::string programText(mlir::ModuleOp module);
 
 } // namespace mgpu::planner
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/schedule/WhatIf.h"
 
+#include "support/Spelling.h"
+
 #include <algorithm>
 #include <charconv>
 #include <fmt/format.h>
@@ -21,14 +23,14 @@ static Result<void> scaleOps(const std::string &change, OpFactor op,
                              const Dag &planned, WhatIf &out) {
   bool found = false;
   for (DagNode &node : out.dag.nodes)
-    if (op.matches(node.name)) {
+    if (matchesPattern(op.pattern, node.name)) {
       scaleTime(node, op.factor);
       found = true;
     }
   if (found)
     return {};
   for (const DagNode &node : planned.nodes)
-    found = found || op.matches(node.name);
+    found = found || matchesPattern(op.pattern, node.name);
   if (!found)
     return wrong(change, fmt::format("no node of the program or of its plan is "
                                      "called \"{}\" (--explain lists them)",

@@ -9,6 +9,7 @@ share of results whose bits are equal is printed. With MGPU_REQUIRE_TORCH a Pyth
 """
 
 import copy
+import itertools
 import os
 import sys
 
@@ -169,9 +170,13 @@ def flat(value):
     return mgpu.torch._flat(value)
 
 
-def forward(name, module, inputs):
+def shown(how):
+    return f" with {how}" if how else ""
+
+
+def forward(name, module, inputs, **how):
     module = copy.deepcopy(module).eval()
-    compiled = mgpu.compile(module, inputs, fallback=False)
+    compiled = mgpu.compile(module, inputs, fallback=False, **how)
     judge = Judge()
     for draw in range(2):
         given = [each if draw == 0 or not each.is_floating_point() else torch.randn_like(each) for each in inputs]
@@ -179,7 +184,7 @@ def forward(name, module, inputs):
             want = module(*given)
         for one, other in zip(flat(compiled(*given)), flat(want)):
             judge.compare(one, other)
-    return judge.end(f"{name}, forward", FORWARD)
+    return judge.end(f"{name}, forward{shown(how)}", FORWARD)
 
 
 def optimiser(name, parameters):
@@ -190,7 +195,7 @@ def optimiser(name, parameters):
     return torch.optim.SGD(parameters, lr=0.05, momentum=0.9, nesterov=True, weight_decay=1e-2)
 
 
-def training(name, module, inputs):
+def training(name, module, inputs, **how):
     """Some steps of both; dropout of random numbers is refused in training, so that one has it in eval()."""
     mine = copy.deepcopy(module).train(name != "dropout")
     theirs = copy.deepcopy(mine)
@@ -212,7 +217,7 @@ def training(name, module, inputs):
             return output if isLoss else loss(output)
 
     wrapped = Loss(mine)
-    compiled = mgpu.compile(wrapped, inputs, train=optimiser(name, wrapped.parameters()))
+    compiled = mgpu.compile(wrapped, inputs, train=optimiser(name, wrapped.parameters()), **how)
     judge = Judge()
     for _ in range(STEPS):
         opt.zero_grad()
@@ -224,7 +229,35 @@ def training(name, module, inputs):
     ours, others = {**dict(mine.named_parameters()), **dict(mine.named_buffers())}, {**dict(theirs.named_parameters()), **dict(theirs.named_buffers())}
     for key, value in others.items():
         judge.compare(ours[key], value)
-    return judge.end(f"{name}, {STEPS} steps", TRAINING)
+    return judge.end(f"{name}, {STEPS} steps{shown(how)}", TRAINING)
+
+
+# Some of the modules over four devices.
+PARALLEL = {"mlp": [{"devices": 4, "data_parallel": True}, {"devices": 4, "shard": {"*0.weight": 0, "*2.weight": 1}},
+                    {"devices": {"data": 2, "model": 2}, "data_parallel": True, "shard": {"*.weight": ("model", None), 0: ("data", None)}}],
+            "convolutional": [{"devices": 4, "data_parallel": True}], "labels": [{"devices": 4, "data_parallel": True}],
+            "encoder": [{"devices": 2, "data_parallel": True}]}
+
+
+def refusals():
+    """What says that devices and cuts do not fit."""
+    module, x = nn.Linear(4, 2), torch.zeros(8, 4)
+    ok = True
+    for how, error, words in (({"devices": 0}, mgpu.UsageError, "devices=0"), ({"data_parallel": True}, mgpu.UsageError, "devices=4"),
+                              ({"devices": 4, "shard": {"weigt": 0}}, mgpu.Error, "did you mean 'weight'"),
+                              ({"devices": 4, "shard": {"weight": ("model",)}}, mgpu.UsageError, "an axis of data"),
+                              ({"devices": 4, "shard": {"weight": 2}}, mgpu.Error, "the argument has 2 dimensions"),
+                              ({"devices": 4, "shard": {1: 0}}, mgpu.UsageError, "no input 1"),
+                              ({"devices": 16, "data_parallel": True}, mgpu.UnsupportedError, "16 parts")):
+        try:
+            mgpu.compile(module, (x,), **how)
+            print(f"{how} is not refused")
+            ok = False
+        except error as said:
+            if words not in str(said):
+                print(f"{how}: {said}")
+                ok = False
+    return ok
 
 
 def main():
@@ -234,14 +267,15 @@ def main():
     for name, (module, inputs) in modules().items():
         if sys.argv[4:] and name not in sys.argv[4:]:
             continue
-        for test in (forward, training):
+        for test, how in itertools.product((forward, training), [{}, *PARALLEL.get(name, [])]):
             try:
-                ok &= test(name, module, inputs)
+                ok &= test(name, module, inputs, **how)
             except Exception as error:  # pylint: disable=broad-except
-                print(f"{name}, {test.__name__}: {type(error).__name__}: {str(error)[-600:]}", flush=True)
+                print(f"{name}, {test.__name__}{shown(how)}: {type(error).__name__}: {str(error)[-600:]}", flush=True)
                 if os.environ.get("MGPU_TRACE"):
                     raise
                 ok = False
+    ok &= bool(sys.argv[4:]) or refusals()
     sys.exit(0 if ok else "FAIL")
 
 

@@ -23,9 +23,10 @@ namespace fs = std::filesystem;
 
 std::vector<std::string> optionsIn(const std::string &text) {
   // A comment in a file that somebody sent must not name files to write.
-  static constexpr std::array allowed{
-      "--arg",        "--role",      "--entry",  "--devices",  "--assign",
-      "--node-limit", "--roll-from", "--target", "--schedule", "--grid"};
+  static constexpr std::array allowed{"--arg",       "--role",   "--entry",
+                                      "--devices",   "--assign", "--node-limit",
+                                      "--roll-from", "--target", "--schedule",
+                                      "--grid",      "--mesh",   "--shard"};
   const std::string mark = "// mgpu-tune:";
   std::vector<std::string> options;
   std::istringstream lines(text);

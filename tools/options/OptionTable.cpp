@@ -20,8 +20,8 @@ const std::vector<Group> &groups() {
   static const std::vector<Group> all = {
       {"Program",
        {"--entry", "--arg", "--random", "--role", "--dim", "--devices",
-        "--grid", "--assign", "--custom", "--schedule", "--remat",
-        "--node-limit", "--roll-from", "--no-fusion"}},
+        "--grid", "--mesh", "--shard", "--assign", "--custom", "--schedule",
+        "--remat", "--node-limit", "--roll-from", "--no-fusion"}},
       {"Target",
        {"--target", "--distributed", "--cpu", "--arch", "--memory", "--nccl",
         "--deadline", "--variant", "--compile-timeout", "--guard"}},

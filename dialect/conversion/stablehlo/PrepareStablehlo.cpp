@@ -14,6 +14,15 @@ namespace mgpu::conversion {
 
 using namespace mlir;
 
+StringAttr exportedName(func::FuncOp entry, unsigned index) {
+  for (StringRef name : {"jax.arg_info", "mhlo.arg_name"})
+    if (auto text = entry.getArgAttrOfType<StringAttr>(index, name))
+      return text;
+  auto outer = dyn_cast<NameLoc>(entry.getArgument(index).getLoc());
+  auto inner = outer ? dyn_cast<NameLoc>(outer.getChildLoc()) : NameLoc();
+  return inner ? inner.getName() : StringAttr();
+}
+
 namespace {
 
 /// A composite is a call of its decomposition.
@@ -107,17 +116,6 @@ void ElidedWeights::nameArguments(func::FuncOp entry) {
   }
 }
 
-/// The name that the exported function had for an argument: an attribute, or a
-/// location `loc("x")`, around which the parser may have put the SSA name.
-StringAttr nameOfArgument(func::FuncOp entry, unsigned index) {
-  for (StringRef name : {"jax.arg_info", "mhlo.arg_name"})
-    if (auto text = entry.getArgAttrOfType<StringAttr>(index, name))
-      return text;
-  auto outer = dyn_cast<NameLoc>(entry.getArgument(index).getLoc());
-  auto inner = outer ? dyn_cast<NameLoc>(outer.getChildLoc()) : NameLoc();
-  return inner ? inner.getName() : StringAttr();
-}
-
 /// Rewrites the attributes that exporters put on arguments as mgpu's.
 LogicalResult takeAttributes(func::FuncOp entry) {
   OpBuilder b(entry.getContext());
@@ -141,7 +139,7 @@ LogicalResult takeAttributes(func::FuncOp entry) {
                   "tf.aliasing_output";
       entry.setResultAttr(result, spmd::aliasName, b.getI64IntegerAttr(index));
     }
-    StringAttr name = nameOfArgument(entry, index);
+    StringAttr name = exportedName(entry, index);
     if (name && !name.empty() && !entry.getArgAttr(index, "mgpu.name"))
       entry.setArgAttr(index, "mgpu.name", name);
   }

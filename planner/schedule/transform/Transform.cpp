@@ -132,25 +132,6 @@ Result<TransformChoice> parseTransforms(const std::string &text) {
   return choice;
 }
 
-bool OpFactor::matches(std::string_view name) const {
-  std::string_view wanted = pattern;
-  size_t w = 0, n = 0, star = std::string_view::npos, behind = 0;
-  while (n < name.size())
-    if (w < wanted.size() && wanted[w] == '*') {
-      star = w++;
-      behind = n; // what follows the star is tried from here on
-    } else if (w < wanted.size() && wanted[w] == name[n]) {
-      ++w;
-      ++n;
-    } else if (star != std::string_view::npos) {
-      w = star + 1;
-      n = ++behind;
-    } else {
-      return false;
-    }
-  return wanted.find_first_not_of('*', w) == std::string_view::npos;
-}
-
 void scaleTime(DagNode &node, double factor) {
   if (node.durationUs)
     *node.durationUs *= factor;
@@ -210,7 +191,7 @@ namesOf(const Dag &dag, std::span<const OpFactor> ops) {
   std::vector<std::set<std::string>> named(ops.size());
   for (size_t k = 0; k < ops.size(); ++k)
     for (const DagNode &node : dag.nodes)
-      if (ops[k].matches(node.name))
+      if (matchesPattern(ops[k].pattern, node.name))
         named[k].insert(node.name);
   return named;
 }
@@ -221,7 +202,7 @@ static void scaleNew(Dag &dag, std::span<const OpFactor> ops,
                      const std::vector<std::set<std::string>> &named) {
   for (size_t k = 0; k < ops.size(); ++k)
     for (DagNode &node : dag.nodes) {
-      if (!ops[k].matches(node.name))
+      if (!matchesPattern(ops[k].pattern, node.name))
         continue;
       bool isOld = named[k].count(node.name) > 0;
       for (size_t dot = node.name.find('.'); dot != std::string::npos && !isOld;

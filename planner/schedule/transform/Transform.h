@@ -124,7 +124,6 @@ inline constexpr uint64_t bucketBytes = uint64_t(32) << 20;
 struct OpFactor {
   std::string pattern;
   double factor = 1;
-  bool matches(std::string_view name) const;
 };
 /// Multiplies the time that a node takes, frozen or not.
 void scaleTime(DagNode &node, double factor);

@@ -3,6 +3,7 @@
 #include "planner/dag/PlanPart.h"
 #include "planner/schedule/MakePlan.h"
 #include "planner/schedule/Timeline.h"
+#include "support/Spelling.h"
 #include "tests/unit/planner/RandomDag.h"
 
 #include <gtest/gtest.h>
@@ -114,17 +115,14 @@ static Dag twoReductions() {
 }
 
 TEST(WhatIf, AStarIsAnyLetters) {
-  auto matches = [](std::string pattern, const char *name) {
-    return OpFactor{std::move(pattern), 1}.matches(name);
-  };
   for (const char *pattern :
        {"all_reduce_20.chunk3", "all*", "*", "*chunk3", "all_*.chunk*", "*_*_*",
         "all_reduce_20.chunk3*", "**3", "*20*k*"})
-    EXPECT_TRUE(matches(pattern, "all_reduce_20.chunk3")) << pattern;
+    EXPECT_TRUE(matchesPattern(pattern, "all_reduce_20.chunk3")) << pattern;
   for (const char *pattern : {"", "all", "*chunk", "all_reduce_20.chunk33",
                               "*4*", "chunk3", "all*chunk3*3", "a*b"})
-    EXPECT_FALSE(matches(pattern, "all_reduce_20.chunk3")) << pattern;
-  EXPECT_TRUE(matches("*", "") && matches("", ""));
+    EXPECT_FALSE(matchesPattern(pattern, "all_reduce_20.chunk3")) << pattern;
+  EXPECT_TRUE(matchesPattern("*", "") && matchesPattern("", ""));
 }
 
 // A name of the program acts on all that transforms make of its node, and a

@@ -25,7 +25,7 @@ import tempfile
 import warnings
 import weakref
 import zipfile
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
 
 import torch
 from torch.fx.experimental.proxy_tensor import make_fx
@@ -258,7 +258,8 @@ def _tune(words: Sequence[str]) -> str:
     done = subprocess.run([command, *words], capture_output=True, text=True, check=False)
     if done.returncode == 5:
         node = re.search(r"node '([^']+)'", done.stderr)
-        raise Refused(done.stderr.strip().splitlines()[-1].removeprefix("mgpu-tune: error: "), node and node[1])
+        errors = [line for line in done.stderr.splitlines() if "error: " in line]  # the last one may say that some are above
+        raise Refused(errors[0].removeprefix("mgpu-tune: error: ") if errors else done.stderr.strip(), node and node[1])
     if done.returncode != 0:
         raise mgpu.InvalidError(done.stderr.strip()[-2000:])
     return done.stdout
@@ -274,12 +275,14 @@ def _cpu_level() -> str:
 class _Program:
     """A graph of ATen operations as an open program: tensors in, tensors out. Weights stay in it."""
 
-    def __init__(self, graph: torch.fx.GraphModule, weights: Dict[str, torch.Tensor], inputs: Sequence[torch.Tensor], target: str):
+    def __init__(self, graph: torch.fx.GraphModule, weights: Dict[str, torch.Tensor], inputs: Sequence[torch.Tensor], target: str,
+                 layout: Optional["_Layout"] = None):
         self.folder = tempfile.mkdtemp(prefix="mgpu-torch-")
         self._cleanup = weakref.finalize(self, shutil.rmtree, self.folder, True)
         self.file, self.bundle, self.target = f"{self.folder}/model.pt2", f"{self.folder}/model.mgpu", target
         names = [node.name for node in graph.graph.nodes if node.op == "placeholder"][len(weights):]
         self.inputs = dict(zip(names, inputs))
+        self.layout = layout.words(names) if layout else []
         writer = _Writer(graph, weights, self.inputs)
         mutated = writer.write(self.file)
         self.weights = writer.weights
@@ -291,7 +294,7 @@ class _Program:
     def build(self, *words: str) -> None:
         """Compiles it, with options of `mgpu-tune bundle`, and gives it its weights."""
         levels = ["--cpu", _cpu_level()] if self.target.startswith("host") else []
-        _tune(["bundle", self.file, "-o", self.bundle, "--target", self.target, *levels, *words])
+        _tune(["bundle", self.file, "-o", self.bundle, "--target", self.target, *self.layout, *levels, *words])
         self.program = mgpu.load(self.bundle, self.target)
         for name, tensor in self.weights.items():
             if name in self.program.arguments:
@@ -330,6 +333,39 @@ class _Program:
         if self.changed:
             self.program.fetch()
         return {name: self.read(name, self.weights[name]) for name in self.changed}
+
+
+class _Layout:
+    """The devices of a program as a mesh, and how its tensors are cut over them."""
+
+    def __init__(self, devices: Union[int, Dict[str, int]], isDataParallel: bool, shard: Optional[Dict[Union[str, int], Any]]):
+        self.axes = devices if isinstance(devices, dict) else {"data": devices}
+        if not self.axes or any(not isinstance(size, int) or size < 1 for size in self.axes.values()):
+            raise mgpu.UsageError(f"devices={devices!r}: it is a number from 1 on, or axes and their sizes, as {{'data': 2, 'model': 2}}")
+        self.count = math.prod(self.axes.values())
+        if self.count == 1:
+            raise mgpu.UsageError("data_parallel and shard are of several devices: say how many, as devices=4")
+        self.isDataParallel, self.shard = isDataParallel, shard or {}
+
+    def _cut(self, key: Union[str, int], cut: Any) -> str:
+        """The words of --shard for a dimension, which all devices cut, or the axes of each dimension."""
+        if isinstance(cut, int):
+            cut = (None,) * cut + (tuple(self.axes),)
+        dims = [each if isinstance(each, (tuple, list)) else [each] for each in cut or ()]
+        if any(axis not in (*self.axes, None) for dim in dims for axis in dim):
+            raise mgpu.UsageError(f"shard: {key!r} is cut by {cut!r}: give a dimension, or for each dimension None, an axis of "
+                                  f"{', '.join(self.axes)}, or several")
+        return ",".join("+".join(axis for axis in dim if axis) or "-" for dim in dims) or "-"
+
+    def words(self, inputs: Sequence[str]) -> List[str]:
+        """Options of mgpu-tune, for a program whose inputs have these names."""
+        cuts = {name: self._cut(name, (next(iter(self.axes)),)) for name in inputs} if self.isDataParallel else {}
+        for key, cut in self.shard.items():
+            if isinstance(key, int) and not -len(inputs) <= key < len(inputs):
+                raise mgpu.UsageError(f"shard: there is no input {key}, of {len(inputs)}")
+            cuts[inputs[key] if isinstance(key, int) else key] = self._cut(key, cut)
+        mesh = ",".join(f"{axis}={size}" for axis, size in self.axes.items())
+        return ["--mesh", mesh, *(word for key, cut in cuts.items() for word in ("--shard", f"{key}={cut}"))]
 
 
 class _Region(torch.nn.Module):
@@ -387,7 +423,8 @@ class Compiled:
     """A module as one program, or, where mgpu does not read an operation, as several with torch between
     them; `reasons` has a line for each operation that torch runs. Call it as the module."""
 
-    def __init__(self, function: Callable, weights: Dict[str, torch.Tensor], inputs: Sequence[Any], target: str, fallback: bool):
+    def __init__(self, function: Callable, weights: Dict[str, torch.Tensor], inputs: Sequence[Any], target: str, fallback: bool,
+                 layout: Optional[_Layout] = None):
         tensors, self._inputs = pytree.tree_flatten(tuple(inputs))
         tensors = [tensor.detach() for tensor in tensors]
         self._outputs: Any = None
@@ -408,7 +445,7 @@ class Compiled:
         while self._parts is None and self._program is None:
             try:
                 if not refused:
-                    self._program = _Program(graph, weights, tensors, target)
+                    self._program = _Program(graph, weights, tensors, target, layout)
                 else:
                     self._parts = _regions(graph, refused, [*weights.values(), *tensors], target)
             except Refused as reason:
@@ -452,7 +489,7 @@ class Compiled:
         database = f"{whole.folder}/tuning.db"
         weights = [word for name in whole.inputs for word in ("--arg", f"{name}={'zeros' if not whole.inputs[name].is_floating_point() else 'random:1'}")]
         self.sync()
-        _tune(["tune", whole.file, "--target", whole.target, "--budget", str(budget), "--db", database, *weights])
+        _tune(["tune", whole.file, "--target", whole.target, *whole.layout, "--budget", str(budget), "--db", database, *weights])
         whole.build("--db", database)
 
     def save(self, path: str) -> None:
@@ -505,17 +542,29 @@ def _owner(graph: torch.fx.GraphModule, name: str) -> str:
 
 
 def compile(module: Callable, example_inputs: Sequence[Any], target: str = "host", train: Optional[torch.optim.Optimizer] = None,
-            loss: Optional[Callable] = None, fallback: bool = True) -> Compiled:
+            loss: Optional[Callable] = None, fallback: bool = True, devices: Union[int, Dict[str, int]] = 1,
+            data_parallel: bool = False, shard: Optional[Dict[Union[str, int], Any]] = None) -> Compiled:
     """A module (or function) compiled for tensors like `example_inputs`. With `train` it is a training step:
     a call gives the loss, and parameters, buffers and the optimiser's state change in the program (sync()
     brings them back). The module then returns the loss, or `loss(output, last input)` is it. What mgpu does
-    not read runs in torch, unless `fallback` is off."""
+    not read runs in torch, unless `fallback` is off.
+
+    On several `devices` (a number, or axes and sizes, as {"data": 2, "model": 2}) the whole module is one
+    program. `data_parallel` cuts each input along its first dimension, over the first axis; `shard` says of
+    weights by name (`*` is any letters), and of inputs by number, which dimension all devices cut, or for each
+    dimension None or an axis: {"*.weight": 0, 0: ("data", None)}. The rest follows from these. The results are
+    those of one device, in which sums may be in another order; a batch norm's statistics are of the whole
+    batch."""
+    options: Dict[str, Any] = {"target": target, "fallback": fallback and train is None}
+    if devices != 1 or data_parallel or shard:
+        layout = _Layout(devices, data_parallel, shard)
+        options = {"target": f"host:{layout.count}" if target == "host" else target, "fallback": False, "layout": layout}
     if not isinstance(module, torch.nn.Module):
-        return Compiled(lambda _, inputs: module(*inputs), {}, example_inputs, target, fallback)
+        return Compiled(lambda _, inputs: module(*inputs), {}, example_inputs, **options)
     parameters, buffers = dict(module.named_parameters()), dict(module.named_buffers())
     if train is None:
         return Compiled(lambda weights, inputs: _call(module, weights, tuple(inputs)), {**parameters, **buffers},
-                        example_inputs, target, fallback)
+                        example_inputs, **options)
     state, update = _optimizer(train, parameters)
 
     def step(weights: Dict[str, torch.Tensor], inputs: Sequence[Any]) -> torch.Tensor:
@@ -533,7 +582,7 @@ def compile(module: Callable, example_inputs: Sequence[Any], target: str = "host
         update(weights, gradients)
         return result
 
-    return Compiled(step, {**parameters, **buffers, **state}, example_inputs, target, False)
+    return Compiled(step, {**parameters, **buffers, **state}, example_inputs, **options)
 
 
 def _optimizer(optimizer: torch.optim.Optimizer, parameters: Dict[str, torch.Tensor]) -> Tuple[Dict[str, torch.Tensor], Callable]:
