@@ -122,6 +122,22 @@ class Arrays(unittest.TestCase):
             self.program(x=Tensor())
         self.assertEqual(deleted, [1, 1])
 
+    def testResultsAreGivenByDLPack(self):
+        """A capsule that nobody takes frees what it has, and so does one that is taken."""
+        result = self.program(x=list(range(16)))["y"]
+        self.assertEqual(result.__dlpack_device__(), (1, 0))
+        before = len(_arrays._given)
+        capsule = result.__dlpack__()
+        self.assertEqual(len(_arrays._given), before + 1)
+        del capsule
+        self.assertEqual(len(_arrays._given), before)
+
+        class Only:
+            def __dlpack__(self):
+                return result.__dlpack__()
+        self.assertEqual(_arrays.take("y", Only(), "f32", (8,)), result.tobytes())
+        self.assertEqual(len(_arrays._given), before)
+
     def testBoundArraysAreTheArguments(self):
         x, y = array.array("f", range(16)), array.array("f", [0] * 8)
         self.program.bind("x", x)
@@ -165,7 +181,9 @@ class Numpy(unittest.TestCase):
             def __dlpack__(self):
                 return a.__dlpack__()
         for value in (a, OnlyDLPack()):
-            got = numpy.asarray(program(x=value)["y"])
+            result = program(x=value)["y"]
+            got = numpy.asarray(result)
+            numpy.testing.assert_array_equal(numpy.from_dlpack(result), got)
             self.assertEqual(got.dtype, numpy.float32)
             numpy.testing.assert_array_equal(got, expected)
         for wrong in (a.astype(numpy.float64), a.T, a[:, ::2], a.reshape(2, 8)):

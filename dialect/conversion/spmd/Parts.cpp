@@ -204,15 +204,18 @@ Value emptyPart(OpBuilder &b, Location loc, ArrayRef<int64_t> full,
                                  element);
 }
 
-/// `size` elements of dimension `dim`, from `begin` on.
+/// `size` elements of dimension `dim`, from `begin` on. MLIR has no slice of a
+/// tensor without elements.
 static Value sliceBetween(OpBuilder &b, Location loc, Value tensor,
                           unsigned dim, OpFoldResult begin, OpFoldResult size) {
-  auto rank = cast<RankedTensorType>(tensor.getType()).getRank();
-  SmallVector<OpFoldResult> offsets(rank, b.getIndexAttr(0));
-  SmallVector<OpFoldResult> ones(rank, b.getIndexAttr(1));
+  auto type = cast<RankedTensorType>(tensor.getType());
+  SmallVector<OpFoldResult> offsets(type.getRank(), b.getIndexAttr(0));
+  SmallVector<OpFoldResult> ones(type.getRank(), b.getIndexAttr(1));
   SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(b, loc, tensor);
   offsets[dim] = begin;
   sizes[dim] = size;
+  if (llvm::is_contained(type.getShape(), 0))
+    return tensor::EmptyOp::create(b, loc, sizes, type.getElementType());
   return tensor::ExtractSliceOp::create(b, loc, tensor, offsets, sizes, ones);
 }
 

@@ -5,7 +5,7 @@ host), sequences of numbers."""
 import array
 import ctypes
 import struct
-from typing import Any, Sequence, Tuple
+from typing import Any, Dict, Sequence, Tuple
 
 from mgpu._library import UsageError, UnsupportedError
 
@@ -61,6 +61,35 @@ _DLManagedTensor._fields_ = [("tensor", _DLTensor), ("context", ctypes.c_void_p)
 _api = ctypes.pythonapi
 _api.PyCapsule_GetPointer.restype, _api.PyCapsule_GetPointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
 _api.PyCapsule_SetName.restype, _api.PyCapsule_SetName.argtypes = ctypes.c_int, (ctypes.py_object, ctypes.c_char_p)
+
+
+_DESTROY = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+_new_capsule = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, _DESTROY)(("PyCapsule_New", _api))
+# By address, for a capsule that is being destroyed.
+_is_valid = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)(("PyCapsule_IsValid", _api))
+_pointer_of = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)(("PyCapsule_GetPointer", _api))
+_given: Dict[int, Any] = {}
+"""Tensors of DLPack that others have, by their addresses, with what they point to."""
+
+
+@_DELETER
+def _take_back(managed: Any) -> None:
+    _given.pop(ctypes.addressof(managed.contents), None)
+
+
+@_DESTROY
+def _destroy(capsule: int) -> None:
+    if _is_valid(capsule, b"dltensor"):  # nobody took it
+        _given.pop(_pointer_of(capsule, b"dltensor"), None)
+
+
+def to_dlpack(kind: str, shape: Sequence[int], address: int, device: Tuple[int, int], owner: Any) -> Any:
+    """A capsule of DLPack over memory that `owner` keeps. f8 has no type there: UnsupportedError."""
+    _, _, code, bits = TYPES[kind]
+    sizes = (ctypes.c_int64 * len(shape))(*shape)
+    managed = _DLManagedTensor(_DLTensor(address, *device, len(shape), code, bits, 1, sizes, None, 0), None, _take_back)
+    _given[ctypes.addressof(managed)] = managed, sizes, owner
+    return _new_capsule(ctypes.addressof(managed), b"dltensor", _destroy)
 
 
 def _contiguous(shape: Sequence[int], strides: Sequence[int]) -> bool:

@@ -255,7 +255,12 @@ def call(name: str, *words) -> None:
     opened = library()
     status = getattr(opened, name)(*words)
     if status != 0:
-        raise _ERRORS.get(status, Error)(opened.mgt_error().decode("utf-8", "replace"))
+        raise error_of(status, opened.mgt_error().decode("utf-8", "replace"))
+
+
+def error_of(status: int, message: str) -> Error:
+    """The exception of an exit code."""
+    return _ERRORS.get(status, Error)(message)
 
 
 def version() -> str:

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Programs that are open on a target: arrays in, a replay, arrays out."""
 
+import builtins
 import ctypes
+import os
+import tempfile
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple, Union
 
-from mgpu import _arrays
+from mgpu import _arrays, _commands
 from mgpu._library import (LOG, Argument, CountersSpec, FactsSpec, FiguresSpec, OpenOptions, RanksSpec, Time, UsageError, call, library, milliseconds,
                            text)
 
@@ -104,7 +107,7 @@ class Ranks(NamedTuple):
 
 
 class Array:
-    """An array on the host. numpy.asarray() takes it without a copy, memoryview(a.data) too; tolist()
+    """An array on the host. numpy.asarray(), torch.from_dlpack() and memoryview(a.data) take it without a copy; tolist()
     needs nothing. Elements of bf16 and f8 are shown as their bits."""
 
     def __init__(self, kind: str, shape: Tuple[int, ...], owner: Any):
@@ -122,6 +125,12 @@ class Array:
     def __array_interface__(self) -> Dict[str, Any]:
         address = ctypes.addressof(self._owner)
         return {"version": 3, "shape": self.shape, "typestr": _NUMPY[self.type], "data": (address, False)}
+
+    def __dlpack__(self, stream: Any = None) -> Any:
+        return _arrays.to_dlpack(self.type, self.shape, ctypes.addressof(self._owner), self.__dlpack_device__(), self._owner)
+
+    def __dlpack_device__(self) -> Tuple[int, int]:
+        return 1, 0
 
     def tobytes(self) -> bytes:
         return bytes(memoryview(self._owner))
@@ -422,3 +431,24 @@ def load(path: str, target: str = "host", ranks: Optional[Ranks] = None, deadlin
     program = Program(handle, target)
     program._log = options.log  # pylint: disable=protected-access
     return program
+
+
+def open(path: str, target: str = "host", *words: str, **options: Any) -> Program:  # pylint: disable=redefined-builtin
+    """Opens a program that mgpu-tune reads (MLIR as text or bytecode, an export of JAX's, a `.pt2`), or a bundle. It is
+    compiled by `mgpu-tune bundle`, with `words` as its options ("--dim", "batch=8"); the others are load()'s."""
+    if _is_bundle(path):
+        if words:
+            raise UsageError(f"'{path}' is a bundle, which is compiled: it takes no {words[0]}")
+        return load(path, target, **options)
+    with tempfile.TemporaryDirectory(prefix="mgpu-open-") as folder:
+        bundle = os.path.join(folder, "program.mgpu")
+        _commands.run(["bundle", str(path), "-o", bundle, "--target", target, *_commands.host_level(target), *words])
+        return load(bundle, target, **options)
+
+
+def _is_bundle(path: str) -> bool:
+    try:
+        with builtins.open(path, "rb") as file:
+            return file.read(16) == b"SQLite format 3\0"
+    except OSError:
+        return False  # mgpu-tune says why

@@ -20,7 +20,6 @@ import operator
 import os
 import re
 import shutil
-import subprocess
 import tempfile
 import warnings
 import weakref
@@ -33,7 +32,7 @@ from torch.fx.passes.split_module import split_module
 from torch.utils import _pytree as pytree
 
 import mgpu
-from mgpu import _library
+from mgpu import _commands
 
 try:
     from torch.func import functionalize, grad_and_value
@@ -249,27 +248,12 @@ class _Writer:
 
 # The compiler.
 
-def _tune(words: Sequence[str]) -> str:
-    """Runs mgpu-tune: MGPU_TUNE, else the one beside the library, else the one in PATH."""
-    beside = os.path.join(os.path.dirname(_library.find()), "..", "bin", "mgpu-tune")
-    command = os.environ.get("MGPU_TUNE") or (beside if os.path.exists(beside) else shutil.which("mgpu-tune"))
-    if not command:
-        raise mgpu.AbsentError("mgpu-tune is not here: name it in MGPU_TUNE")
-    done = subprocess.run([command, *words], capture_output=True, text=True, check=False)
-    if done.returncode == 5:
-        node = re.search(r"node '([^']+)'", done.stderr)
-        errors = [line for line in done.stderr.splitlines() if "error: " in line]  # the last one may say that some are above
-        raise Refused(errors[0].removeprefix("mgpu-tune: error: ") if errors else done.stderr.strip(), node and node[1])
-    if done.returncode != 0:
-        raise mgpu.InvalidError(done.stderr.strip()[-2000:])
-    return done.stdout
-
-
-def _cpu_level() -> str:
-    """The highest of the levels that this processor has, of those a bundle has kernels for."""
-    with open("/proc/cpuinfo", encoding="ascii", errors="replace") as file:
-        flags = next((line for line in file if line.startswith("flags")), "").split()
-    return "x86-64-v4" if "avx512vl" in flags else "x86-64-v3" if "avx2" in flags else "x86-64-v2"
+def _tune(words: Sequence[str]) -> None:
+    try:
+        _commands.run(words)
+    except mgpu.UnsupportedError as error:
+        node = re.search(r"node '([^']+)'", str(error))
+        raise Refused(str(error), node and node[1]) from None
 
 
 class _Program:
@@ -293,8 +277,7 @@ class _Program:
 
     def build(self, *words: str) -> None:
         """Compiles it, with options of `mgpu-tune bundle`, and gives it its weights."""
-        levels = ["--cpu", _cpu_level()] if self.target.startswith("host") else []
-        _tune(["bundle", self.file, "-o", self.bundle, "--target", self.target, *self.layout, *levels, *words])
+        _tune(["bundle", self.file, "-o", self.bundle, "--target", self.target, *self.layout, *_commands.host_level(self.target), *words])
         self.program = mgpu.load(self.bundle, self.target)
         for name, tensor in self.weights.items():
             if name in self.program.arguments:
