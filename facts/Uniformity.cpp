@@ -67,11 +67,17 @@ Uniformity::Uniformity(Region &kernel) {
     add(kernel.getArguments(), Facts(blockIds().to_ulong()));
   for (Block &block : llvm::drop_begin(kernel, kernel.empty() ? 0 : 1))
     add(block.getArguments(), Facts().set());
-  // Optimistic: everything is uniform until a cause says otherwise.
+  // Optimistic: everything is uniform until a cause says otherwise. Without
+  // loops, causes come before what they say something of.
+  bool repeats = false;
   do {
     changed = false;
-    kernel.walk<WalkOrder::PreOrder>([&](Operation *op) { visit(op); });
-  } while (changed);
+    for (Operation &top : kernel.getOps())
+      top.walk([&](Operation *op, const WalkStage &) {
+        visit(op);
+        repeats |= op->getNumRegions() > 0 && !isa<scf::IfOp>(op);
+      });
+  } while (changed && repeats);
 }
 
 Uniformity::Facts Uniformity::maskOf(Among among) {
