@@ -11,9 +11,9 @@
 #include "kernels/cuda/VectorForm.h"
 #include "kernels/lower/KernelDialects.h"
 #include "kernels/lower/KernelPrepare.h"
+#include "kernels/lower/LaneCheck.h"
 #include "kernels/lower/LaunchShape.h"
 #include "kernels/lower/Normalise.h"
-#include "kernels/lower/Uniformity.h"
 #include "support/BuildId.h"
 #include "support/Sha256.h"
 
@@ -205,12 +205,9 @@ Result<CudaKernel> KernelWriter::run() {
   if (kernel.reshapable)
     writeGlobalIds(entryOp, options.block);
   eraseDeadCode(module);
-  if (failed(IndexRanges::setBounds(module, options.block, options.maxGrid)))
-    return fail(ErrorKind::Unsupported,
-                "the launch's sizes could not be written into the kernel");
   if (kernel.vectorReason.empty())
     vectorForm.emplace(entryOp);
-  IndexRanges ranges(module);
+  const facts::IndexRanges ranges(module, options.block, options.maxGrid);
   KernelContext context(options.block, ranges);
   context.bulk = bulkFormOf(entryOp, options.alignment, options.block.volume());
   if (!context.bulk.isEmpty()) {
@@ -263,7 +260,8 @@ static LogicalResult checkMeetings(ModuleOp module, func::FuncOp entry,
                                    Dim3 block) {
   bool isNested = false;
   entry.walk([&](Operation *op) {
-    isNested |= isConvergent(op) && op->getParentOp() != entry.getOperation();
+    isNested |=
+        facts::isConvergent(op) && op->getParentOp() != entry.getOperation();
   });
   if (!isNested)
     return success();

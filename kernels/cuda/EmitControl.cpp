@@ -3,7 +3,6 @@
 // The scf, cf and func dialects.
 #include "kernels/cuda/CudaTypes.h"
 #include "kernels/cuda/FunctionEmitter.h"
-#include "kernels/cuda/IndexRanges.h"
 #include "kernels/cuda/KeepElements.h"
 
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
@@ -342,7 +341,7 @@ FunctionEmitter::parameters(func::FuncOp f) {
     }
     bindComponents(argument, parts);
     if (memref && f.getName() == "entry")
-      pointers[argument].divisor = mostDivisor;
+      pointers[argument].divisor = facts::mostDivisor;
     // A kernel is given the buffer; a device function the first element.
     if (memref && f.getName() == "entry" && !ShapedType::isDynamic(offset)) {
       Pointer &pointer = pointers[argument];

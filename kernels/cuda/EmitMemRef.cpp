@@ -3,7 +3,6 @@
 // The memref dialect: pointers with known or named strides.
 #include "kernels/cuda/CudaTypes.h"
 #include "kernels/cuda/FunctionEmitter.h"
-#include "kernels/cuda/IndexRanges.h"
 
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/Matchers.h"
@@ -13,6 +12,8 @@
 using namespace mlir;
 
 namespace mgpu::kernels::cuda {
+
+using facts::divisorOf;
 
 bool mayBeWritten(Value memref, unsigned depth) {
   for (OpOperand &use : memref.getUses()) {
@@ -205,7 +206,7 @@ LogicalResult FunctionEmitter::emit(memref::AllocaOp op) {
   out.line(line);
   bindComponents(op.getResult(), name);
   if (isShared)
-    pointers[op.getResult()].divisor = mostDivisor;
+    pointers[op.getResult()].divisor = facts::mostDivisor;
   return success();
 }
 

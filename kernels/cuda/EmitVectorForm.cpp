@@ -127,7 +127,7 @@ FailureOr<bool> FunctionEmitter::partsAccess(Operation *op) {
   for (Value index : indices.drop_back())
     if (vectorForm->isVarying(index))
       return false;
-  if (vectorForm->step(indices.back(), kernel.ranges) != 1 ||
+  if (!vectorForm->areNeighbours(indices.back(), kernel.ranges) ||
       pointerOf(memref).strides.back().value != 1)
     return false;
   if (failed(checkTypes(op)))
@@ -205,7 +205,7 @@ LogicalResult FunctionEmitter::partsAlloca(memref::AllocaOp op) {
 
 LogicalResult FunctionEmitter::vectorFormOperation(Operation *op) {
   // At the last two all threads meet.
-  if (vectorForm->runsOnce(op) || isReductionOfNeighbours(op) ||
+  if (vectorForm->runsOnce(op) || facts::isReductionOfNeighbours(op) ||
       isa<gpu::BarrierOp>(op))
     return operation(op);
   if (isa<scf::ForOp, scf::IfOp>(op) && vectorForm->sharesControl(op))

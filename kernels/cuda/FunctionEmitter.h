@@ -5,9 +5,9 @@
 // Writes one function of a kernel as C++, an operation a statement. Each
 // Emit*.cpp has the operations of one dialect, which it looks up by their type.
 
+#include "facts/IndexRanges.h"
 #include "kernels/cuda/BulkForm.h"
 #include "kernels/cuda/CudaHelpers.h"
-#include "kernels/cuda/IndexRanges.h"
 #include "kernels/cuda/SourceText.h"
 #include "kernels/cuda/StagePlan.h"
 #include "kernels/cuda/VectorForm.h"
@@ -56,12 +56,12 @@ struct Pointer {
 
 /// The state that the functions of one kernel share.
 struct KernelContext {
-  KernelContext(Dim3 block, const IndexRanges &ranges)
+  KernelContext(Dim3 block, const facts::IndexRanges &ranges)
       : block(block), ranges(ranges) {}
 
   Dim3 block;
   Helpers helpers;
-  const IndexRanges &ranges;
+  const facts::IndexRanges &ranges;
   /// The C++ names of device functions.
   llvm::DenseMap<mlir::Operation *, std::string> functions;
   StagePlan stages;                           ///< of the entry

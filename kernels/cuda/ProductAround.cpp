@@ -84,9 +84,7 @@ LogicalResult ProductText::prepareAround() {
   if (failed(normaliseKernel(*around, options.block)))
     return failure();
   eraseDeadCode(*around);
-  if (failed(IndexRanges::setBounds(*around, options.block, options.maxGrid)))
-    return failure();
-  IndexRanges ranges(*around);
+  const facts::IndexRanges ranges(*around, options.block, options.maxGrid);
   KernelContext context(options.block, ranges);
   context.helpers = helpers;
   Text out;

@@ -2,14 +2,12 @@
 #include "kernels/cuda/VectorForm.h"
 
 #include "kernels/lower/SubgroupBarrier.h"
-#include "kernels/lower/Uniformity.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
-#include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 using namespace mlir;
@@ -43,7 +41,7 @@ void VectorForm::findRefusal(func::FuncOp entry) {
   });
   // All threads meet there, so it is done once for all of them.
   entry.walk([&](Operation *op) {
-    if (!isReductionOfNeighbours(op) && !isa<gpu::BarrierOp>(op))
+    if (!facts::isReductionOfNeighbours(op) && !isa<gpu::BarrierOp>(op))
       return;
     for (Operation *above = op->getParentOp(); above != entry;
          above = above->getParentOp())
@@ -55,7 +53,7 @@ void VectorForm::findRefusal(func::FuncOp entry) {
 /// Whether a cast or a sum, difference or product surely keeps the number,
 /// where it would else begin again within a buffer: an index that wraps around
 /// lies outside any.
-static bool keepsNumber(Operation *op, const IndexRanges &ranges) {
+static bool keepsNumber(Operation *op, const facts::IndexRanges &ranges) {
   auto bitsOf = [](Type type) {
     return type.isIndex() ? 64u : type.getIntOrFloatBitWidth();
   };
@@ -75,33 +73,15 @@ static bool keepsNumber(Operation *op, const IndexRanges &ranges) {
                                                                     : '*');
 }
 
-std::optional<int64_t> VectorForm::step(Value value,
-                                        const IndexRanges &ranges) const {
-  if (!isVarying(value))
-    return 0;
-  Operation *op = value.getDefiningOp();
-  if (!op)
-    return std::nullopt;
-  if (isIdAlongX(op))
-    return 1;
-  const bool isCast = isa<arith::IndexCastOp, arith::IndexCastUIOp>(op);
-  if ((!isCast && !isa<arith::AddIOp, arith::SubIOp, arith::MulIOp>(op)) ||
-      !keepsNumber(op, ranges))
-    return std::nullopt;
-  if (isCast)
-    return step(op->getOperand(0), ranges);
-  auto a = step(op->getOperand(0), ranges), b = step(op->getOperand(1), ranges);
-  if (!a || !b)
-    return std::nullopt;
-  if (isa<arith::AddIOp>(op))
-    return *a + *b;
-  if (isa<arith::SubIOp>(op))
-    return *a - *b;
-  APInt factor;
-  if (*b == 0 && matchPattern(op->getOperand(1), m_ConstantInt(&factor)) &&
-      factor.isSignedIntN(16) && std::abs(*a) < (1 << 16))
-    return *a * factor.getSExtValue();
-  return std::nullopt;
+bool VectorForm::areNeighbours(Value index,
+                               const facts::IndexRanges &ranges) const {
+  const auto strides =
+      uniformity.stridesOf(index, facts::Among::Neighbours, [&](Operation *op) {
+        return isa<arith::IndexCastOp, arith::IndexCastUIOp, arith::AddIOp,
+                   arith::SubIOp, arith::MulIOp>(op) &&
+               keepsNumber(op, ranges);
+      });
+  return strides && (*strides)[0] == 1;
 }
 
 /// Whether the threads of a block meet in nothing but reductions over all of
@@ -111,8 +91,8 @@ static bool meetInReductionsAlone(func::FuncOp entry) {
   return !module
               .walk([&](Operation *op) {
                 auto alloca = dyn_cast<memref::AllocaOp>(op);
-                bool other = isConvergent(op) &&
-                             (!(isReductionOfNeighbours(op) ||
+                bool other = facts::isConvergent(op) &&
+                             (!(facts::isReductionOfNeighbours(op) ||
                                 isa<gpu::BarrierOp>(op)) ||
                               !madeFor(op).empty() ||
                               op->getParentOfType<func::FuncOp>() != entry);

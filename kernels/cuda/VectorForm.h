@@ -2,13 +2,12 @@
 #ifndef MGPU_KERNELS_CUDA_VECTORFORM_H
 #define MGPU_KERNELS_CUDA_VECTORFORM_H
 
-#include "kernels/cuda/IndexRanges.h"
+#include "facts/IndexRanges.h"
+#include "facts/Uniformity.h"
 #include "kernels/lower/LaunchShape.h"
-#include "kernels/lower/Uniformity.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
-#include <optional>
 #include <string>
 
 namespace mgpu::kernels::cuda {
@@ -18,34 +17,31 @@ namespace mgpu::kernels::cuda {
 /// them is computed once, the rest is an array.
 class VectorForm {
 public:
-  explicit VectorForm(mlir::func::FuncOp entry)
-      : uniformity(entry, Uniformity::Among::Neighbours) {
+  explicit VectorForm(mlir::func::FuncOp entry) : uniformity(entry.getBody()) {
     findRefusal(entry);
   }
 
   /// Why there is no such form; empty where there is.
   const std::string &refusal() const { return reason; }
   bool isVarying(mlir::Value value) const {
-    return !uniformity.isUniform(value);
+    return !uniformity.isUniform(value, facts::Among::Neighbours);
   }
   /// Whether executing the operation once does what each thread's doing it
   /// does, with the same result.
   bool runsOnce(mlir::Operation *op) const {
-    return uniformity.isUniformOp(op);
+    return uniformity.isUniformOp(op, facts::Among::Neighbours);
   }
   /// Whether all of them take the same way through an scf.for or scf.if.
   bool sharesControl(mlir::Operation *op) const {
-    return uniformity.hasUniformControl(op);
+    return uniformity.hasUniformControl(op, facts::Among::Neighbours);
   }
-  /// By how much an integer grows from one thread to the next, where known: 0
-  /// for one that does not vary.
-  std::optional<int64_t> step(mlir::Value value,
-                              const IndexRanges &ranges) const;
+  /// Whether an index surely grows by 1 from one thread to the next.
+  bool areNeighbours(mlir::Value index, const facts::IndexRanges &ranges) const;
 
 private:
   void findRefusal(mlir::func::FuncOp entry);
 
-  Uniformity uniformity;
+  facts::Uniformity uniformity;
   std::string reason;
 };
 

@@ -114,10 +114,10 @@ void BlockEmitter::storeVarying(ValueRange values, ValueRange targets,
 bool BlockEmitter::isRecomputed(Operation *op) const {
   if (!op)
     return false;
-  if (isa<gpu::ThreadIdOp>(op) || isPrivateAlloca(op))
+  if (isa<gpu::ThreadIdOp>(op) || facts::isPrivateAlloca(op))
     return true;
   if (op->getNumRegions() != 0 || op->getNumResults() != 1 ||
-      isConvergent(op) || !isMemoryEffectFree(op))
+      facts::isConvergent(op) || !isMemoryEffectFree(op))
     return false;
   Type type = op->getResult(0).getType();
   if (isa<MemRefType>(type))
@@ -334,7 +334,7 @@ FailureOr<Value> BlockEmitter::lookup(Value value, Thread &thread,
         tileArrays.contains(array->second) ? thread.local : thread.linear);
   } else if (auto id = dyn_cast_if_present<gpu::ThreadIdOp>(op)) {
     result = thread.ids[unsigned(id.getDimension())];
-  } else if (op && isPrivateAlloca(op)) {
+  } else if (op && facts::isPrivateAlloca(op)) {
     auto type = cast<MemRefType>(value.getType());
     const int64_t elements = std::max<int64_t>(type.getNumElements(), 1);
     if (!privateArrays.contains(op) &&

@@ -5,8 +5,8 @@
 // The region transformation behind ThreadLoops.h: one block's work as loops
 // over its threads.
 
+#include "facts/Uniformity.h"
 #include "kernels/host/ThreadLoops.h"
-#include "kernels/lower/Uniformity.h"
 #include "support/Types.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -33,7 +33,7 @@ public:
   BlockEmitter(mlir::func::FuncOp kernel, mlir::func::FuncOp target,
                const HostShape &shape, mlir::IRMapping uniform)
       : kernel(kernel), target(target), shape(shape), block(shape.covered),
-        numThreads(int64_t(block.volume())), uniformity(kernel),
+        numThreads(int64_t(block.volume())), uniformity(kernel.getBody()),
         uniform(std::move(uniform)), b(kernel.getContext()) {}
 
   /// Emits the kernel's body for one block where `at` points.
@@ -64,7 +64,7 @@ private:
   struct Guard {
     Value linear, bound;
     mlir::arith::CmpIPredicate predicate;
-    std::array<int64_t, 3> factors; ///< by thread id, as in `linear`
+    std::array<int64_t, 3> strides; ///< of `linear`
   };
   /// Two conditions at run time.
   struct AllThreads {
@@ -79,9 +79,8 @@ private:
   /// The tile for `loop`, or none where it must or may as well run for the
   /// whole block.
   Tile chooseTile(mlir::scf::ForOp loop) const;
-  /// How an integer depends on the thread ids, where that is linear with
-  /// constant factors.
-  std::optional<std::array<int64_t, 3>> factors(Value value) const;
+  /// By how much an integer grows from one thread to the next, in its own bits.
+  std::optional<std::array<int64_t, 3>> stridesOf(Value value) const;
   /// Adds to `guards` comparisons that together are `condition`; false where
   /// it is not made of such.
   bool collectGuards(Value condition,
@@ -157,7 +156,7 @@ private:
   HostShape shape;
   Dim3 block; ///< shape.covered
   int64_t numThreads;
-  Uniformity uniformity;
+  facts::Uniformity uniformity;
   mlir::IRMapping uniform;
   mlir::OpBuilder b;
   Tile tile;

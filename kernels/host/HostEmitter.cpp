@@ -9,7 +9,7 @@
 #include "kernels/host/ThreadLoops.h"
 #include "kernels/lower/KernelDialects.h"
 #include "kernels/lower/KernelPrepare.h"
-#include "kernels/lower/Uniformity.h"
+#include "kernels/lower/LaneCheck.h"
 
 #include "mlir/IR/Verifier.h"
 

@@ -4,7 +4,6 @@
 #include "kernels/host/BlockEmitter.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/IR/Matchers.h"
 
 #include <algorithm>
 
@@ -14,44 +13,15 @@ namespace mgpu::kernels {
 
 using Predicate = arith::CmpIPredicate;
 
-std::optional<std::array<int64_t, 3>> BlockEmitter::factors(Value value) const {
-  using Factors = std::array<int64_t, 3>;
-  if (uniformity.isUniform(value))
-    return Factors{};
-  Operation *op = value.getDefiningOp();
-  if (!isRecomputed(op))
-    return std::nullopt;
-  Factors result{};
-  if (auto id = dyn_cast<gpu::ThreadIdOp>(op)) {
-    result[unsigned(id.getDimension())] = 1;
-    return result;
-  }
-  if (isa<arith::TruncIOp>(op) ||
-      (isa<arith::IndexCastOp>(op) && op->getOperand(0).getType().isIndex()))
-    return factors(op->getOperand(0));
-  if (isa<arith::AddIOp, arith::SubIOp>(op)) {
-    auto x = factors(op->getOperand(0)), y = factors(op->getOperand(1));
-    if (!x || !y)
-      return std::nullopt;
-    for (unsigned k = 0; k < 3; ++k)
-      result[k] =
-          isa<arith::AddIOp>(op) ? (*x)[k] + (*y)[k] : (*x)[k] - (*y)[k];
-  } else if (isa<arith::MulIOp>(op)) {
-    APInt scale;
-    auto x = factors(op->getOperand(0));
-    if (!x || !matchPattern(op->getOperand(1), m_ConstantInt(&scale)) ||
-        scale.getSignificantBits() > 20)
-      return std::nullopt;
-    for (unsigned k = 0; k < 3; ++k)
-      result[k] = (*x)[k] * scale.getSExtValue();
-  } else {
-    return std::nullopt;
-  }
-  // Small factors keep the distance between two threads below 2^30.
-  for (int64_t factor : result)
-    if (std::abs(factor) >= (int64_t(1) << 18))
-      return std::nullopt;
-  return result;
+std::optional<std::array<int64_t, 3>>
+BlockEmitter::stridesOf(Value value) const {
+  return uniformity.stridesOf(
+      value, facts::Among::Block, [this](Operation *op) {
+        const bool isCast = isa<arith::IndexCastOp, arith::IndexCastUIOp>(op);
+        return isRecomputed(op) &&
+               (!isCast || (isa<arith::IndexCastOp>(op) &&
+                            op->getOperand(0).getType().isIndex()));
+      });
 }
 
 /// `x PREDICATE y` as `y PREDICATE x`; nothing for eq and ne.
@@ -99,11 +69,11 @@ bool BlockEmitter::collectGuards(Value condition,
     guard.predicate = *swapped(guard.predicate);
   }
   Type type = guard.linear.getType();
-  auto scale = factors(guard.linear);
-  if (!scale || !uniform.contains(guard.bound) ||
+  auto strides = stridesOf(guard.linear);
+  if (!strides || !uniform.contains(guard.bound) ||
       (!type.isIndex() && type.getIntOrFloatBitWidth() < 32))
     return false;
-  guard.factors = *scale;
+  guard.strides = *strides;
   guards.push_back(guard);
   return true;
 }
@@ -138,7 +108,7 @@ BlockEmitter::allThreads(ArrayRef<Guard> guards, Operation *op) {
     int64_t extents[3] = {block.x, block.y, block.z};
     for (unsigned k = 0; k < 3; ++k) {
       Value low = constant(0), high = constant(extents[k] - 1);
-      bool rises = guard.factors[k] >= 0;
+      bool rises = guard.strides[k] >= 0;
       least.ids[k] = rises ? low : high;
       greatest.ids[k] = rises ? high : low;
     }
@@ -160,7 +130,7 @@ BlockEmitter::allThreads(ArrayRef<Guard> guards, Operation *op) {
 
 bool BlockEmitter::hasRowRange(ArrayRef<Guard> guards) const {
   return block.x >= 4 && llvm::all_of(guards, [](const Guard &guard) {
-           return std::abs(guard.factors[0]) <= 1;
+           return std::abs(guard.strides[0]) <= 1;
          });
 }
 
@@ -183,13 +153,13 @@ BlockEmitter::rowRange(ArrayRef<Guard> guards, const Thread &row,
       left.ids[k] = right.ids[k] = row.ids[k];
     left.ids[0] = none;
     right.ids[0] = constant(block.x - 1);
-    bool rises = guard.factors[0] >= 0;
+    bool rises = guard.strides[0] >= 0;
     FailureOr<Value> least = lookup(guard.linear, rises ? left : right, op);
     FailureOr<Value> greatest = lookup(guard.linear, rises ? right : left, op);
     if (failed(least) || failed(greatest))
       return failure();
     Value bound = uniform.lookup(guard.bound);
-    if (guard.factors[0] == 0) {
+    if (guard.strides[0] == 0) {
       Value inside =
           arith::CmpIOp::create(b, loc, guard.predicate, *least, bound);
       high = select(inside, high, none);

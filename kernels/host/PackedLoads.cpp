@@ -61,11 +61,11 @@ bool BlockEmitter::isGathered(memref::LoadOp load, scf::ForOp loop) const {
     return false;
   int64_t rows = 0; // indices that count the threads of a row
   for (Value index : indices.drop_back()) {
-    const auto scale = factors(index);
-    if (!scale || loop.getRegion().isAncestor(index.getParentRegion()))
+    const auto step = stridesOf(index);
+    if (!step || loop.getRegion().isAncestor(index.getParentRegion()))
       return false;
-    const bool isRow = *scale == std::array<int64_t, 3>{1, 0, 0};
-    if (!isRow && *scale != std::array<int64_t, 3>{})
+    const bool isRow = *step == std::array<int64_t, 3>{1, 0, 0};
+    if (!isRow && *step != std::array<int64_t, 3>{})
       return false;
     rows += isRow;
   }

@@ -35,7 +35,7 @@ LogicalResult BlockEmitter::emitShared(memref::AllocaOp alloca) {
 
 LogicalResult BlockEmitter::emitBlock(Block &source) {
   for (Operation &op : source.without_terminator()) {
-    if (isConvergent(&op)) {
+    if (facts::isConvergent(&op)) {
       if (failed(emitConvergent(&op)))
         return failure();
     } else if (uniformity.isUniformOp(&op)) {
@@ -58,7 +58,7 @@ LogicalResult BlockEmitter::emitBlock(Block &source) {
         done = emitWhile(cast<scf::WhileOp>(op));
       if (failed(done))
         return failure();
-    } else if (ir::awaitsOthers(&op) && !findConvergent(&op)) {
+    } else if (ir::awaitsOthers(&op) && !facts::findConvergent(&op)) {
       // All threads do what stands before it first: others may await that.
       if (failed(flush(&source)))
         return failure();
@@ -66,7 +66,7 @@ LogicalResult BlockEmitter::emitBlock(Block &source) {
       if (failed(flush(&source)))
         return failure();
     } else {
-      if (Operation *bad = findConvergent(&op)) {
+      if (Operation *bad = facts::findConvergent(&op)) {
         StringRef name = askedName(bad);
         bad->emitError() << "'" << name
                          << "' op is under control flow that is not the same "
@@ -153,7 +153,7 @@ BlockEmitter::Tile BlockEmitter::chooseTile(scf::ForOp loop) const {
     else if (!result.use_empty())
       return {}; // a uniform result belongs to the whole block
   }
-  if (bytes == 0 || tile.active() || findConvergent(loop))
+  if (bytes == 0 || tile.active() || facts::findConvergent(loop))
     return {};
   auto divisor = [](int64_t extent, int64_t limit) {
     int64_t best = std::clamp<int64_t>(limit, 1, extent);

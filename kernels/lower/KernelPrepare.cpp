@@ -9,7 +9,6 @@
 #include "kernels/lower/SubgroupBarrier.h"
 #include "kernels/lower/SubgroupControl.h"
 #include "kernels/lower/SubgroupMatrix.h"
-#include "kernels/lower/Uniformity.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -2,8 +2,8 @@
 #include "kernels/lower/LaneCheck.h"
 
 #include "facts/ThreadValues.h"
+#include "facts/Uniformity.h"
 #include "kernels/lower/SubgroupBarrier.h"
-#include "kernels/lower/Uniformity.h"
 
 #include "dialect/mgpu/Diagnostics.h"
 
@@ -16,6 +16,11 @@
 using namespace mlir;
 
 namespace mgpu::kernels {
+
+bool meetsInSubgroup(Operation *op) {
+  return isa<gpu::ShuffleOp, gpu::RotateOp, gpu::SubgroupReduceOp>(op) ||
+         (isa<gpu::BarrierOp>(op) && !madeFor(op).empty());
+}
 
 namespace {
 
@@ -30,7 +35,7 @@ struct Fork {
 class LaneCheck {
 public:
   LaneCheck(func::FuncOp entry, Dim3 block)
-      : entry(entry), uniformity(entry),
+      : entry(entry), uniformity(entry.getBody()),
         affine(entry.getBody(), {0, 0, 0}, block),
         values(affine, int64_t(block.volume())), block(block) {}
 
@@ -41,7 +46,8 @@ private:
     for (Operation &op : ops) {
       if (meetsInSubgroup(&op) && failed(check(&op)))
         return failure();
-      if (op.getNumRegions() != 0 && findConvergent(&op) && failed(enter(&op)))
+      if (op.getNumRegions() != 0 && facts::findConvergent(&op) &&
+          failed(enter(&op)))
         return failure();
     }
     return success();
@@ -136,7 +142,7 @@ private:
   }
 
   func::FuncOp entry;
-  Uniformity uniformity;
+  facts::Uniformity uniformity;
   facts::AffineEvaluator affine;
   facts::ThreadValues values;
   Dim3 block;
@@ -147,9 +153,33 @@ private:
 
 LogicalResult checkLanesMeet(func::FuncOp entry, Dim3 block) {
   for (Operation &op : entry.getBody().front())
-    if (op.getNumRegions() != 0 && !isConvergent(&op) && findConvergent(&op))
+    if (op.getNumRegions() != 0 && !facts::isConvergent(&op) &&
+        facts::findConvergent(&op))
       return LaneCheck(entry, block).run();
   return success();
+}
+
+LogicalResult checkBarriers(func::FuncOp kernel) {
+  const facts::Uniformity uniformity(kernel.getBody());
+  WalkResult result = kernel.walk([&](Operation *op) {
+    if (!isa<gpu::BarrierOp, gpu::AllReduceOp>(op) || !madeFor(op).empty())
+      return WalkResult::advance();
+    for (Operation *above = op->getParentOp(); above != kernel;
+         above = above->getParentOp()) {
+      if (!isa<scf::ForOp, scf::IfOp, scf::WhileOp>(above) ||
+          uniformity.hasUniformControl(above))
+        continue;
+      ir::emitProgramError(op)
+          << "is under control flow that is not the same for all threads of "
+             "the block: they may part at the '"
+          << above->getName() << "' at "
+          << ir::describeLocation(above->getLoc())
+          << "; move it to where all threads pass";
+      return WalkResult::interrupt();
+    }
+    return WalkResult::advance();
+  });
+  return failure(result.wasInterrupted());
 }
 
 } // namespace mgpu::kernels

@@ -3,8 +3,8 @@
 
 #include "dialect/mgpu/Awaits.h"
 #include "dialect/mgpu/Diagnostics.h"
+#include "facts/Uniformity.h"
 #include "kernels/lower/SubgroupBarrier.h"
-#include "kernels/lower/Uniformity.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -136,7 +136,7 @@ LaunchShape launchShapeOf(ModuleOp module, Dim3 block) {
       shape.hasCountedLoops |= counted;
       shape.hasCarryingLoops |= counted && op->getNumResults() != 0;
     }
-    if (!meets && (isShared || isConvergent(op) ||
+    if (!meets && (isShared || facts::isConvergent(op) ||
                    isa<gpu::LaneIdOp, gpu::SubgroupIdOp>(op)))
       meets = op;
     // Each sum that is a global index is one of this id: it has one of each.

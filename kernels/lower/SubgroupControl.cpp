@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "kernels/lower/SubgroupControl.h"
 
+#include "facts/Uniformity.h"
 #include "kernels/lower/KernelStop.h"
+#include "kernels/lower/LaneCheck.h"
 #include "kernels/lower/SubgroupBarrier.h"
-#include "kernels/lower/Uniformity.h"
 
 #include "dialect/mgpu/Diagnostics.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -48,7 +49,7 @@ bool canFlatten(Operation *op);
 bool canTake(Operation &op) {
   if (meetsInSubgroup(&op))
     return true;
-  if (findConvergent(&op))
+  if (facts::findConvergent(&op))
     return canFlatten(&op);
   // A view of what was not made has no value to stand for it.
   return isHarmless(&op) || haveZeros(op.getResultTypes());
@@ -323,7 +324,7 @@ SmallVector<Value> emitBlock(Block &block, Value condition, OpBuilder &b,
   SmallVector<Operation *> run; // behind the condition
   bool isChecked = false;
   for (Operation &op : block.without_terminator()) {
-    const bool meets = findConvergent(&op) != nullptr;
+    const bool meets = facts::findConvergent(&op) != nullptr;
     if (!meets && !isHarmless(&op)) {
       run.push_back(&op);
       continue;
@@ -360,7 +361,7 @@ void flatten(Operation *op) {
 void flattenSubgroupControl(func::FuncOp entry) {
   auto isNested = [&](Operation *op) {
     return op != entry.getOperation() && op->getNumRegions() != 0 &&
-           !isConvergent(op) && findConvergent(op);
+           !facts::isConvergent(op) && facts::findConvergent(op);
   };
   if (!entry
            .walk([&](Operation *op) {
@@ -369,7 +370,7 @@ void flattenSubgroupControl(func::FuncOp entry) {
            })
            .wasInterrupted())
     return;
-  Uniformity uniformity(entry);
+  const facts::Uniformity uniformity(entry.getBody());
   // The outermost first: it takes those inside with it.
   SmallVector<Operation *> found;
   entry.walk<WalkOrder::PreOrder>([&](Operation *op) {

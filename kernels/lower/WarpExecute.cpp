@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "kernels/lower/WarpExecute.h"
 
+#include "facts/Uniformity.h"
 #include "kernels/lower/SubgroupBarrier.h"
-#include "kernels/lower/Uniformity.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -253,7 +253,7 @@ LogicalResult Rewriter::run() {
            << op.getWarpSize() << " lanes; those of the targets have 32";
   Block &body = op.getWarpRegion().front();
   for (Operation &each : body)
-    if (Operation *meeting = findConvergent(&each))
+    if (Operation *meeting = facts::findConvergent(&each))
       return meeting->emitOpError("is inside gpu.warp_execute_on_lane_0, where "
                                   "there is one lane alone; move it out");
   Passages in, out;

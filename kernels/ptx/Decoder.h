@@ -56,7 +56,6 @@ public:
   std::optional<Scalar> declared(const Operand *operand);
   /// Sets instr.a, offset, space and flags from an address.
   void address(size_t k, Space space);
-  uint32_t addressPart(const Operand &operand);
   uint32_t constant(uint64_t bits, bool isWide);
   uint64_t integer(size_t k);
   bool isInteger(size_t k);
@@ -106,7 +105,6 @@ private:
 
   void decode(const Statement &statement);
   void decodeFunction(const Function &function);
-  void patch();
   void layoutVariables();
   void orderCalls(const Function &function, size_t depth);
   void scan(const Operand &operand);

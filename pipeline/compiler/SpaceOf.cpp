@@ -241,7 +241,8 @@ Result<KernelSpace> spaceOf(ModuleOp kernel, Dim3 block, Dim3 maxGrid,
     return fail(ErrorKind::Invalid, "a kernel module needs a function @entry");
   facts::AffineEvaluator affine(entry.getBody(), maxGrid, block);
   const planner::LaunchWidth form =
-      planner::launchFormOf(entry.getBody(), maxGrid, block, affine);
+      planner::launchFormOf(entry.getBody(), maxGrid, block, affine,
+                            facts::Uniformity(entry.getBody()));
   ir::FirstError first(kernel.getContext(), ir::FirstError::Others::Miss);
   if (failed(normaliseKernel(kernel, block,
                              target == KernelTarget::Cuda

@@ -159,9 +159,6 @@ std::vector<Tensor> Call::tensors(const char *name) const {
 Scalar Call::scalar(const char *name) const {
   return as<Scalar>(name, "a number");
 }
-std::optional<Scalar> Call::maybeScalar(const char *name) const {
-  return isNone(name) ? std::nullopt : std::optional(scalar(name));
-}
 int64_t Call::integer(const char *name) const {
   const Scalar number = scalar(name);
   if (number.isFloat())

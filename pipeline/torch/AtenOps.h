@@ -58,7 +58,6 @@ public:
   std::vector<std::optional<Tensor>> maybeTensors(const char *name) const;
   bool isTensor(const char *name) const;
   Scalar scalar(const char *name) const;
-  std::optional<Scalar> maybeScalar(const char *name) const;
   double real(const char *name) const { return scalar(name).real; }
   int64_t integer(const char *name) const;
   bool flag(const char *name) const { return scalar(name).real != 0; }

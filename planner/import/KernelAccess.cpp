@@ -155,7 +155,8 @@ public:
                  const auto *constant = std::get_if<Attribute>(&outer);
                  return constant ? *constant : Attribute();
                }),
-        valueOf(valueOf), views(body, affine, valueOf), boxes(affine) {}
+        uniformity(body), valueOf(valueOf), views(body, affine, valueOf),
+        boxes(affine) {}
 
   KernelSummary run(bool findsFacts) {
     body.walk([&](Operation *op) { visit(op); });
@@ -166,7 +167,7 @@ public:
         access.blockSteps = {};
     if (findsFacts)
       findFacts();
-    summary.races = findLaunchRaces(body, views, affine, known);
+    summary.races = findLaunchRaces(body, views, affine, uniformity, known);
     return std::move(summary);
   }
 
@@ -192,6 +193,7 @@ private:
   Dim3 grid, block;
   double threads;
   AffineEvaluator affine;
+  facts::Uniformity uniformity;
   llvm::function_ref<HostValue(Value)> valueOf;
   KernelViews views;
   AccessBoxes boxes;
@@ -222,9 +224,9 @@ productOf(ir::LaunchOp launch, llvm::function_ref<HostValue(Value)> valueOf) {
 }
 
 void Summariser::findFacts() {
-  const LaunchWidth form = launchFormOf(body, grid, block, affine);
+  const LaunchWidth form = launchFormOf(body, grid, block, affine, uniformity);
   KernelFacts &facts = summary.facts =
-      stepsOf(body, grid, block, views, affine);
+      stepsOf(body, grid, block, views, affine, uniformity);
   auto launch = dyn_cast<ir::LaunchOp>(body.getParentOp());
   if (launch)
     facts.product = productOf(launch, valueOf);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/import/KernelSteps.h"
 
-#include "facts/IdsOf.h"
 #include "planner/import/AccessSet.h"
 #include "planner/import/Conditions.h"
 
@@ -24,8 +23,8 @@ using Step = KernelFacts::Step;
 class Finder {
 public:
   Finder(Region &body, Dim3 grid, Dim3 block, KernelViews &views,
-         AffineEvaluator &affine)
-      : body(body), views(views), affine(affine) {
+         AffineEvaluator &affine, const facts::Uniformity &uniformity)
+      : body(body), views(views), affine(affine), uniformity(uniformity) {
     facts.grid = grid;
     facts.block = block;
     facts.places.emplace_back();
@@ -58,13 +57,13 @@ private:
   Region &body;
   KernelViews &views;
   AffineEvaluator &affine;
+  const facts::Uniformity &uniformity;
   /// Whether neighbours along x have one value of each.
   bool areCommon(ValueRange values) {
-    return llvm::none_of(values,
-                         [&](Value each) { return ids.of(each).test(0); });
+    return llvm::none_of(
+        values, [&](Value each) { return uniformity.variesAlongX(each); });
   }
 
-  facts::IdsOfMany ids;
   llvm::DenseMap<Region *, uint32_t> places;
   llvm::DenseMap<Value, uint32_t> buffers;   ///< by root
   std::set<std::vector<const void *>> loads; ///< of one place in the text
@@ -173,7 +172,7 @@ std::optional<AffineForm> Finder::addressOf(const MemoryAccess &access,
   AffineForm address = view.offset;
   for (auto [k, index] : llvm::enumerate(access.indices)) {
     auto form = affine.evaluate(index);
-    if (!form && (ids.of(index) & facts::threadIds()).any())
+    if (!form && (uniformity.idsOf(index) & facts::threadIds()).any())
       return std::nullopt;
     if (form && !affine.addScaled(address, *form, view.strides[k]))
       return std::nullopt;
@@ -238,8 +237,9 @@ void Finder::visitAccess(const MemoryAccess &access) {
 } // namespace
 
 KernelFacts stepsOf(Region &body, Dim3 grid, Dim3 block, KernelViews &views,
-                    AffineEvaluator &affine) {
-  return Finder(body, grid, block, views, affine).run();
+                    AffineEvaluator &affine,
+                    const facts::Uniformity &uniformity) {
+  return Finder(body, grid, block, views, affine, uniformity).run();
 }
 
 } // namespace mgpu::planner

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/import/LaunchRaces.h"
 
-#include "facts/ThreadValues.h"
+#include "dialect/mgpu/Instructions.h"
 #include "planner/import/AccessSet.h"
 
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/Interfaces/CallInterfaces.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -49,14 +53,44 @@ private:
   std::vector<mlir::Operation *> ends;
 };
 
+bool areEqualConstants(Value a, Value b) {
+  Attribute left, right;
+  return matchPattern(a, m_Constant(&left)) &&
+         matchPattern(b, m_Constant(&right)) && left == right;
+}
+
+/// Whether blocks may order each other anywhere in the kernel: in code that is
+/// not seen, or in a loop that ends when another block's atomic operation has
+/// been seen.
+bool mayOrderBlocks(Region &body) {
+  bool mayWait = !body.hasOneBlock(), hasAtomics = false, isUnseen = false;
+  body.walk([&](Operation *op) {
+    if (ir::isInstruction(op))
+      return;
+    const StringRef dialect = op->getName().getDialectNamespace();
+    mayWait |= isa<scf::WhileOp, scf::ExecuteRegionOp>(op);
+    hasAtomics |= isa<memref::AtomicRMWOp, memref::GenericAtomicRMWOp>(op);
+    isUnseen |= isa<CallOpInterface>(op) || dialect == "nvvm" ||
+                dialect == "nvgpu" || dialect == "llvm";
+  });
+  return isUnseen || (mayWait && hasAtomics);
+}
+
+constexpr int64_t subgroupSize = 32;
+
+/// The number of a thread's subgroup in its block.
+int64_t subgroupOf(const facts::ThreadIds &ids, const AffineEvaluator &affine) {
+  return (ids[0] + affine.sizeOf(0) * (ids[1] + affine.sizeOf(1) * ids[2])) /
+         subgroupSize;
+}
+
 } // namespace
 
 // Races within a launch where an index or a condition is not affine. Values
 // that follow from the ids alone (an exclusive or of them) are worked out
 // thread by thread; values from memory are not known.
 
-using facts::areEqualConstants, facts::blockIds, facts::idsOf;
-using facts::ThreadIds, facts::ThreadValues;
+using facts::blockIds, facts::ThreadIds, facts::ThreadValues;
 
 namespace {
 
@@ -132,8 +166,9 @@ public:
       llvm::function_ref<bool(const AccessSet &, const AccessSet &, Ids)>;
 
   PossibleRaces(Region &body, KernelViews &views, AffineEvaluator &affine,
-                MayMeet meet)
-      : affine(affine), values(affine, mostThreads), meet(meet) {
+                const facts::Uniformity &uniformity, MayMeet meet)
+      : affine(affine), uniformity(uniformity), values(affine, mostThreads),
+        meet(meet) {
     const Parts parts(body);
     body.walk([&](Operation *op) {
       auto access = memoryAccessOf(op);
@@ -184,7 +219,9 @@ private:
     for (size_t k = 0; k < one.size(); ++k)
       differing.set(k, one[k] != other[k]);
     if (a.from.stored && a.from.stored == b.from.stored &&
-        (idsOf(a.from.stored) & differing).none())
+        (uniformity.idsOf(a.from.stored) & differing).none() &&
+        (!uniformity.variesBySubgroup(a.from.stored) ||
+         subgroupOf(one, affine) == subgroupOf(other, affine)))
       return false; // one value
     return (differing & blockIds()).any() ||
            (differing.any() && a.part && a.part == b.part);
@@ -227,6 +264,7 @@ private:
   }
 
   AffineEvaluator &affine;
+  const facts::Uniformity &uniformity;
   ThreadValues values;
   MayMeet meet;
   std::vector<PossibleAccess> accesses;
@@ -243,12 +281,11 @@ private:
 /// as met. Looked at are the first few thousand threads.
 static std::vector<LaunchRace> findPossibleRaces(
     Region &body, KernelViews &views, AffineEvaluator &affine,
+    const facts::Uniformity &uniformity,
     llvm::function_ref<bool(const AccessSet &, const AccessSet &, Ids)>
         mayMeet) {
-  return PossibleRaces(body, views, affine, mayMeet).find();
+  return PossibleRaces(body, views, affine, uniformity, mayMeet).find();
 }
-
-using facts::areEqualConstants, facts::blockIds, facts::idsOf;
 
 namespace {
 
@@ -319,14 +356,12 @@ public:
     second.constant -= base;
   }
 
-  /// Two threads whose `id` differs; the first has the smaller one, or the
-  /// larger one.
-  std::optional<MeetingThreads> differIn(uint32_t id,
-                                         bool isFirstSmaller) const {
-    auto key =
-        std::make_tuple(first, second, ids.to_ulong(), id, isFirstSmaller);
+  /// Two threads of which the second one's `id` is larger by at least `by`; the
+  /// first one's, if that is negative.
+  std::optional<MeetingThreads> differIn(uint32_t id, int64_t by) const {
+    auto key = std::make_tuple(first, second, ids.to_ulong(), id, by);
     auto at = known.find(key);
-    auto threads = at != known.end() ? at->second : solve(id, isFirstSmaller);
+    auto threads = at != known.end() ? at->second : solve(id, by);
     if (at == known.end() && known.size() < mostKnown)
       known.emplace(std::move(key), threads);
     if (threads)
@@ -340,30 +375,30 @@ public:
     const Meeting meeting(first, second);
     return !meeting.isSmall() ||
            llvm::any_of(countersOf(ids & differing), [&](uint32_t id) {
-             return !apart(meeting, id, true).isIntegerEmpty() ||
-                    !apart(meeting, id, false).isIntegerEmpty();
+             return !apart(meeting, id, 1).isIntegerEmpty() ||
+                    !apart(meeting, id, -1).isIntegerEmpty();
            });
   }
 
 private:
   presburger::IntegerRelation apart(const Meeting &meeting, uint32_t id,
-                                    bool isFirstSmaller) const {
+                                    int64_t by) const {
     presburger::IntegerRelation with = meeting.relation();
     const size_t at = size_t(llvm::find(firstIds, id) - firstIds.begin());
     llvm::SmallVector<int64_t, 16> apart(with.getNumCols(), 0);
-    apart[at] = isFirstSmaller ? -1 : 1;
+    apart[at] = by > 0 ? -1 : 1;
     apart[first.sizes.size() + at] = -apart[at];
-    apart.back() = -1;
+    apart.back() = -std::abs(by);
     with.addInequality(apart);
     return with;
   }
 
   /// The address is without `base`.
-  std::optional<MeetingThreads> solve(uint32_t id, bool isFirstSmaller) const {
+  std::optional<MeetingThreads> solve(uint32_t id, int64_t by) const {
     const Meeting meeting(first, second);
     if (!meeting.isSmall())
       return std::nullopt;
-    const presburger::IntegerRelation with = apart(meeting, id, isFirstSmaller);
+    const presburger::IntegerRelation with = apart(meeting, id, by);
     if (!with.findIntegerSample())
       return std::nullopt;
     // The smallest, which is slower to find, reads best.
@@ -402,8 +437,8 @@ private:
 class LaunchRaces {
 public:
   LaunchRaces(Region &body, KernelViews &views, AffineEvaluator &affine,
-              KnownMeetings &known)
-      : affine(affine), known(known) {
+              const facts::Uniformity &uniformity, KnownMeetings &known)
+      : affine(affine), uniformity(uniformity), known(known) {
     const Parts parts(body);
     body.walk([&](Operation *op) {
       if (auto access = accessOf(op, body, parts, views, affine))
@@ -454,17 +489,27 @@ private:
     const Value aStored = a.from.stored, bStored = b.from.stored;
     // Equal values of vectors may come to other places.
     const bool isNumber = a.from.lanes.empty() && b.from.lanes.empty();
-    if (aStored && aStored == bStored && isNumber)
-      differing &= idsOf(aStored);
-    else if (aStored && bStored && areEqualConstants(aStored, bStored))
+    Ids ofSubgroups; // threads that differ in no others store one value
+    if (aStored && aStored == bStored && isNumber) {
+      const Ids varying = uniformity.idsOf(aStored);
+      if (uniformity.variesBySubgroup(aStored))
+        ofSubgroups = differing & facts::threadIds() & ~varying;
+      differing &= varying | ofSubgroups;
+    } else if (aStored && bStored && areEqualConstants(aStored, bStored)) {
       return;
+    }
     const Question question(a.set, b.set, ids, affine, known);
     for (uint32_t id = 0; id < ids.size(); ++id)
       if (differing.test(id))
-        for (bool isFirstSmaller : {true, false}) {
-          if (!isFirstSmaller && a.from.op == b.from.op)
+        for (int64_t sign : {1, -1}) {
+          if (sign < 0 && a.from.op == b.from.op)
             continue; // the same two
-          if (auto threads = question.differIn(id, isFirstSmaller)) {
+          const bool isOfSubgroups = ofSubgroups.test(id);
+          auto threads = question.differIn(
+              id, isOfSubgroups ? sign * acrossSubgroups(id) : sign);
+          if (threads &&
+              (!isOfSubgroups || subgroupOf(threads->first, affine) !=
+                                     subgroupOf(threads->second, affine))) {
             races.push_back(
                 {a.from.op, b.from.op, b.root,
                  raceText(a.from, b.from, threads->first, threads->second,
@@ -474,7 +519,17 @@ private:
         }
   }
 
+  /// By how much the id of threads of different subgroups differs where no id
+  /// of a further axis does.
+  int64_t acrossSubgroups(uint32_t id) const {
+    int64_t threads = 1; // from one value of the id to the next
+    for (uint32_t k = 0; k < id; ++k)
+      threads *= affine.sizeOf(k);
+    return llvm::divideCeilSigned(subgroupSize + threads - 1, threads);
+  }
+
   AffineEvaluator &affine;
+  const facts::Uniformity &uniformity;
   KnownMeetings &known;
   std::vector<ThreadAccess> accesses;
   Ids ids; ///< of which there is more than one value
@@ -506,13 +561,14 @@ std::string raceText(const MemoryAccess &a, const MemoryAccess &b,
 
 std::vector<LaunchRace> findLaunchRaces(Region &body, KernelViews &views,
                                         AffineEvaluator &affine,
+                                        const facts::Uniformity &uniformity,
                                         KnownMeetings &known) {
-  if (facts::mayOrderBlocks(body))
+  if (mayOrderBlocks(body))
     return {};
-  LaunchRaces sure(body, views, affine, known);
+  LaunchRaces sure(body, views, affine, uniformity, known);
   std::vector<LaunchRace> races = sure.find();
   llvm::append_range(races,
-                     findPossibleRaces(body, views, affine,
+                     findPossibleRaces(body, views, affine, uniformity,
                                        [&](const AccessSet &a,
                                            const AccessSet &b, Ids differing) {
                                          return sure.mayMeet(a, b, differing);

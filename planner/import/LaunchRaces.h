@@ -9,8 +9,8 @@
 // answers with the ids of two that do. Others are possible.
 
 #include "facts/AffineEvaluator.h"
-#include "facts/IdsOf.h"
 #include "facts/ThreadValues.h"
+#include "facts/Uniformity.h"
 #include "planner/record/TouchedSet.h"
 
 #include <array>
@@ -49,11 +49,11 @@ struct MeetingThreads {
 /// Whether two threads meet, asked before: a program launches its kernels
 /// often. The place that the first one touches is without its constant, and
 /// that of the second one is relative to it; then the ids of which there are
-/// several values, the id in which the threads differ, and whether the first
-/// one's is smaller.
-using KnownMeetings =
-    std::map<std::tuple<TouchedSet, TouchedSet, unsigned long, uint32_t, bool>,
-             std::optional<MeetingThreads>>;
+/// several values, the id in which the threads differ, and by how much the
+/// second one's is larger at least, or, negative, smaller.
+using KnownMeetings = std::map<
+    std::tuple<TouchedSet, TouchedSet, unsigned long, uint32_t, int64_t>,
+    std::optional<MeetingThreads>>;
 
 /// Not looked at: kernels with calls, or with atomics and a loop that may wait
 /// for them, or with several blocks of code; and threads of one block where
@@ -61,6 +61,7 @@ using KnownMeetings =
 /// threads that write what is the same value in both do not race.
 std::vector<LaunchRace> findLaunchRaces(mlir::Region &body, KernelViews &views,
                                         AffineEvaluator &affine,
+                                        const facts::Uniformity &uniformity,
                                         KnownMeetings &known);
 
 } // namespace mgpu::planner

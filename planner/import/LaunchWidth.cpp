@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/import/KernelSteps.h"
 
-#include "facts/IdsOf.h"
 #include "planner/import/AccessSet.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -18,7 +17,6 @@
 namespace mgpu::planner {
 
 using namespace mlir;
-using facts::isExchangeWithinBlocks, facts::variesAlongX;
 
 namespace {
 
@@ -33,8 +31,10 @@ constexpr int64_t mostHeld = 448, mostRegisters = 128;
 
 class Chooser {
 public:
-  Chooser(Region &body, Dim3 grid, Dim3 block, AffineEvaluator &affine)
-      : body(body), grid(grid), block(block), affine(affine) {}
+  Chooser(Region &body, Dim3 grid, Dim3 block, AffineEvaluator &affine,
+          const facts::Uniformity &uniformity)
+      : body(body), grid(grid), block(block), affine(affine),
+        uniformity(uniformity) {}
 
   LaunchWidth run() {
     const bool suits = !body.walk([&](Operation *op) {
@@ -92,6 +92,7 @@ private:
   Region &body;
   Dim3 grid, block;
   AffineEvaluator &affine;
+  const facts::Uniformity &uniformity;
   std::vector<Wide> wide;
   /// Bytes that a thread of the source loads in a trip of a loop, and of what
   /// goes from trip to trip; and what all its neighbours load in one.
@@ -107,16 +108,9 @@ private:
 /// Whether all neighbours come where the operation is.
 bool Chooser::sharesControl(Operation *op) {
   for (Operation *above = op->getParentOp(); above != body.getParentOp();
-       above = above->getParentOp()) {
-    if (auto loop = dyn_cast<scf::ForOp>(above)) {
-      if (variesAlongX(loop.getLowerBound()) ||
-          variesAlongX(loop.getUpperBound()) || variesAlongX(loop.getStep()))
-        return false;
-    } else if (auto branch = dyn_cast<scf::IfOp>(above);
-               !branch || variesAlongX(branch.getCondition())) {
+       above = above->getParentOp())
+    if (!uniformity.hasUniformControl(above, facts::Among::Neighbours))
       return false;
-    }
-  }
   return true;
 }
 
@@ -133,15 +127,15 @@ bool Chooser::visit(Operation *op) {
   }
   if (auto loop = dyn_cast<scf::ForOp>(op)) {
     for (Value each : loop.getYieldedValues())
-      if (each.getType().isIntOrFloat() && variesAlongX(each))
+      if (each.getType().isIntOrFloat() && uniformity.variesAlongX(each))
         trips[loop].sums +=
             std::max<int64_t>(each.getType().getIntOrFloatBitWidth() / 8, 4);
-    return !loop.getUnsignedCmp() && !variesAlongX(loop.getLowerBound()) &&
-           !variesAlongX(loop.getUpperBound()) && !variesAlongX(loop.getStep());
+    return !loop.getUnsignedCmp() &&
+           uniformity.hasUniformControl(loop, facts::Among::Neighbours);
   }
   if (op->getNumRegions() > 0)
     return isa<scf::IfOp>(op);
-  return !isExchangeWithinBlocks(op) &&
+  return !facts::isExchangeWithinBlocks(op) &&
          !isa<CallOpInterface, memref::AllocaOp, gpu::PrintfOp, gpu::LaneIdOp,
               gpu::SubgroupIdOp, gpu::DynamicSharedMemoryOp>(op) &&
          op->getName().getDialectNamespace() != "nvvm" &&
@@ -164,7 +158,7 @@ bool Chooser::visitAccess(const MemoryAccess &access) {
   Wide here{bytes, 0};
   bool isWide = false;
   for (auto [k, index] : llvm::enumerate(access.indices)) {
-    const bool varies = variesAlongX(index);
+    const bool varies = uniformity.variesAlongX(index);
     const auto form = affine.evaluate(index);
     if (ShapedType::isDynamic(strides[k]) || (varies && !form))
       return false;
@@ -245,8 +239,9 @@ uint32_t Chooser::unrollOf(uint32_t vector) const {
 } // namespace
 
 LaunchWidth launchFormOf(Region &body, Dim3 grid, Dim3 block,
-                         AffineEvaluator &affine) {
-  return Chooser(body, grid, block, affine).run();
+                         AffineEvaluator &affine,
+                         const facts::Uniformity &uniformity) {
+  return Chooser(body, grid, block, affine, uniformity).run();
 }
 
 } // namespace mgpu::planner

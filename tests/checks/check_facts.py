@@ -13,6 +13,11 @@ import sys
 GONE = {
     r"struct Linear\b": "facts/AffineEvaluator.h",
     r"class ThreadValues\b": "facts/ThreadValues.h",
+    r"class IndexRanges\b": "facts/IndexRanges.h",
+    r"class Uniformity\b": "facts/Uniformity.h",
+    r"\bIdsOf(Many)?\b": "facts/Uniformity.h",
+    r"> step\(mlir::Value value,": "facts/Uniformity.h",
+    r"BlockEmitter::factors\(": "facts/Uniformity.h",
     r"struct MatmulFacts\b": "planner::Product",
     r"struct ProductSizes\b": "planner::Product",
     r"struct MatmulSize\b": "planner::Product",
@@ -21,13 +26,10 @@ GONE = {
     r"\benclose\(": "planner::KernelFacts",
     r"\blaunchWork\(": "kernels/compile/CudaConfig.h",
 }
-# Definitions that do what facts does, beside it. File -> pattern.
+# Definitions that do what facts does, beside it. File -> pattern. This one asks about LLVM's loops, for what
+# LLVM's vectoriser makes of them.
 INDEX_ANALYSES = {
-    "kernels/cuda/IndexRanges.h": r"class IndexRanges\b",
-    "kernels/cuda/VectorForm.h": r"> step\(mlir::Value value,",
-    "kernels/host/LinearGuards.cpp": r"BlockEmitter::factors\(",
     "kernels/host/LoopMarks.cpp": r"class Addresses\b",
-    "kernels/lower/Uniformity.h": r"class Uniformity\b",
 }
 # Structs of a matrix product: what it asks for, and what a library is told; in MLIR it is #mgpu.product.
 PRODUCTS = {

@@ -284,6 +284,55 @@ TEST(LaunchRace, ValuesThatAreTheSameDoNotRace) {
       0u);
 }
 
+// A subgroup has a value of its own: two of a block's race, its lanes do not.
+TEST(LaunchRace, SumsOfSubgroups) {
+  const std::string sum =
+      std::string(loadOwn) +
+      "    %s = gpu.subgroup_reduce add %v : (f32) -> f32\n";
+  auto store = [](const char *at) {
+    return fmt::format("    memref.store %s, %a[{}] : memref<64xf32>\n", at);
+  };
+  EXPECT_EQ(racesOf(sum + store("%c0")), 1u);
+  EXPECT_EQ(
+      racesOf(sum + "    %g = arith.divui %i, %c32 : index\n" + store("%g")),
+      0u);
+  EXPECT_EQ(racesOf(sum +
+                    "    %in = arith.cmpi ult, %i, %c32 : index\n"
+                    "    scf.if %in {\n" +
+                    store("%c0") + "    }\n"),
+            0u);
+  // The element of lane k is that of lane k of the other subgroup.
+  EXPECT_EQ(
+      racesOf(sum + "    %g = arith.remui %i, %c32 : index\n" + store("%g")),
+      1u);
+  Imported imported =
+      importText(program(launch("%d0", "", sum + store("%c0"))));
+  ASSERT_EQ(imported.errors.size(), 1u) << imported.text();
+  EXPECT_NE(imported.errors[0].find("thread 32 of block 0 writes element 0, "
+                                    "which thread 0 of block 0 writes too"),
+            std::string::npos)
+      << imported.errors[0];
+}
+
+// What an atomic operation finds, or a thread's own memory holds, follows from
+// no operand that says how it differs.
+TEST(LaunchRace, ValuesThatNoOperandTells) {
+  const std::string store = "    memref.store %v, %a[%c0] : memref<64xf32>\n";
+  EXPECT_EQ(racesOf("    %v = memref.atomic_rmw addf %one, %a2[%c0] : (f32, "
+                    "memref<64xf32>) -> f32\n" +
+                    store),
+            1u);
+  EXPECT_EQ(racesOf(loadOwn +
+                    std::string("    %own = memref.alloca() : memref<1xf32>\n"
+                                "    memref.store %v, %own[%c0] : "
+                                "memref<1xf32>\n"
+                                "    %w = memref.load %own[%c0] : "
+                                "memref<1xf32>\n"
+                                "    memref.store %w, %a[%c0] : "
+                                "memref<64xf32>\n")),
+            1u);
+}
+
 // That a block agrees on a sum of values says nothing of what else is made of
 // them.
 TEST(LaunchRace, ASumOfAllAndAnOwnValueAreNotTheSame) {

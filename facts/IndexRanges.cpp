@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "kernels/cuda/IndexRanges.h"
+#include "facts/IndexRanges.h"
 
 #include "mlir/Analysis/DataFlow/ConstantPropagationAnalysis.h"
 #include "mlir/Analysis/DataFlow/DeadCodeAnalysis.h"
@@ -14,10 +14,10 @@
 
 using namespace mlir;
 
-namespace mgpu::kernels::cuda {
+namespace mgpu::facts {
 
-LogicalResult IndexRanges::setBounds(ModuleOp module, Dim3 block,
-                                     Dim3 maxGrid) {
+/// Writes the bounds of ids into the module.
+static void setBounds(ModuleOp module, Dim3 block, Dim3 maxGrid) {
   Builder b(module.getContext());
   auto of = [](Dim3 sizes, gpu::Dimension dim) -> uint64_t {
     return dim == gpu::Dimension::x   ? sizes.x
@@ -47,10 +47,10 @@ LogicalResult IndexRanges::setBounds(ModuleOp module, Dim3 block,
     else if (auto size = dyn_cast<gpu::SubgroupSizeOp>(op))
       bound(size, 32);
   });
-  return success();
 }
 
-IndexRanges::IndexRanges(ModuleOp module) {
+IndexRanges::IndexRanges(ModuleOp module, Dim3 block, Dim3 maxGrid) {
+  setBounds(module, block, maxGrid);
   solver.load<dataflow::DeadCodeAnalysis>();
   solver.load<dataflow::SparseConstantPropagation>();
   solver.load<dataflow::IntegerRangeAnalysis>();
@@ -149,4 +149,4 @@ static uint32_t divisorOf(Value value, unsigned depth) {
 
 uint32_t divisorOf(Value value) { return divisorOf(value, 0); }
 
-} // namespace mgpu::kernels::cuda
+} // namespace mgpu::facts

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef MGPU_KERNELS_CUDA_INDEXRANGES_H
-#define MGPU_KERNELS_CUDA_INDEXRANGES_H
+#ifndef MGPU_FACTS_INDEXRANGES_H
+#define MGPU_FACTS_INDEXRANGES_H
 
 #include "support/Types.h"
 
@@ -11,16 +11,14 @@
 #include <cstdint>
 #include <optional>
 
-namespace mgpu::kernels::cuda {
+namespace mgpu::facts {
 
 /// The ranges of a kernel's integer values, from MLIR's range analysis and the
-/// sizes of the launch.
+/// sizes of the launch, which it writes into the module as bounds of ids.
 class IndexRanges {
 public:
-  /// Writes the bounds of ids into the module.
-  static mlir::LogicalResult setBounds(mlir::ModuleOp module, Dim3 block,
-                                       Dim3 maxGrid);
-  explicit IndexRanges(mlir::ModuleOp module);
+  /// No launch has a larger grid than `maxGrid`.
+  IndexRanges(mlir::ModuleOp module, Dim3 block, Dim3 maxGrid);
 
   struct Bounds {
     llvm::APInt low, high; ///< signed, both included
@@ -51,6 +49,6 @@ uint32_t divisorOf(int64_t number);
 /// nothing is known.
 uint32_t divisorOf(mlir::Value value);
 
-} // namespace mgpu::kernels::cuda
+} // namespace mgpu::facts
 
-#endif // MGPU_KERNELS_CUDA_INDEXRANGES_H
+#endif // MGPU_FACTS_INDEXRANGES_H
