@@ -16,7 +16,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (!dag)
     return 0;
   const planner::Machine model = planner::hostMachine();
-  Result<Plan> plan = scheduleList(*dag, model);
+  Result<Plan> plan = schedule(*dag, model);
   if (!plan || !verify(*plan, *dag))
     abort();
   return 0;
