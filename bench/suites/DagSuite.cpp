@@ -4,6 +4,7 @@
 #include "planner/plan/ArenaLayout.h"
 #include "planner/schedule/MakePlan.h"
 #include "planner/schedule/bound/MakespanBound.h"
+#include "planner/schedule/problem/FrozenProblem.h"
 #include "support/FileIO.h"
 
 #include <chrono>

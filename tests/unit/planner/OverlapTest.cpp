@@ -5,6 +5,7 @@
 #include "planner/schedule/PlanProof.h"
 #include "planner/schedule/Simulate.h"
 #include "planner/schedule/bound/MakespanBound.h"
+#include "planner/schedule/problem/FrozenProblem.h"
 #include "planner/schedule/search/LowerPeak.h"
 #include "planner/schedule/search/MemoryBound.h"
 #include "planner/schedule/search/OverlapSearch.h"

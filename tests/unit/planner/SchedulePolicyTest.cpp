@@ -8,6 +8,7 @@
 #include "planner/schedule/Simulate.h"
 #include "planner/schedule/TargetSearch.h"
 #include "planner/schedule/list/Schedulers.h"
+#include "planner/schedule/problem/FrozenProblem.h"
 #include "tests/unit/planner/Machines.h"
 #include "tests/unit/planner/RandomDag.h"
 
@@ -304,7 +305,7 @@ TEST(SchedulePolicy, OfFilesThatAreSpmdAreObeyed) {
       last = made->plan.makespanUs;
       options.memoryBytes = made->overlap->peakBytes - 1;
       exact::Budget again(1e6, 120);
-      auto tight = makePlan(dag, model, options, again);
+      auto tight = makePlan(dag, model, options, &again);
       if (!tight) {
         EXPECT_EQ(tight.error().kind, ErrorKind::Invalid);
         ++refused;
