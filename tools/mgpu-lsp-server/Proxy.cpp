@@ -17,7 +17,7 @@ using nlohmann::json;
 // A walk over a message calls itself for each level of it.
 constexpr int deepest = 200;
 // A text of that length was not meant, and would be waited for.
-constexpr size_t longest = size_t(1) << 30;
+constexpr size_t longestMessage = size_t(1) << 30;
 
 bool Reader::fill() {
   char bytes[65536];
@@ -58,7 +58,7 @@ std::optional<std::string> Reader::nextText() {
       at < header
           ? std::strtoull(pending.c_str() + at + name.size(), nullptr, 10)
           : 0;
-  if (length > longest) {
+  if (length > longestMessage) {
     pending.erase(0, header + 4);
     return std::string(); // which is no message
   }
