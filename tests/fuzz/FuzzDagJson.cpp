@@ -2,6 +2,7 @@
 //
 // Any text: parseDagJson gives a DAG or an error; every DAG it accepts can be
 // planned, and the plan passes verify().
+#include "planner/cost/TargetMachine.h"
 #include "planner/dagfile/DagJson.h"
 #include "planner/schedule/list/Schedulers.h"
 
