@@ -59,7 +59,7 @@ calibrateRanks(uint32_t devices, capture::RankJob::Open open,
     options.policy = capture::RankPolicy::Threads;
 
   const Dag dag = connectingProgram(devices);
-  MGPU_TRY_ASSIGN(const Plan plan, scheduleSerial(dag, hostMachine()));
+  MGPU_TRY_ASSIGN(const Plan plan, schedule(dag, hostMachine(), {"serial"}));
   // All find the same, so one of them tells.
   options.work = [make](uint32_t number,
                         capture::Rank &rank) -> Result<std::string> {

@@ -4,6 +4,7 @@
 #include "bench/measure/Pinning.h"
 #include "bench/measure/Sampler.h"
 #include "planner/schedule/HostReplay.h"
+#include "planner/schedule/list/Schedulers.h"
 #include "support/Clock.h"
 
 #include <algorithm>
@@ -178,9 +179,12 @@ size_t Profile::fastest() const {
   return size_t(at - subjects.begin());
 }
 
-Result<Profile> measureProfile(const ProfileInput &input, const Plan &serial,
+Result<Profile> measureProfile(const ProfileInput &input,
                                std::span<const ProfileSubject> subjects,
                                uint64_t rounds) {
+  const PlanDurations durations(subjects.front().plan, input.dag);
+  MGPU_TRY_ASSIGN(const Plan serial,
+                  schedule(input.dag, durations, {"serial"}));
   std::vector<std::unique_ptr<Run>> runs;
   MGPU_TRY_ASSIGN(auto first, open(input, serial, 1));
   for (const ProfileSubject &subject : subjects) {

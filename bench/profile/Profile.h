@@ -68,14 +68,13 @@ struct Profile {
   size_t fastest() const;
 };
 
-/// Replays `serial`, on the host on one thread, and every subject in turn,
-/// `rounds` times, so that all see the same machine; after each replay of a
-/// subject come timed ones. The median cost of reading the clock is taken off
-/// each node. If the first subject runs on one thread, the times of all are
-/// then corrected as correctionFor() says of it. Errors: those of the driver,
-/// the plan or a kernel.
+/// Replays a serial plan, on the host on one thread, and every subject (there
+/// is one at least) in turn, `rounds` times, so that all see the same machine;
+/// after each replay of a subject come timed ones. The median cost of reading
+/// the clock is taken off each node. If the first subject runs on one thread,
+/// the times of all are then corrected as correctionFor() says of it. Errors:
+/// those of the driver, the plan or a kernel.
 Result<Profile> measureProfile(const ProfileInput &input,
-                               const planner::Plan &serial,
                                std::span<const ProfileSubject> subjects,
                                uint64_t rounds);
 

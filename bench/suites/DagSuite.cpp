@@ -4,6 +4,7 @@
 #include "planner/plan/ArenaLayout.h"
 #include "planner/schedule/MakePlan.h"
 #include "planner/schedule/bound/MakespanBound.h"
+#include "planner/schedule/problem/FrozenProblem.h"
 #include "support/FileIO.h"
 
 #include <chrono>
@@ -13,7 +14,6 @@
 namespace mgpu::bench {
 
 using namespace planner;
-using namespace planner::search;
 
 static std::string planJson(const TargetPlan &planned, const Dag &dag) {
   const OverlapOutcome &outcome = *planned.overlap;
@@ -163,7 +163,7 @@ Result<int> runDag(const DagOptions &options, const CommonOptions &common) {
                 fmt::format("{} is not spmd; model frozen plans one device "
                             "that stands for all",
                             options.file));
-  MGPU_TRY_ASSIGN(TargetPlan planned, makePlan(dag, machine, target, budget));
+  MGPU_TRY_ASSIGN(TargetPlan planned, makePlan(dag, machine, target, &budget));
   size_t sourceNodes = dag.nodes.size();
   if (planned.dag)
     dag = std::move(*planned.dag);

@@ -230,7 +230,8 @@ Result<MadeBundle> makeBundle(LoadedProgram program,
                                                  choice->context.machine));
     contents.threads = choice->config.threads;
   } else {
-    MGPU_TRY_ASSIGN(contents.plan, makePlan(program, prepare));
+    MGPU_TRY_ASSIGN(auto planned, makePlan(program, {prepare}));
+    contents.plan = std::move(planned.plan);
   }
   // The program is stored as the transforms left it.
   if (!contents.plan.transforms.empty())

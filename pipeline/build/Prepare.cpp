@@ -7,9 +7,6 @@
 #include "pipeline/target/Target.h"
 #include "pipeline/target/TheRanks.h"
 #include "pipeline/target/Workers.h"
-#include "planner/schedule/Origins.h"
-#include "planner/schedule/ProgramSearch.h"
-#include "planner/schedule/list/PlanBuilder.h"
 #include "support/Clock.h"
 #include "tuner/record/MeasuredTimes.h"
 
@@ -44,37 +41,24 @@ Result<void> transformChosen(LoadedProgram &program,
   return {};
 }
 
-Result<planner::Plan> makePlan(const LoadedProgram &program,
-                               const TunedChoice &choice) {
-  const planner::Dag &dag = program.dag;
+Result<planner::Machine> machineOf(const LoadedProgram &program,
+                                   const TunedChoice &choice) {
   MGPU_TRY_ASSIGN(const std::string path,
                   db::databasePath(program.from.database));
-  planner::Machine machine = choice.context.machine;
-  if (access(path.c_str(), R_OK) == 0)
-    // A damaged file costs the times, and findTuned() has said so.
-    if (auto store = openToRead(path)) {
-      auto times = tuner::readNodeTimes(choice.context.keys(dag, false),
-                                        choice.config, *store);
-      if (!times && choice.needsDatabase)
-        return fail(times.error());
-      if (times)
-        machine = machine.withTimes(std::move(*times));
-      else
-        warnOfDatabase(program, times.error());
-    }
-  if (machine.numMeasured() == 0 || !choice.isTuned)
-    return tuner::planOf(dag, choice.config, machine);
-  MGPU_TRY_ASSIGN(planner::Plan plan,
-                  tuner::planOf(dag, choice.config, choice.context.machine));
-  for (planner::PlanStep &step : plan.steps)
-    step.durationUs = machine.durationUs(dag, step.node);
-  planner::recordOrigins(plan, dag, machine);
-  plan.model = machine.name();
-  planner::predictTimes(plan, dag);
-  MGPU_TRY_ASSIGN(const planner::ProgramModel model,
-                  planner::modelOf(dag, machine));
-  planner::setBound(plan, model.bound.us, model.bound.by);
-  return plan;
+  const planner::Machine &machine = choice.context.machine;
+  if (access(path.c_str(), R_OK) != 0)
+    return machine;
+  auto store = openToRead(path);
+  if (!store) // it costs the times, and findTuned() has said so
+    return machine;
+  auto times = tuner::readNodeTimes(choice.context.keys(program.dag, false),
+                                    choice.config, *store);
+  if (times)
+    return machine.withTimes(std::move(*times));
+  if (choice.needsDatabase)
+    return fail(times.error());
+  warnOfDatabase(program, times.error());
+  return machine;
 }
 
 Result<std::optional<tuner::StoredDecision>>
@@ -234,9 +218,13 @@ Result<Prepared> prepareBare(LoadedProgram &program,
   start = Clock::now();
   if (!hasPlan && choice) {
     MGPU_TRY(transformChosen(program, *choice));
-    MGPU_TRY_ASSIGN(prepared.plan, makePlan(program, *choice));
+    MGPU_TRY_ASSIGN(const planner::Machine machine,
+                    machineOf(program, *choice));
+    MGPU_TRY_ASSIGN(prepared.plan, tuner::planOf(program.dag, choice->config,
+                                                 machine, choice->isTuned));
   } else {
-    MGPU_TRY_ASSIGN(prepared.plan, makePlan(program, options));
+    MGPU_TRY_ASSIGN(planner::TargetPlan made, makePlan(program, {options}));
+    prepared.plan = std::move(made.plan);
   }
   prepared.planUs = microsecondsSince(start);
   start = Clock::now();

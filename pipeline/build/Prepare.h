@@ -48,11 +48,10 @@ Result<std::optional<TunedChoice>> findTuned(const LoadedProgram &program,
 /// before them.
 Result<void> transformChosen(LoadedProgram &program, const TunedChoice &choice);
 
-/// The plan of a choice, after transformChosen(). Times of its nodes that
-/// `profile` stored stand in place of the model's; Plan::model says how many.
-/// They order the plan too, unless it was tuned: then its configuration does.
-Result<planner::Plan> makePlan(const LoadedProgram &program,
-                               const TunedChoice &choice);
+/// The machine of a choice, with the times that `profile` stored of the nodes
+/// of the program after transformChosen(): tuner::planOf() plans by them.
+Result<planner::Machine> machineOf(const LoadedProgram &program,
+                                   const TunedChoice &choice);
 
 /// The stored decision on the program in the file `path`, if it has one.
 Result<std::optional<tuner::StoredDecision>>

@@ -184,7 +184,7 @@ Result<TuneContext> makeTuneContext(const LoadedProgram &program,
                               context.environment.cores / numRanksHere()));
     if (context.limits.mostThreads > 1 && !theRanks()) {
       MGPU_TRY_ASSIGN(const planner::Plan plan,
-                      planner::scheduleList(program.dag, context.machine));
+                      planner::schedule(program.dag, context.machine));
       context.limits.defaultThreads =
           planner::usefulThreads(plan, program.dag, context.limits.mostThreads);
     }

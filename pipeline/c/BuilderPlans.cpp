@@ -76,13 +76,6 @@ Result<void> requireHere(const char *call, const PlanChoice &choice) {
                           call, choice.machine));
 }
 
-/// Plans `program`, and leaves it as the plan's transforms change it.
-Result<Plan> planOf(pipeline::LoadedProgram &program,
-                    const PlanChoice &choice) {
-  program.from.target = choice.machine;
-  return pipeline::makePlan(program, choice);
-}
-
 /// Gives `take(program, plan)` what was built so far.
 template <typename Take>
 mgt_status givePlan(mgt_builder *builder, const mgt_plan_options *options,
@@ -91,8 +84,10 @@ mgt_status givePlan(mgt_builder *builder, const mgt_plan_options *options,
     MGPU_TRY_ASSIGN(const PlanChoice choice, planChoice(call, options));
     MGPU_TRY_ASSIGN(const Program *program, builder->program.program());
     auto loaded = pipeline::loadBuilt(*program, "");
-    MGPU_TRY_ASSIGN(const Plan plan, planOf(loaded, choice));
-    return take(loaded, plan);
+    loaded.from.target = choice.machine;
+    MGPU_TRY_ASSIGN(const TargetPlan made,
+                    pipeline::makePlan(loaded, {choice}));
+    return take(loaded, made.plan);
   });
 }
 

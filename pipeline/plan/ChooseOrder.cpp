@@ -87,8 +87,8 @@ Result<OrderChoice> chooseOrder(LoadedProgram &program, PlanOptions options) {
   options.mustBeStored = false;
   auto planOf = [&](LoadedProgram &ordered) -> Result<double> {
     LoadedProgram copy = ordered;
-    MGPU_TRY_ASSIGN(const planner::Plan plan, makePlan(copy, options));
-    return plan.makespanUs;
+    MGPU_TRY_ASSIGN(const planner::TargetPlan made, makePlan(copy, {options}));
+    return made.plan.makespanUs;
   };
   MGPU_TRY_ASSIGN(OrderChoice choice, chooseOrder(program, planOf, [] {}));
   fmt::print(stderr, "mgpu-tune: {}", toText(choice));
@@ -110,7 +110,7 @@ static std::vector<FrontPoint> paretoOf(std::vector<FrontPoint> points) {
 
 Result<Front> makeFrontOfOrders(const LoadedProgram &program,
                                 const MachineRequest &request) {
-  auto own = makeFront(program.dag, request);
+  auto own = makeFront(program, request);
   if (program.schedules.empty())
     return own;
   Front all;
@@ -126,7 +126,7 @@ Result<Front> makeFrontOfOrders(const LoadedProgram &program,
   auto addOrder = [&](const std::string &name, bool remat) -> Result<void> {
     const Result<LoadedProgram> ordered = loadOrder(program, name, remat);
     if (ordered)
-      add(remat ? withRemat(name) : name, makeFront(ordered->dag, request));
+      add(remat ? withRemat(name) : name, makeFront(*ordered, request));
     else if (ordered.error().kind == ErrorKind::Internal)
       return fail(ordered.error());
     return {};

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "pipeline/plan/ProgramPlan.h"
 
+#include "pipeline/program/CheckAlike.h"
 #include "pipeline/target/OpenMachine.h"
 #include "pipeline/target/Target.h"
-#include "planner/schedule/WhatIf.h"
 #include "support/FileIO.h"
-#include "support/Spelling.h"
 #include "support/Units.h"
 
 #include <algorithm>
@@ -58,12 +57,32 @@ static Result<TransformChoice> chosenTransforms(const PlanOptions &options) {
   return choice;
 }
 
-Result<TargetPlan> makePlan(const Dag &dag, const MachineRequest &request,
-                            uint64_t memory, std::vector<OpFactor> ops) {
+/// The machine of a request.
+static Result<const Machine *> machineOf(const LoadedProgram &program,
+                                         const MachineRequest &request,
+                                         std::optional<Machine> &found) {
+  std::optional<Machine> &machine = request.machine ? *request.machine : found;
+  if (!machine) {
+    MGPU_TRY_ASSIGN(machine,
+                    openMachine(program.from.target, program.dag.numDevices,
+                                request.plan.collectivesFile,
+                                program.from.database));
+  }
+  if (program.from.oneDevice)
+    MGPU_TRY(checkAlike(program.dag, machine->topology().devicesPerNode()));
+  return &*machine;
+}
+
+/// `memory` is in bytes of each device; 0 stands for what the options say.
+static Result<TargetPlan> planDag(const LoadedProgram &program,
+                                  const Machine &machine,
+                                  const MachineRequest &request,
+                                  uint64_t memory = 0) {
   const PlanOptions &plan = request.plan;
+  const bool isHere = !isElsewhere(program.from.target);
   planner::PlanRequest target;
   MGPU_TRY_ASSIGN(target.memoryBytes,
-                  memoryLimit(request.machine.topology(), plan.memory));
+                  memoryLimit(machine.topology(), plan.memory));
   if (memory > 0)
     target.memoryBytes = memory;
   if (target.memoryBytes <= request.workspace)
@@ -74,32 +93,25 @@ Result<TargetPlan> makePlan(const Dag &dag, const MachineRequest &request,
                             request.workspace, target.memoryBytes));
   target.memoryBytes -= request.workspace;
   target.scheduler = plan.scheduler;
-  target.streamsPerDevice = plan.streams;
-  const bool isDrawn = plan.scheduler == "shuffled";
-  target.seed = request.isHere && !isDrawn ? 1 : plan.seed;
-  target.makesAll = request.isHere;
+  target.streamsPerDevice = streamsOf(program.from.target, plan.streams);
+  target.seed = isHere && plan.scheduler != "shuffled" ? 1 : plan.seed;
+  target.makesAll = isHere;
   MGPU_TRY_ASSIGN(TransformChoice choice,
-                  request.isHere ? chosenTransforms(plan)
-                                 : parseTransforms(plan.transforms));
+                  isHere ? chosenTransforms(plan)
+                         : parseTransforms(plan.transforms));
   target.transforms = std::move(choice.transforms);
   target.schedulePolicy = choice.schedulePolicy;
-  target.ops = std::move(ops);
-  if (plan.budget.empty() && request.isHere)
-    return makePlan(dag, request.machine, target);
+  target.ops = request.ops;
+  if (plan.budget.empty() && isHere)
+    return planner::makePlan(program.dag, machine, target);
   MGPU_TRY_ASSIGN(SearchBudget budget,
                   parseBudget(plan.budget.empty() ? "1s" : plan.budget));
   exact::Budget search(budget.seconds, budget.evaluations);
-  return makePlan(dag, request.machine, target, search);
+  return planner::makePlan(program.dag, machine, target, &search);
 }
 
-Result<Plan> readPlan(const std::string &path, Dag &dag) {
-  MGPU_TRY_ASSIGN(std::vector<std::byte> bytes, readFile(path));
-  return readPlanText(
-      path, {reinterpret_cast<const char *>(bytes.data()), bytes.size()}, dag);
-}
-
-Result<std::optional<Plan>> storedPlan(LoadedProgram &program,
-                                       const PlanOptions &options) {
+static Result<std::optional<Plan>> storedPlan(LoadedProgram &program,
+                                              const PlanOptions &options) {
   if (!options.planFile.empty())
     return readPlan(options.planFile, program.dag);
   if (program.bundle && !options.isChosen)
@@ -112,29 +124,35 @@ Result<std::optional<Plan>> storedPlan(LoadedProgram &program,
   return std::optional<Plan>();
 }
 
-Result<Plan> makePlan(LoadedProgram &program, const PlanOptions &options) {
-  MGPU_TRY_ASSIGN(auto stored, storedPlan(program, options));
-  if (stored)
-    return std::move(*stored);
-  const std::string &target = program.from.target;
-  MGPU_TRY_ASSIGN(const Machine machine,
-                  openMachine(target, program.dag.numDevices,
-                              options.collectivesFile, program.from.database));
-  PlanOptions plan = options;
-  plan.streams = streamsOf(target, options.streams);
-  MGPU_TRY_ASSIGN(TargetPlan made,
-                  makePlan(program.dag, {machine, plan, !isElsewhere(target)}));
+Result<TargetPlan> makePlan(LoadedProgram &program,
+                            const MachineRequest &request) {
+  TargetPlan made;
+  if (!isElsewhere(program.from.target)) {
+    MGPU_TRY_ASSIGN(auto stored, storedPlan(program, request.plan));
+    if (stored) {
+      made.plan = std::move(*stored);
+      return made;
+    }
+  }
+  std::optional<Machine> found;
+  MGPU_TRY_ASSIGN(const Machine *machine, machineOf(program, request, found));
+  MGPU_TRY_ASSIGN(made, planDag(program, *machine, request));
   if (made.dag)
     program.dag = std::move(*made.dag);
-  return std::move(made.plan);
+  return made;
 }
 
-Result<Plan> readPlanText(const std::string &path, std::string_view text,
-                          Dag &dag) {
+Result<Plan> readPlan(const std::string &path, Dag &dag,
+                      std::optional<std::string_view> text) {
+  std::vector<std::byte> bytes;
+  if (!text) {
+    MGPU_TRY_ASSIGN(bytes, readFile(path));
+    text = {reinterpret_cast<const char *>(bytes.data()), bytes.size()};
+  }
   auto wrong = [&](const Error &error) {
     return fail(error.kind, fmt::format("{}: {}", path, error.message));
   };
-  auto names = parsePlanTransforms(text);
+  auto names = parsePlanTransforms(*text);
   if (!names)
     return wrong(names.error());
   std::vector<Transform> transforms;
@@ -149,7 +167,7 @@ Result<Plan> readPlanText(const std::string &path, std::string_view text,
   }
   if (auto made = applyAll(dag, transforms); !made)
     return wrong(made.error());
-  auto plan = parsePlan(text, dag);
+  auto plan = parsePlan(*text, dag);
   if (!plan)
     return wrong(plan.error());
   if (auto ok = verify(*plan, dag); !ok)
@@ -165,12 +183,16 @@ static uint64_t memoryOf(const TargetPlan &plan, const Dag &dag) {
   return largestArena(plan.plan) + dag.residentBytes;
 }
 
-Result<Front> makeFront(const Dag &dag, const MachineRequest &request) {
+Result<Front> makeFront(const LoadedProgram &program,
+                        const MachineRequest &request) {
   constexpr double step = 0.9;
+  const Dag &dag = program.dag;
+  std::optional<Machine> found;
+  MGPU_TRY_ASSIGN(const Machine *machine, machineOf(program, request, found));
   Front front;
   uint64_t limit = 0;
   do {
-    auto plan = makePlan(dag, request, limit);
+    auto plan = planDag(program, *machine, request, limit);
     if (!plan &&
         (front.points.empty() || plan.error().kind != ErrorKind::Invalid))
       return fail(plan.error());
@@ -191,28 +213,6 @@ Result<Front> makeFront(const Dag &dag, const MachineRequest &request) {
     front.points.push_back(std::move(point));
   } while (limit > 0);
   return front;
-}
-
-Result<ChangedPlan> planWhatIf(const Dag &dag, const Dag &planned,
-                               const MachineRequest &request,
-                               const std::vector<std::string> &changes) {
-  MGPU_TRY_ASSIGN(WhatIf changed,
-                  applyWhatIf(changes, request.machine, dag, planned));
-  const Machine other = request.machine.on(std::move(changed.topology));
-  ChangedPlan out;
-  MGPU_TRY_ASSIGN(out.plan, makePlan(changed.dag,
-                                     {other, request.plan, request.isHere,
-                                      request.workspace},
-                                     0, changed.made));
-  out.scaled = changed.scaled;
-  const Dag &made = out.plan.dag ? *out.plan.dag : changed.dag;
-  for (const OpFactor &op : changed.made)
-    if (std::none_of(made.nodes.begin(), made.nodes.end(),
-                     [&](const DagNode &node) {
-                       return matchesPattern(op.pattern, node.name);
-                     }))
-      out.absent.push_back(op.pattern);
-  return out;
 }
 
 } // namespace mgpu::pipeline

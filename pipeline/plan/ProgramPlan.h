@@ -18,7 +18,7 @@ struct PlanOptions {
   std::string transforms = "auto"; ///< "auto" changes nothing of what runs here
   std::string memory;              ///< bytes of each device, as "100GB"
   /// How long the search may take; empty: a second for a machine that is not
-  /// here, else planner::movesFor() the program.
+  /// here, else what planner::makePlan() takes.
   std::string budget;
   std::string collectivesFile; ///< measured times in place of the curves
   /// The user asked for a schedule. Plans that were stored are not used.
@@ -31,35 +31,30 @@ struct PlanOptions {
 Result<void> checkSeed(const PlanOptions &options,
                        const std::set<std::string> &given);
 
-/// A request that plans for one machine have in common. It refers to its parts.
+/// The request that the plans of a program for one machine have in common. It
+/// refers to its parts.
 struct MachineRequest {
-  const planner::Machine &machine;
   const PlanOptions &plan;
-  /// Transforms that are listed are made, and not tried: of what runs here.
-  bool isHere = true;
+  /// The machine to plan for; if it is empty, or there is none, the one of the
+  /// program's target, which is left here.
+  std::optional<planner::Machine> *machine = nullptr;
   uint64_t workspace = 0; ///< bytes of each device's memory, for cuBLASLt
+  std::vector<planner::OpFactor> ops = {}; ///< PlanRequest::ops
 };
 
-/// `memory` is in bytes of each device; 0 stands for what the options say.
-Result<planner::TargetPlan> makePlan(const planner::Dag &dag,
-                                     const MachineRequest &request,
-                                     uint64_t memory = 0,
-                                     std::vector<planner::OpFactor> ops = {});
-
-/// The plan of options.planFile; else the bundle's, unless the user asked for
-/// another; else none. It is proven. The transforms it was made after are
-/// applied to `program`, so kernels are compiled afterwards.
-Result<std::optional<planner::Plan>> storedPlan(LoadedProgram &program,
-                                                const PlanOptions &options);
-/// storedPlan(), or else one that is made for the program's target.
-Result<planner::Plan> makePlan(LoadedProgram &program,
-                               const PlanOptions &options);
+/// The plan for the program's target. Where the target is here, that is the one
+/// of PlanOptions::planFile, else the bundle's, unless the user asked for
+/// another, and proven; nothing else is known of it, and no machine looked for.
+/// Else one is made; transforms that are listed are made there, and not tried.
+/// `program` is left as the plan's transforms change it, so kernels are
+/// compiled afterwards.
+Result<planner::TargetPlan> makePlan(LoadedProgram &program,
+                                     const MachineRequest &request);
 
 /// A plan that `plan -o` has written, proven. Applies the transforms it names.
-Result<planner::Plan> readPlan(const std::string &path, planner::Dag &dag);
-/// Reads a plan's text; `path` is what errors call it.
-Result<planner::Plan> readPlanText(const std::string &path,
-                                   std::string_view text, planner::Dag &dag);
+/// `text` is that of the file, where it was read already.
+Result<planner::Plan> readPlan(const std::string &path, planner::Dag &dag,
+                               std::optional<std::string_view> text = {});
 
 /// One plan of a front: no other one has as little memory and as little time.
 struct FrontPoint {
@@ -74,20 +69,8 @@ struct Front {
   std::string stopped;            ///< why there is no plan with less; or ""
 };
 /// Plans under ever less memory until nothing fits.
-Result<Front> makeFront(const planner::Dag &dag, const MachineRequest &request);
-
-/// The plan of the changed program on the changed machine.
-struct ChangedPlan {
-  planner::TargetPlan plan;
-  size_t scaled = 0;               ///< durations of the file that were scaled
-  std::vector<std::string> absent; ///< what the new plan was not made to have
-};
-/// `changes` are as --what-if has them; `planned` is `dag` as the plan of the
-/// machine without them left it.
-Result<ChangedPlan> planWhatIf(const planner::Dag &dag,
-                               const planner::Dag &planned,
-                               const MachineRequest &request,
-                               const std::vector<std::string> &changes);
+Result<Front> makeFront(const LoadedProgram &program,
+                        const MachineRequest &request);
 
 } // namespace mgpu::pipeline
 

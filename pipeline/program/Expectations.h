@@ -14,6 +14,16 @@ namespace mgpu::pipeline {
 Result<void> checkExpectations(const planner::Program &program,
                                capture::Runner &runner);
 
+/// Takes the texts for the standard output, and those for the standard error.
+struct OutputSinks {
+  std::function<void(const std::string &)> print, printError;
+};
+
+/// Hands out the texts in program order, as MLIR's runner prints them, once all
+/// is fetched. Invalid at the first check that fails.
+Result<void> giveOutputs(const planner::Program &program,
+                         capture::Runner &runner, const OutputSinks &sinks);
+
 } // namespace mgpu::pipeline
 
 #endif // MGPU_PIPELINE_PROGRAM_EXPECTATIONS_H

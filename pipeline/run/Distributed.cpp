@@ -81,8 +81,7 @@ Result<Prepared> fromBytes(std::span<const std::byte> bytes, planner::Dag &dag,
                            KernelsFor what) {
   ByteReader reader(bytes);
   Prepared out;
-  MGPU_TRY_ASSIGN(out.plan,
-                  readPlanText("the plan of rank 0", reader.text(), dag));
+  MGPU_TRY_ASSIGN(out.plan, readPlan("the plan of rank 0", dag, reader.text()));
   out.cpu = reader.text();
   const std::string first = reader.text();
   out.nccl = reader.text();

@@ -2,6 +2,7 @@
 #ifndef MGPU_PIPELINE_RUN_JOINRANKS_H
 #define MGPU_PIPELINE_RUN_JOINRANKS_H
 
+#include "capture/ranks/Ranks.h"
 #include "pipeline/run/GpuRanks.h"
 
 namespace mgpu::pipeline {
@@ -28,6 +29,20 @@ Result<GpuRanks> agreedGpus(const LoadedProgram &program,
                             const RankOptions &options, device::Facts more);
 /// Usage for --deadline where there is nothing to wait for.
 Result<void> checkDeadline(const RankOptions &options, const LoadOptions &load);
+
+/// How to open a process for each GPU, as --deadline and --nccl say. Usage for
+/// these options. `own` are a bundle's kernels of the target. Without
+/// `database` nothing is kept of what is compiled.
+Result<RanksToOpen> ranksToOpen(const std::vector<int> &gpus,
+                                const GpuOptions &options,
+                                std::optional<std::string> database,
+                                capture::OwnCubins own = {});
+
+/// `program` and `prepared` must outlive it.
+Result<std::unique_ptr<Runner>> openRanks(const LoadedProgram &program,
+                                          const Prepared &prepared,
+                                          const std::vector<int> &gpus,
+                                          const GpuOptions &options);
 
 } // namespace mgpu::pipeline
 

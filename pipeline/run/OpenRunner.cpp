@@ -5,7 +5,7 @@
 #include "device/cuda/api/CusparseApi.h"
 #include "device/cuda/api/Libraries.h"
 #include "pipeline/run/Distributed.h"
-#include "pipeline/run/OpenRanks.h"
+#include "pipeline/run/JoinRanks.h"
 #include "pipeline/target/GpuIdentity.h"
 #include "pipeline/target/Workers.h"
 

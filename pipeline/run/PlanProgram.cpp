@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "pipeline/run/PlanProgram.h"
 
-#include "pipeline/program/CheckAlike.h"
 #include "pipeline/target/OpenMachine.h"
 #include "pipeline/target/Target.h"
 #include "pipeline/target/Workers.h"
 #include "planner/schedule/Simulate.h"
+#include "planner/schedule/WhatIf.h"
+#include "support/Spelling.h"
+
+#include <algorithm>
 
 namespace mgpu::pipeline {
 
-MachineRequest requestOf(const LoadedProgram &program,
-                         const PlanRequest &options, const PlanReport &report) {
-  return {*report.machine, options.prepare, !isElsewhere(program.from.target),
-          report.workspace};
+MachineRequest requestOf(const PlanRequest &options, PlanReport &report) {
+  return {options.prepare, &report.machine, report.workspace};
 }
 
 /// Takes what `tune` found of the program here; false where there is nothing.
@@ -22,7 +23,9 @@ static Result<bool> takeTuned(LoadedProgram &program,
   if (!choice)
     return false;
   MGPU_TRY(transformChosen(program, *choice));
-  MGPU_TRY_ASSIGN(report.plan, makePlan(program, *choice));
+  MGPU_TRY_ASSIGN(const planner::Machine machine, machineOf(program, *choice));
+  MGPU_TRY_ASSIGN(report.plan, tuner::planOf(program.dag, choice->config,
+                                             machine, choice->isTuned));
   report.threads = choice->config.threads;
   return true;
 }
@@ -38,34 +41,21 @@ static Result<void> planTarget(LoadedProgram &program,
     MGPU_TRY_ASSIGN(const bool isTuned, takeTuned(program, options, report));
     if (isTuned)
       return {};
-    MGPU_TRY_ASSIGN(auto stored, storedPlan(program, options.prepare));
-    if (stored) {
-      report.plan = std::move(*stored);
-      return {};
-    }
   }
-  if (!report.machine) {
-    MGPU_TRY_ASSIGN(report.machine, openMachine(target, program.dag.numDevices,
-                                                options.prepare.collectivesFile,
-                                                program.from.database));
-  }
-  const device::Topology &topology = report.machine->topology();
-  if (program.from.oneDevice)
-    MGPU_TRY(checkAlike(program.dag, topology.devicesPerNode()));
-  if (!options.whatIf.empty())
-    report.source = program.dag;
-  MGPU_TRY_ASSIGN(report.target,
-                  makePlan(program.dag, requestOf(program, options, report)));
-  report.plan = report.target->plan;
-  if (report.target->dag)
-    program.dag = std::move(*report.target->dag);
+  MGPU_TRY_ASSIGN(planner::TargetPlan made,
+                  makePlan(program, requestOf(options, report)));
+  report.plan = made.plan;
+  if (!report.machine)
+    return {}; // it was stored
+  report.target = std::move(made);
   if (!isElsewhere(target))
     report.predicted =
         planner::predictReplay(report.plan, program.dag, *report.machine,
                                threadsFor(report.plan, program.dag));
   if (options.noisePercent > 0) {
     std::vector<double> plays = planner::simulateNoise(
-        report.plan, program.dag, planner::contentionOf(topology),
+        report.plan, program.dag,
+        planner::contentionOf(report.machine->topology()),
         options.noisePercent / 100, noisePlays, options.prepare.seed);
     report.noise = {plays[plays.size() / 2], plays[plays.size() * 95 / 100]};
   }
@@ -85,17 +75,47 @@ static void boundByRecording(PlanReport &report, double recordedUs) {
     report.bound->words.clear();
 }
 
+/// Plans `source`, the program before its plan's transforms, as --what-if
+/// changes it and the machine.
+static Result<void> planWhatIf(LoadedProgram source,
+                               const planner::Dag &planned,
+                               const PlanRequest &options, PlanReport &report) {
+  MGPU_TRY_ASSIGN(
+      planner::WhatIf changed,
+      applyWhatIf(options.whatIf, *report.machine, source.dag, planned));
+  std::optional<planner::Machine> other =
+      report.machine->on(std::move(changed.topology));
+  source.dag = std::move(changed.dag);
+  ChangedPlan &out = report.changed.emplace();
+  MGPU_TRY_ASSIGN(out.plan, makePlan(source, {options.prepare, &other,
+                                              report.workspace, changed.made}));
+  out.scaled = changed.scaled;
+  for (const planner::OpFactor &op : changed.made)
+    if (std::ranges::none_of(source.dag.nodes,
+                             [&](const planner::DagNode &node) {
+                               return matchesPattern(op.pattern, node.name);
+                             }))
+      out.absent.push_back(op.pattern);
+  return {};
+}
+
 Result<void> planProgram(LoadedProgram &program, const PlanRequest &options,
                          PlanReport &report) {
   const PlanReport before = report;
   PlanReport made;
+  std::optional<LoadedProgram> source, kept;
   auto planOf = [&](LoadedProgram &ordered) -> Result<double> {
     made = before;
+    if (!options.whatIf.empty())
+      source = ordered;
     MGPU_TRY(planTarget(ordered, options, made));
     boundByRecording(made, ordered.recordedUs);
     return made.plan.makespanUs;
   };
-  auto keep = [&] { report = std::move(made); };
+  auto keep = [&] {
+    report = std::move(made);
+    kept = std::move(source);
+  };
   if (options.shardings > 0) {
     MGPU_TRY_ASSIGN(ShardingChoice shardings,
                     chooseShardings(program, options.shardings,
@@ -105,7 +125,8 @@ Result<void> planProgram(LoadedProgram &program, const PlanRequest &options,
   }
   MGPU_TRY_ASSIGN(OrderChoice order, chooseOrder(program, planOf, keep));
   report.order = std::move(order);
-  return {};
+  return kept ? planWhatIf(std::move(*kept), program.dag, options, report)
+              : Result<void>();
 }
 
 } // namespace mgpu::pipeline

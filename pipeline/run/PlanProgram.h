@@ -25,6 +25,13 @@ struct PlanRequest {
   double noisePercent = 0;
 };
 
+/// The plan of the changed program on the changed machine.
+struct ChangedPlan {
+  planner::TargetPlan plan;
+  size_t scaled = 0;               ///< durations of the file that were scaled
+  std::vector<std::string> absent; ///< what the new plan was not made to have
+};
+
 /// A plan, and what is known of it beside.
 struct PlanReport {
   planner::Plan plan;
@@ -35,9 +42,8 @@ struct PlanReport {
   std::optional<planner::TargetPlan> target;
   /// The time of a replay here, by the host's calibrated rates.
   std::optional<planner::HostPrediction> predicted;
-  uint64_t workspace = 0; ///< each device's, for cuBLASLt
-  planner::Dag source;    ///< for --what-if: before the transforms
-  std::optional<ChangedPlan> changed;
+  uint64_t workspace = 0;             ///< each device's, for cuBLASLt
+  std::optional<ChangedPlan> changed; ///< for --what-if
   /// The median and the 95th percentile of the makespan.
   std::optional<std::pair<double, double>> noise;
   /// The proof of the plan's bound without a search, if it is asked for.
@@ -48,8 +54,7 @@ struct PlanReport {
 
 /// The request that the plans of a report have in common; it refers to `report`
 /// and `options`.
-MachineRequest requestOf(const LoadedProgram &program,
-                         const PlanRequest &options, const PlanReport &report);
+MachineRequest requestOf(const PlanRequest &options, PlanReport &report);
 
 /// Plans the program for the machine of its target, which openTarget() makes
 /// known to `report`. `program` is left as the plan's transforms change it.

@@ -9,7 +9,7 @@
 #include "pipeline/build/CalibrationKernels.h"
 #include "pipeline/build/OwnKernels.h"
 #include "pipeline/program/Version.h"
-#include "pipeline/run/OpenRanks.h"
+#include "pipeline/run/JoinRanks.h"
 #include "pipeline/target/GpuIdentity.h"
 #include "pipeline/target/Target.h"
 

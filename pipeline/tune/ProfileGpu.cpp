@@ -6,7 +6,6 @@
 #include "pipeline/target/Target.h"
 #include "pipeline/tune/ProfileProgram.h"
 #include "planner/cost/TargetMachine.h"
-#include "planner/schedule/list/PlanBuilder.h"
 #include "planner/schedule/list/Schedulers.h"
 #include "tuner/record/MeasuredTimes.h"
 
@@ -15,18 +14,6 @@
 namespace mgpu::pipeline {
 
 using tuner::ProfileFacts;
-
-/// Gives a plan, which may have been stored, the times that are predicted here.
-static Result<void> predictFor(const std::string &target, planner::Plan &plan,
-                               const planner::Dag &dag) {
-  MGPU_TRY_ASSIGN(const planner::Machine model,
-                  openMachine(target, dag.numDevices));
-  for (planner::PlanStep &step : plan.steps)
-    step.durationUs = model.durationUs(dag, step.node);
-  plan.model = model.name();
-  planner::predictTimes(plan, dag);
-  return {};
-}
 
 namespace {
 
@@ -64,8 +51,13 @@ Result<ProfileResult> store(const LoadedProgram &program,
   return ProfileResult{std::move(facts), prepared.isTuned, {}};
 }
 
-Result<planner::Plan> serialPlan(const planner::Dag &dag) {
-  return planner::scheduleSerial(dag, planner::hostMachine());
+/// Gives a plan, which may have been stored, the times that are predicted here.
+Result<void> predictFor(const std::string &target, planner::Plan &plan,
+                        const planner::Dag &dag) {
+  MGPU_TRY_ASSIGN(const planner::Machine model,
+                  openMachine(target, dag.numDevices));
+  planner::retime(plan, dag, model);
+  return {};
 }
 
 PrepareOptions preparing(const ProfileRequest &request) {
@@ -96,7 +88,6 @@ Result<ProfileResult> profileOnGpu(LoadedProgram &program,
   MGPU_TRY_ASSIGN(Prepared prepared,
                   prepare(program, preparing(request), arch));
   MGPU_TRY(predictFor(request.target, prepared.plan, program.dag));
-  MGPU_TRY_ASSIGN(const planner::Plan serial, serialPlan(program.dag));
   tuner::ProgramData data(program.dag, std::move(inputs));
   how.profiles = true;
   auto open = [&](uint32_t devices, uint32_t, std::span<const int>) {
@@ -106,9 +97,8 @@ Result<ProfileResult> profileOnGpu(LoadedProgram &program,
   bench::ProfileInput input{program.dag, prepared.kernels, bind, open, {},
                             true};
   const std::vector<bench::ProfileSubject> subjects{{prepared.plan, 0}};
-  MGPU_TRY_ASSIGN(
-      bench::Profile profile,
-      bench::measureProfile(input, serial, subjects, request.repeat));
+  MGPU_TRY_ASSIGN(bench::Profile profile,
+                  bench::measureProfile(input, subjects, request.repeat));
   return store(program, request, path,
                {original, prepared, profile, std::move(identity), ""});
 }
@@ -131,7 +121,6 @@ Result<ProfileResult> profileOnRanks(LoadedProgram &program,
                         prepared.plan, program.dag));
   }
   MGPU_TRY(sharePrepared(program.dag, prepared, others, KernelsFor::Gpu));
-  MGPU_TRY_ASSIGN(const planner::Plan serial, serialPlan(program.dag));
   tuner::ProgramData data(program.dag, std::move(inputs));
   auto open =
       [&](const planner::Plan &plan) -> Result<std::unique_ptr<Runner>> {
@@ -148,9 +137,8 @@ Result<ProfileResult> profileOnRanks(LoadedProgram &program,
                             true,        &others};
   input.openRunner = open;
   const std::vector<bench::ProfileSubject> subjects{{prepared.plan, 0}};
-  MGPU_TRY_ASSIGN(
-      const bench::Profile profile,
-      bench::measureProfile(input, serial, subjects, request.repeat));
+  MGPU_TRY_ASSIGN(const bench::Profile profile,
+                  bench::measureProfile(input, subjects, request.repeat));
   if (!isFirstRank())
     return ProfileResult();
   MGPU_TRY_ASSIGN(

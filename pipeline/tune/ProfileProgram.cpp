@@ -68,7 +68,10 @@ Result<void> writeTrace(const LoadedProgram &program,
   if (request.traceFile.empty())
     return {};
   // Its durations are those that `plan` has from now on.
-  MGPU_TRY_ASSIGN(const planner::Plan plan, makePlan(program, choice));
+  MGPU_TRY_ASSIGN(const planner::Machine machine, machineOf(program, choice));
+  MGPU_TRY_ASSIGN(
+      const planner::Plan plan,
+      tuner::planOf(program.dag, choice.config, machine, choice.isTuned));
   return writeProfileTrace(program, request, samples, false, plan);
 }
 
@@ -78,10 +81,13 @@ subjectsOf(const LoadedProgram &program, TunedChoice &choice) {
   std::vector<bench::ProfileSubject> subjects;
   for (uint32_t threads : threadCounts(choice)) {
     choice.config.threads = threads;
+    MGPU_TRY_ASSIGN(const planner::Machine machine, machineOf(program, choice));
     // Not tuned here, a bundle runs as it was planned.
-    MGPU_TRY_ASSIGN(planner::Plan plan, program.bundle && !choice.isTuned
-                                            ? program.bundle->plan()
-                                            : makePlan(program, choice));
+    MGPU_TRY_ASSIGN(planner::Plan plan,
+                    program.bundle && !choice.isTuned
+                        ? program.bundle->plan()
+                        : tuner::planOf(program.dag, choice.config, machine,
+                                        choice.isTuned));
     subjects.push_back({std::move(plan), threads});
   }
   return subjects;
@@ -116,8 +122,6 @@ Result<bench::Profile> measure(planner::Dag &dag, tuner::ProgramData &data,
   device::MessageRendezvous *others = theRanks();
   if (others)
     MGPU_TRY(shareSubjects(dag, subjects, kernels, *others));
-  MGPU_TRY_ASSIGN(planner::Plan serial,
-                  planner::scheduleSerial(dag, planner::hostMachine()));
   auto open = [&](uint32_t devices, uint32_t threads,
                   std::span<const int> workerCpus) {
     if (others)
@@ -129,7 +133,7 @@ Result<bench::Profile> measure(planner::Dag &dag, tuner::ProgramData &data,
   };
   auto bind = [&](capture::Replayer &replayer) { data.bind(replayer, 0); };
   return bench::measureProfile({dag, kernels, bind, open, cpus, false, others},
-                               serial, subjects, request.repeat);
+                               subjects, request.repeat);
 }
 
 } // namespace

@@ -286,16 +286,45 @@ static double at(const std::map<double, double> &curve, double footprint) {
   return (1 - t) * below->second + t * above->second;
 }
 
+/// Nanoseconds of a thing counted. Without rows of its own it takes as long as
+/// what is most like it: accesses that are apart as those of the nearest size
+/// of buffers, other accesses as neighbours', work within blocks as an
+/// operation, and a function as the mean of those that were measured. A launch
+/// and a block are then free.
+static double nsOf(const HostCounts &ns, const std::string &name,
+                   double meanFunctionNs) {
+  auto known = [&](const std::string &other) { return ns.contains(other); };
+  if (known(name))
+    return ns.at(name);
+  if (name.ends_with(".f64"))
+    return 2 * nsOf(ns, name.substr(0, name.size() - 4), meanFunctionNs);
+  if (name == "launch" || name == "block")
+    return 0;
+  if (name.starts_with("strided.") || name.starts_with("gather.")) {
+    const std::string kind = name.substr(0, name.size() - 1);
+    for (int apart : {1, 2})
+      for (int level : {name.back() - apart, name.back() + apart})
+        if (known(kind + char(level)))
+          return ns.at(kind + char(level));
+  }
+  const std::string family = name.substr(0, name.find('.'));
+  auto isOneOf = [&](std::initializer_list<const char *> names) {
+    return std::ranges::find(names, family) != names.end();
+  };
+  const char *like =
+      isOneOf({"access", "common", "turned", "shared", "strided", "gather"})
+          ? "access"
+      : isOneOf({"operation", "scalar", "reduction", "exchange"}) ? "operation"
+                                                                  : nullptr;
+  if (like)
+    return known(like) ? ns.at(like) : 0;
+  return meanFunctionNs;
+}
+
 double HostRates::computeUs(const HostCounts &counts) const {
   double sum = 0;
-  for (const auto &[name, count] : counts) {
-    auto rate = ns.find(name);
-    const bool isWide = name.ends_with(".f64");
-    if (rate == ns.end() && isWide)
-      rate = ns.find(name.substr(0, name.size() - 4));
-    sum += count * (rate == ns.end() ? meanFunctionNs
-                                     : rate->second * (isWide ? 2 : 1));
-  }
+  for (const auto &[name, count] : counts)
+    sum += count * nsOf(ns, name, meanFunctionNs);
   return sum / 1e3;
 }
 
@@ -338,7 +367,13 @@ HostTime HostRates::kernel(const Dag &dag, const DagNode &node,
 }
 
 HostTime HostRates::copy(double bytes, double footprint) const {
-  return {copyUs + bytes * at(copied, footprint) / 1e3, 0.3};
+  if (copyUs > 0)
+    return {copyUs + bytes * at(copied, footprint) / 1e3, 0.3};
+  // No copy was measured: it is read and written as by a kernel.
+  const double compute = computeUs({{"launch", 1}, {"access", bytes / 2}});
+  return {std::max(std::hypot(compute, 2 * bytes * at(stream, footprint) / 1e3),
+                   1e-3),
+          0.4};
 }
 
 } // namespace mgpu::planner

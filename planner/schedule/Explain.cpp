@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/plan/ArenaLayout.h"
-#include "planner/schedule/Origins.h"
 #include "planner/schedule/TargetSearch.h"
 #include "planner/schedule/Timeline.h"
-#include "planner/schedule/list/PlanBuilder.h"
+#include "planner/schedule/list/Schedulers.h"
 
 #include <algorithm>
 #include <fmt/format.h>

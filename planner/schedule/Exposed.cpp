@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/schedule/Timeline.h"
-#include "planner/schedule/list/PlanBuilder.h"
+#include "planner/schedule/list/Schedulers.h"
 
 #include <algorithm>
 #include <fmt/format.h>

@@ -2,9 +2,9 @@
 #include "planner/schedule/TargetSearch.h"
 
 #include "planner/plan/ArenaLayout.h"
-#include "planner/schedule/Origins.h"
 #include "planner/schedule/ResidentPlan.h"
 #include "planner/schedule/Simulate.h"
+#include "planner/schedule/Timeline.h"
 #include "planner/schedule/transform/ChunkCounts.h"
 #include "support/Units.h"
 
@@ -21,36 +21,6 @@ Result<uint64_t> memoryLimit(const device::Topology &topology,
   if (memory == "none")
     return uint64_t(INT64_MAX);
   return parseByteSize(memory, "--memory");
-}
-
-exact::Budget movesFor(const Dag &dag) {
-  return exact::Budget(
-      1e9, std::clamp<uint64_t>(60'000 / (dag.nodes.size() + 1), 8, 2000));
-}
-
-/// A DAG that is spmd: by the overlap search.
-static Result<TargetPlan> planOverlapped(const Dag &dag, const Machine &machine,
-                                         const PlanRequest &options,
-                                         SchedulePolicy schedulePolicy,
-                                         exact::Budget &budget,
-                                         search::Proof proof) {
-  TargetPlan result;
-  MGPU_TRY_ASSIGN(result.overlap,
-                  search::planOverlap(
-                      dag, {options.scaleComm, &machine, options.memoryBytes},
-                      options.seed, budget, schedulePolicy, proof));
-  result.plan = std::move(result.overlap->plan);
-  bool frozen =
-      std::all_of(dag.nodes.begin(), dag.nodes.end(), [](const DagNode &node) {
-        return node.durationUs.has_value();
-      });
-  if (!frozen)
-    result.plan.model = machine.name();
-  result.contendedUs =
-      simulate(result.plan, dag, contentionOf(machine.topology())).makespanUs;
-  for (double us : result.overlap->problem.durations)
-    result.serialUs += us;
-  return result;
 }
 
 namespace {
@@ -72,9 +42,8 @@ public:
       for (const Transform &transform : options.transforms)
         parts += takesPart(transform);
     const bool isDraft = !options.transforms.empty();
-    Result<TargetPlan> first =
-        plan(current(), plain, schedulePolicy,
-             isDraft ? search::Proof::Draft : search::Proof::Verified);
+    Result<TargetPlan> first = plan(current(), plain, schedulePolicy,
+                                    isDraft ? Proof::Draft : Proof::Verified);
     if (!first && first.error().kind != ErrorKind::Invalid)
       return first;
     if (first)
@@ -120,8 +89,8 @@ private:
       isChanged |= changed.has_value();
       gains.push_back(std::move(gain));
     }
-    MGPU_TRY_ASSIGN(best, plan(current(), machine(), schedulePolicy,
-                               search::Proof::Verified));
+    MGPU_TRY_ASSIGN(
+        best, plan(current(), machine(), schedulePolicy, Proof::Verified));
     return finish();
   }
 
@@ -145,13 +114,11 @@ private:
   }
 
   Result<TargetPlan> plan(const Dag &of, const Machine &on,
-                          SchedulePolicy allowed,
-                          search::Proof proof = search::Proof::Draft) {
+                          SchedulePolicy allowed, Proof proof = Proof::Draft) {
     exact::Budget part = budget.part(parts);
-    Result<TargetPlan> result =
-        of.spmd && !options.isFixed()
-            ? planOverlapped(of, on, options, allowed, part, proof)
-            : searchLists(of, on, options, allowed, part);
+    PlanRequest request = options;
+    request.schedulePolicy = allowed;
+    Result<TargetPlan> result = searchPlan(of, on, request, part, proof);
     budget.spend(part.spentNodes());
     return result;
   }
@@ -167,18 +134,17 @@ private:
         findChunkCounts(
             current(), {&machine(), nullptr, options.ops},
             [&](const Dag &of) -> Result<double> {
+              PlanRequest request = options;
+              request.schedulePolicy = schedulePolicy;
               if (of.spmd) {
                 exact::Budget first(1e9, 0);
-                MGPU_TRY_ASSIGN(TargetPlan plan,
-                                planOverlapped(of, machine(), options,
-                                               schedulePolicy, first,
-                                               search::Proof::Draft));
+                MGPU_TRY_ASSIGN(
+                    TargetPlan plan,
+                    searchPlan(of, machine(), request, first, Proof::Draft));
                 return plan.plan.makespanUs;
               }
-              ScheduleOptions schedule;
-              schedule.streamsPerDevice = options.streamsPerDevice;
-              schedule.schedulePolicy = schedulePolicy;
-              MGPU_TRY_ASSIGN(Plan plan, scheduleList(of, machine(), schedule));
+              request.scheduler = "list";
+              MGPU_TRY_ASSIGN(Plan plan, schedule(of, machine(), request));
               return simulate(plan, of, contentionOf(machine().topology()))
                   .makespanUs;
             }));
@@ -362,7 +328,7 @@ private:
       recordAlgorithms(best->plan, best->algorithms);
     }
     if (isChanged) {
-      if (best->overlap && best->plan.model == search::frozenModelName)
+      if (best->overlap && best->plan.model == frozenModelName)
         best->plan.model +=
             ", what transforms changed scaled as estimated on " + chosen.name();
       best->dag = std::move(*changed);
@@ -387,76 +353,28 @@ private:
 
 } // namespace
 
-/// Takes the plan of the program without resident arguments, less their copies,
-/// where that is shorter, or is no longer than with them, as it should be, and
-/// `made` is.
-static Result<void> takeOther(TargetPlan &made, const Dag &dag,
-                              const Machine &machine,
-                              const PlanRequest &options,
-                              exact::Budget &budget) {
-  std::optional<Dag> source;
-  if (dag.spmd || !(source = withoutResidents(dag)) ||
-      made.contendedUs <= leastUploadUs(*source, machine) ||
-      (options.transforms.empty() &&
-       made.contendedUs <= made.plan.lowerBoundUs * (1 + 1e-9)))
-    return {};
-  Result<TargetPlan> whole =
-      Transforming(*source, machine, options, budget).run();
-  if (!whole) // it needs more memory than there is
-    return whole.error().kind == ErrorKind::Invalid ? Result<void>()
-                                                    : fail(whole.error());
-  TargetPlan other = *whole;
-  Dag left = other.dag ? *other.dag : *source;
-  std::optional<Plan> apart = planApart(other.plan, left, dag);
-  if (!apart)
-    return {};
-  const Contention contention = contentionOf(machine.topology());
-  other.plan = std::move(*apart);
-  if (options.schedulePolicy.join)
-    joinForks(other.plan, left, contention);
-  other.contendedUs = simulate(other.plan, left, contention).makespanUs;
-  auto times = [](const TargetPlan &plan) {
-    return std::pair(plan.contendedUs, plan.plan.makespanUs);
-  };
-  auto isLonger = [&](const TargetPlan &plan) {
-    constexpr double rounding = 1 + 1e-9;
-    return plan.contendedUs > whole->contendedUs * rounding ||
-           plan.plan.makespanUs > whole->plan.makespanUs * rounding;
-  };
-  if (std::pair(isLonger(other), times(other)) >=
-          std::pair(isLonger(made), times(made)) ||
-      !verify(other.plan, left,
-              {other.plan.streamsPerDevice, options.memoryBytes}))
-    return {};
-  other.serialUs = made.serialUs;
-  if (other.dag)
-    other.dag = std::move(left);
-  made = std::move(other);
-  return {};
-}
-
 Result<TargetPlan> makePlan(const Dag &dag, const Machine &machine,
-                            const PlanRequest &request, exact::Budget &budget) {
+                            const PlanRequest &request, exact::Budget *budget) {
   const device::Topology &topology = machine.topology();
   if (dag.numDevices > topology.devices)
     return fail(ErrorKind::Absent,
                 fmt::format("the program is of {} devices, {} has {}",
                             dag.numDevices, topology.name, topology.devices));
+  exact::Budget moves(
+      1e9, std::clamp<uint64_t>(60'000 / (dag.nodes.size() + 1), 8, 2000));
+  if (!budget)
+    budget = &moves;
   if (!request.transforms.empty() && machine.numMeasured() > 0)
     return makePlan(dag, machine.withTimes({}), request, budget);
   // The budget by which the program without resident arguments is planned.
-  exact::Budget again = budget.part(1);
+  exact::Budget again = budget->part(1);
   MGPU_TRY_ASSIGN(TargetPlan made,
-                  Transforming(dag, machine, request, budget).run());
+                  Transforming(dag, machine, request, *budget).run());
   if (!request.isFixed())
-    MGPU_TRY(takeOther(made, dag, machine, request, again));
+    MGPU_TRY(takeApart(made, dag, machine, request, [&](const Dag &source) {
+      return Transforming(source, machine, request, again).run();
+    }));
   return made;
-}
-
-Result<TargetPlan> makePlan(const Dag &dag, const Machine &machine,
-                            const PlanRequest &request) {
-  exact::Budget budget = movesFor(dag);
-  return makePlan(dag, machine, request, budget);
 }
 
 } // namespace mgpu::planner

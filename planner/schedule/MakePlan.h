@@ -5,24 +5,26 @@
 // From a DAG and a machine to a plan that is proven: the one road of programs,
 // graphs by calls, DAG files and traces, whatever the machine is made of.
 
+#include "planner/certificate/Certificate.h"
 #include "planner/cost/Contention.h"
+#include "planner/schedule/exact/Budget.h"
 #include "planner/schedule/list/Algorithms.h"
 #include "planner/schedule/list/Schedulers.h"
-#include "planner/schedule/search/OverlapPlanner.h"
+#include "planner/schedule/problem/Problem.h"
 #include "planner/schedule/transform/Transform.h"
 
 #include <optional>
 
 namespace mgpu::planner {
 
-struct PlanRequest {
-  std::string scheduler = "list"; ///< or "serial", or "shuffled"
-  uint64_t seed = 0; ///< of the search; "shuffled" draws the plan by it
+/// `seed` is of the search too, and of all streams `streamsPerDevice` is the
+/// most. Policies are the freedoms of the schedule from the start; those of
+/// `transforms` are among them.
+struct PlanRequest : ScheduleOptions {
   /// "list" and "serial" draw a factor of 1/2 to 2 by it for the duration of
   /// each node, which changes their order, and search no further; 0 draws none.
   uint64_t drawn = 0;
   uint64_t memoryBytes = UINT64_MAX; ///< a device's, with resident buffers
-  uint32_t streamsPerDevice = 4;
   double scaleComm = 1; ///< spmd DAGs: multiplies collectives' times
   /// Tried in order; each is kept if the plan after it is shorter. Schedule
   /// policies come last: each is kept if the plan without it is longer, or as
@@ -30,9 +32,6 @@ struct PlanRequest {
   std::vector<Transform> transforms;
   /// Transforms are made, whether the plan gets shorter or not.
   bool makesAll = false;
-  /// The freedoms of the schedule from the start; those of `transforms` among
-  /// them.
-  SchedulePolicy schedulePolicy;
   std::vector<OpFactor> ops; ///< TransformContext::ops
 
   /// Nothing but the scheduler makes the plan.
@@ -53,6 +52,16 @@ struct TransformGain {
   std::vector<std::string> left;
 };
 
+/// The problem that was searched for a plan of a DAG that is spmd, and a
+/// checked proof of the plan's bound.
+struct OverlapOutcome {
+  Problem problem;
+  Schedule schedule;
+  Certificate certificate;
+  uint64_t peakBytes = 0;  ///< by the model, resident bytes included
+  double firstSeconds = 0; ///< until the first verified plan
+};
+
 struct TargetPlan {
   Plan plan; ///< verified; names the transforms kept
   /// The DAG it is a plan of, where a transform was kept.
@@ -67,33 +76,28 @@ struct TargetPlan {
   double contendedUs = 0;
   /// The time of all nodes one after the other, where there is no contention.
   double serialUs = 0;
-  /// Problem, schedule and certificate of a DAG that is spmd; its plan is
-  /// `plan`.
-  std::optional<search::OverlapOutcome> overlap;
+  std::optional<OverlapOutcome> overlap; ///< of a DAG that is spmd
 };
 
 /// "" is the memory of the topology's devices, "none" no limit.
 Result<uint64_t> memoryLimit(const device::Topology &topology,
                              const std::string &memory);
 
-/// Moves of a search that takes some hundredths of a second for a small
-/// program, and for a large one no longer than its bound; by the DAG alone.
-exact::Budget movesFor(const Dag &dag);
-
 /// Absent if the DAG has more devices than the machine, whose times of nodes
-/// count only where there are no transforms. A DAG that is spmd goes to the
-/// overlap search, others to ListSearch; both as far as the schedule policies
-/// reach: without `order` there is nothing to search. The plan of the least
-/// makespan with contention that fits the memory is kept. Each transform that
-/// changes something takes an equal share of the budget, and is kept if the
-/// plan gets shorter: with contention, or, for a DAG that is spmd, by the model
-/// that its search is of. A program that does not fit is Invalid, and the error
-/// says at which step, what is live there and how much is missing.
+/// count only where there are no transforms. Without a budget the search takes
+/// some hundredths of a second for a small program, and for a large one no
+/// longer than its bound: a number of moves that depends on the DAG alone. A
+/// DAG that is spmd goes to the overlap search, others to ListSearch; both as
+/// far as the schedule policies reach: without `order` there is nothing to
+/// search. The plan of the least makespan with contention that fits the memory
+/// is kept. Each transform that changes something takes an equal share of the
+/// budget, and is kept if the plan gets shorter: with contention, or, for a DAG
+/// that is spmd, by the model that its search is of. A program that does not
+/// fit is Invalid, and the error says at which step, what is live there and how
+/// much is missing.
 Result<TargetPlan> makePlan(const Dag &dag, const Machine &machine,
-                            const PlanRequest &request, exact::Budget &budget);
-/// Plans with movesFor() the DAG as the budget.
-Result<TargetPlan> makePlan(const Dag &dag, const Machine &machine,
-                            const PlanRequest &request = {});
+                            const PlanRequest &request = {},
+                            exact::Budget *budget = nullptr);
 
 /// In words: makespans with contention, on what the durations rest (shares of
 /// their sum that are measured, published, assumed), and every coefficient with

@@ -3,7 +3,7 @@
 
 #include "planner/schedule/exact/DisjunctiveSearch.h"
 #include "planner/schedule/problem/FrozenProblem.h"
-#include "planner/schedule/problem/Schedule.h"
+#include "planner/schedule/problem/Problem.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/schedule/ProgramSearch.h"
 
-#include "planner/schedule/list/PlanBuilder.h"
+#include "planner/schedule/list/Schedulers.h"
 #include "planner/schedule/search/OverlapSearch.h"
 
 #include <algorithm>
@@ -114,9 +114,9 @@ private:
         order.push_back(std::move(step));
       }
     }
-    MGPU_TRY_ASSIGN(
-        Plan plan, finishPlan("list search", std::move(order), streamsPerDevice,
-                              WaitPolicy::Dependences, dag, latency, {}));
+    MGPU_TRY_ASSIGN(Plan plan,
+                    schedule(dag, latency, {"list search", 0, streamsPerDevice},
+                             std::move(order)));
     for (size_t d = 0; d < plan.arenaBytes.size(); ++d)
       if (plan.arenaBytes[d] + dag.residentBytes > memoryBytes) {
         followTimes(plan, dag);

@@ -2,7 +2,8 @@
 #include "planner/schedule/ResidentPlan.h"
 
 #include "planner/schedule/ProgramSearch.h"
-#include "planner/schedule/list/PlanBuilder.h"
+#include "planner/schedule/Simulate.h"
+#include "planner/schedule/TargetSearch.h"
 
 #include <algorithm>
 #include <map>
@@ -43,7 +44,10 @@ std::optional<Dag> withoutResidents(const Dag &dag) {
   return out;
 }
 
-double leastUploadUs(const Dag &dag, const LatencyEstimator &latency) {
+/// Microseconds that no replay of withoutResidents() can beat, whatever
+/// transforms make of it: a device's uploads of arguments that are read there,
+/// each once.
+static double leastUploadUs(const Dag &dag, const LatencyEstimator &latency) {
   std::vector<bool> isRead(dag.buffers.size());
   for (const DagNode &node : dag.nodes)
     for (const BufferUse &use : node.uses)
@@ -67,23 +71,6 @@ double leastUploadUs(const Dag &dag, const LatencyEstimator &latency) {
   }
   return most;
 }
-
-namespace {
-/// The durations of a plan's steps.
-class DurationsOf final : public LatencyEstimator {
-public:
-  DurationsOf(const Plan &plan, const Dag &dag)
-      : durations(durationsOf(plan, dag)), model(plan.model) {}
-  double durationUs(const Dag &, NodeId node) const override {
-    return durations[node.value];
-  }
-  std::string name() const override { return model; }
-
-private:
-  std::vector<double> durations;
-  std::string model;
-};
-} // namespace
 
 /// A copy by the names of what it copies; "" of other work.
 static std::string copyName(const Dag &dag, const DagNode &node) {
@@ -115,7 +102,14 @@ static bool takePhases(Dag &made, const Dag &dag) {
   return keepsPhases(made) && made.check();
 }
 
-std::optional<Plan> planApart(const Plan &other, Dag &made, const Dag &dag) {
+/// `other`, a plan of withoutResidents(`dag`), for `dag`: the copies of
+/// resident arguments go to their phases, and all else keeps its order and
+/// streams, so that no step of a replay starts later. `made` is the DAG that
+/// transforms left of the other one, whose nodes get the phases of those of
+/// `dag` of their names. None where it cannot be made so. With its bound; not
+/// verified.
+static std::optional<Plan> planApart(const Plan &other, Dag &made,
+                                     const Dag &dag) {
   if (!takePhases(made, dag))
     return std::nullopt;
   std::vector<OrderedStep> order;
@@ -123,10 +117,11 @@ std::optional<Plan> planApart(const Plan &other, Dag &made, const Dag &dag) {
     for (const PlanStep &step : other.steps)
       if (made.node(step.node).phase == phase)
         order.push_back({step.node, step.streams});
-  const DurationsOf durations(other, made);
-  Result<Plan> plan = finishPlan(other.scheduler + ", of no resident arguments",
-                                 std::move(order), other.streamsPerDevice,
-                                 WaitPolicy::Dependences, made, durations, {});
+  const PlanDurations durations(other, made);
+  Result<Plan> plan = schedule(made, durations,
+                               {other.scheduler + ", of no resident arguments",
+                                0, other.streamsPerDevice},
+                               std::move(order));
   Result<ProgramModel> model = modelOf(made, durations);
   if (!plan || !model)
     return std::nullopt;
@@ -141,6 +136,50 @@ std::optional<Plan> planApart(const Plan &other, Dag &made, const Dag &dag) {
   plan->memoryBytes = other.memoryBytes;
   setBound(*plan, model->bound.us, model->bound.by);
   return std::move(*plan);
+}
+
+Result<void>
+takeApart(TargetPlan &made, const Dag &dag, const Machine &machine,
+          const PlanRequest &options,
+          const std::function<Result<TargetPlan>(const Dag &)> &planOf) {
+  std::optional<Dag> source;
+  if (dag.spmd || !(source = withoutResidents(dag)) ||
+      made.contendedUs <= leastUploadUs(*source, machine) ||
+      (options.transforms.empty() &&
+       made.contendedUs <= made.plan.lowerBoundUs * (1 + 1e-9)))
+    return {};
+  Result<TargetPlan> whole = planOf(*source);
+  if (!whole) // it needs more memory than there is
+    return whole.error().kind == ErrorKind::Invalid ? Result<void>()
+                                                    : fail(whole.error());
+  TargetPlan other = *whole;
+  Dag left = other.dag ? *other.dag : *source;
+  std::optional<Plan> apart = planApart(other.plan, left, dag);
+  if (!apart)
+    return {};
+  const Contention contention = contentionOf(machine.topology());
+  other.plan = std::move(*apart);
+  if (options.schedulePolicy.join)
+    joinForks(other.plan, left, contention);
+  other.contendedUs = simulate(other.plan, left, contention).makespanUs;
+  auto times = [](const TargetPlan &plan) {
+    return std::pair(plan.contendedUs, plan.plan.makespanUs);
+  };
+  auto isLonger = [&](const TargetPlan &plan) {
+    constexpr double rounding = 1 + 1e-9;
+    return plan.contendedUs > whole->contendedUs * rounding ||
+           plan.plan.makespanUs > whole->plan.makespanUs * rounding;
+  };
+  if (std::pair(isLonger(other), times(other)) >=
+          std::pair(isLonger(made), times(made)) ||
+      !verify(other.plan, left,
+              {other.plan.streamsPerDevice, options.memoryBytes}))
+    return {};
+  other.serialUs = made.serialUs;
+  if (other.dag)
+    other.dag = std::move(left);
+  made = std::move(other);
+  return {};
 }
 
 } // namespace mgpu::planner

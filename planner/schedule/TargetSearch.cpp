@@ -1,82 +1,260 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/schedule/TargetSearch.h"
 
+#include "planner/plan/ArenaLayout.h"
 #include "planner/schedule/ProgramSearch.h"
 #include "planner/schedule/Simulate.h"
-#include "planner/schedule/list/PlanBuilder.h"
-#include "planner/schedule/list/Schedulers.h"
-#include "planner/schedule/search/LowerPeak.h"
+#include "planner/schedule/problem/FrozenProblem.h"
 #include "planner/schedule/search/MemoryBound.h"
+#include "planner/schedule/search/OverlapSearch.h"
 #include "support/Random.h"
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <limits>
 
 namespace mgpu::planner {
 
-/// The buffers that are live where the plan's arena is fullest, on the device
-/// that exceeds the limit most.
-static Error doesNotFit(const Plan &plan, const Dag &dag, uint64_t limit) {
-  size_t worst = 0;
-  for (size_t d = 0; d < plan.arenaBytes.size(); ++d)
-    if (plan.arenaBytes[d] > plan.arenaBytes[worst])
-      worst = d;
-  constexpr size_t never = SIZE_MAX;
-  std::vector<size_t> first(dag.buffers.size(), never),
-      last(dag.buffers.size(), 0);
-  for (size_t s = 0; s < plan.steps.size(); ++s)
-    for (const BufferUse &use : dag.node(plan.steps[s].node).uses) {
-      first[use.buffer.value] = std::min(first[use.buffer.value], s);
-      last[use.buffer.value] = s;
-    }
-  auto isLive = [&](size_t b, size_t s) {
-    const Buffer &buffer = dag.buffers[b];
-    if (!isInArena(buffer) || size_t(buffer.device.value) != worst)
-      return false;
-    return buffer.role == BufferRole::Resident || first[b] == never ||
-           (first[b] <= s && s <= last[b]);
-  };
-  std::vector<int64_t> change(plan.steps.size() + 2, 0);
-  for (size_t b = 0; b < dag.buffers.size(); ++b) {
-    const Buffer &buffer = dag.buffers[b];
-    if (!isInArena(buffer) || size_t(buffer.device.value) != worst)
-      continue;
-    bool always = buffer.role == BufferRole::Resident || first[b] == never;
-    change[always ? 0 : first[b]] += int64_t(buffer.sizeBytes);
-    change[always ? plan.steps.size() : last[b] + 1] -=
-        int64_t(buffer.sizeBytes);
+namespace {
+
+/// The work on the streams of a device at the start of each step: collectives
+/// on one, kernels on another, or on several where they run side by side.
+class OverlapStreams {
+public:
+  OverlapStreams(const Problem &problem, const Schedule &schedule)
+      : problem(problem), schedule(schedule) {
+    const bool isUnit = problem.isUnit[uint32_t(FrozenResource::Kernels)];
+    of.resize(isUnit ? 2 : mostKernels + 1);
+    for (Stream &stream : of)
+      stream.known.assign(of.size(), none);
   }
-  int64_t live = 0, most = 0;
-  size_t at = 0;
-  for (size_t s = 0; s < plan.steps.size(); ++s)
-    if ((live += change[s]) > most) {
-      most = live;
-      at = s;
+
+  /// A step of the plan; steps come by start.
+  PlanStep add(uint32_t node, const std::vector<DeviceId> &devices) {
+    PlanStep step;
+    step.node = NodeId{node};
+    step.startUs = schedule.starts[node];
+    step.durationUs = problem.durations[node];
+    const uint32_t mine = isCollective(problem, node) ? 1 : freeStream(node);
+    for (DeviceId device : devices)
+      step.streams.push_back({device, StreamId{mine}});
+    for (uint32_t other = 0; other < of.size(); ++other)
+      if (other != mine)
+        if (const uint32_t ended = endedOn(other, step.startUs);
+            ended != none && ended != of[mine].known[other]) {
+          step.waits.push_back(NodeId{ended});
+          of[mine].known[other] = ended;
+        }
+    std::sort(step.waits.begin(), step.waits.end());
+    of[mine].former = of[mine].latest;
+    of[mine].latest = node;
+    used = std::max(used, mine + 1);
+    return step;
+  }
+  uint32_t count() const { return used; }
+
+private:
+  static constexpr uint32_t none = UINT32_MAX;
+  struct Stream {
+    uint32_t latest = none, former = none; ///< the last steps begun
+    std::vector<uint32_t> known; ///< by stream: what it has waited for already
+  };
+
+  double endOf(uint32_t node) const {
+    return schedule.starts[node] + problem.durations[node];
+  }
+  /// The last step on a stream that has ended by `time`.
+  uint32_t endedOn(uint32_t stream, double time) const {
+    const uint32_t latest = of[stream].latest;
+    return latest != none && endOf(latest) > time ? of[stream].former : latest;
+  }
+  /// The first stream for kernels where nothing runs; of those where something
+  /// does, for times are rounded, the one that is free first.
+  uint32_t freeStream(uint32_t node) const {
+    uint32_t first = 0;
+    double soonest = 0;
+    for (uint32_t k = 0; k < of.size(); ++k) {
+      if (k == 1)
+        continue;
+      const double until = of[k].latest == none ? 0 : endOf(of[k].latest);
+      if (until <= schedule.starts[node])
+        return k;
+      if (k == 0 || until < soonest) {
+        soonest = until;
+        first = k;
+      }
     }
-  std::vector<size_t> buffers;
-  for (size_t b = 0; b < dag.buffers.size(); ++b)
-    if (isLive(b, at))
-      buffers.push_back(b);
-  std::sort(buffers.begin(), buffers.end(), [&](size_t a, size_t b) {
-    return std::pair(dag.buffers[b].sizeBytes, a) <
-           std::pair(dag.buffers[a].sizeBytes, b);
+    return first;
+  }
+
+  const Problem &problem;
+  const Schedule &schedule;
+  std::vector<Stream> of;
+  uint32_t used = 2;
+};
+
+} // namespace
+
+/// Whether the buffers of the arena fit even if they share no bytes.
+static bool fitsApart(const Dag &dag, uint64_t bytes) {
+  for (const Buffer &buffer : dag.buffers) {
+    if (!isInArena(buffer))
+      continue;
+    const uint64_t taken =
+        (buffer.sizeBytes / arenaAlignment + 1) * arenaAlignment;
+    if (taken > bytes)
+      return false;
+    bytes -= taken;
+  }
+  return true;
+}
+
+/// The schedule of a frozen problem as a plan of `dag`: collectives on stream
+/// 1, kernels on stream 0 and, where they run side by side, on others. Each
+/// step waits for what the other streams have ended by its start, so that what
+/// the schedule orders in time is ordered for good: every dependence, and every
+/// two buffers of which one ends before the other begins, which may then share
+/// bytes of the arena. That is laid out for `enough` bytes (layoutArena), or
+/// left out where its buffers fit into them side by side. The bound and model
+/// line are the caller's.
+static Plan asPlan(const Problem &problem, const Schedule &schedule,
+                   const Dag &dag, uint64_t enough) {
+  Plan plan;
+  plan.scheduler = "overlap";
+  plan.numDevices = dag.numDevices;
+  plan.makespanUs = schedule.makespan;
+  plan.steps.reserve(problem.size());
+  OverlapStreams streams(problem, schedule);
+  for (uint32_t node : startOrder(problem, schedule))
+    plan.steps.push_back(streams.add(node, dag.nodes[node].devices));
+  plan.streamsPerDevice = streams.count();
+  if (fitsApart(dag, enough))
+    return plan;
+  ArenaLayout layout = layoutArena(plan, dag, enough);
+  plan.placements = std::move(layout.placements);
+  plan.arenaBytes = std::move(layout.arenaBytes);
+  return plan;
+}
+
+/// A plan of a schedule that fits, proven unless it is a draft.
+static Result<TargetPlan> keepOverlap(const Dag &dag, const Problem &problem,
+                                      const Schedule &schedule, Plan plan,
+                                      Proof proof) {
+  const uint64_t limit = problem.devices[0].memoryBytes;
+  TargetPlan made;
+  made.plan = std::move(plan);
+  made.overlap = OverlapOutcome();
+  made.overlap->schedule = schedule;
+  made.overlap->peakBytes = peakBytes(problem, schedule)[0];
+  if (proof == Proof::Verified)
+    MGPU_TRY(verify(made.plan, dag, {mostKernels + 1, limit}));
+  MGPU_TRY(check(problem, schedule));
+  if (made.overlap->peakBytes > limit)
+    return fail(ErrorKind::Internal,
+                fmt::format("the plan takes {} bytes of {}",
+                            made.overlap->peakBytes, limit));
+  return made;
+}
+
+/// The one schedule there is in the program's order.
+static Result<TargetPlan> planInOrder(const Dag &dag, const Problem &problem,
+                                      bool early, Proof proof,
+                                      uint64_t enough) {
+  const uint64_t limit = problem.devices[0].memoryBytes;
+  Schedule schedule = inOrderSchedule(problem, early);
+  if (uint64_t peak = peakBytes(problem, schedule)[0]; peak > limit)
+    return fail(ErrorKind::Invalid,
+                fmt::format("in the program's own order {:.3f} GB are live, "
+                            "{:.3f} GB more than there are; let the order be "
+                            "chosen (--transforms auto), or allow more memory",
+                            double(peak) / 1e9, double(peak - limit) / 1e9));
+  return keepOverlap(dag, problem, schedule,
+                     asPlan(problem, schedule, dag, enough), proof);
+}
+
+/// The model and the times beside the makespan.
+static void describeOverlap(TargetPlan &made, const Dag &dag,
+                            const Machine &machine, const Problem &problem) {
+  const bool isFrozen = std::ranges::all_of(dag.nodes, [](const DagNode &node) {
+    return node.durationUs.has_value();
   });
-  std::string largest;
-  for (size_t k = 0; k < buffers.size() && k < 5; ++k)
-    largest += fmt::format("{}\"{}\" ({} bytes)", k ? ", " : "",
-                           dag.buffers[buffers[k]].name,
-                           dag.buffers[buffers[k]].sizeBytes);
-  const DagNode &node = dag.node(plan.steps[at].node);
-  uint64_t needed = plan.arenaBytes[worst] + dag.residentBytes;
-  return {ErrorKind::Invalid,
-          fmt::format("no plan found fits {} bytes: the smallest arena of "
-                      "device {} is {} bytes, {} are missing; most is live at "
-                      "node {} \"{}\"{}{}: {} bytes in {} buffers, the largest "
-                      "{}; use more devices or smaller buffers",
-                      limit, worst, needed, needed - limit,
-                      plan.steps[at].node.value, node.name,
-                      node.location.empty() ? "" : " at ", node.location, most,
-                      buffers.size(), largest)};
+  made.plan.model = isFrozen ? frozenModelName : machine.name();
+  made.contendedUs =
+      simulate(made.plan, dag, contentionOf(machine.topology())).makespanUs;
+  for (double us : problem.durations)
+    made.serialUs += us;
+}
+
+/// The plan of a DAG that is spmd, by search::OverlapSearch: until the budget
+/// ends or the bound is met. Without SchedulePolicy::order there is one
+/// schedule, inOrderSchedule(); `join` is nothing to the model, which has no
+/// contention. The bound is of the problem without the places that collectives
+/// keep where they may not be early.
+static Result<TargetPlan> searchOverlap(const Dag &dag, const Machine &machine,
+                                        const PlanRequest &request,
+                                        exact::Budget &budget, Proof proof) {
+  const SchedulePolicy &schedulePolicy = request.schedulePolicy;
+  FrozenOptions options{request.scaleComm, &machine, request.memoryBytes};
+  MGPU_TRY_ASSIGN(Problem problem, frozenProblem(dag, options));
+  const uint64_t enough =
+      proof == Proof::Draft && options.memoryBytes > dag.residentBytes
+          ? options.memoryBytes - dag.residentBytes
+          : 0;
+  std::optional<TargetPlan> best;
+  std::optional<Problem> placed;
+  std::optional<Error> fault;
+  std::optional<search::OverlapSearch> search;
+  if (!schedulePolicy.order) {
+    MGPU_TRY_ASSIGN(
+        best, planInOrder(dag, problem, schedulePolicy.early, proof, enough));
+  } else {
+    options.keepsPlaces = true;
+    if (!schedulePolicy.early) {
+      MGPU_TRY_ASSIGN(placed, frozenProblem(dag, options));
+    }
+    const Problem &searched = placed ? *placed : problem;
+    search.emplace(searched, request.seed, [&](const Schedule &schedule) {
+      Plan plan = asPlan(problem, schedule, dag, enough);
+      uint64_t bytes = peakBytes(problem, schedule)[0];
+      for (uint64_t arena : plan.arenaBytes)
+        bytes = std::max(bytes, arena + dag.residentBytes);
+      if (bytes > options.memoryBytes)
+        return double(bytes) / double(options.memoryBytes);
+      auto made = keepOverlap(dag, problem, schedule, std::move(plan), proof);
+      if (!made) {
+        fault = std::move(made.error());
+        return std::numeric_limits<double>::infinity();
+      }
+      best = std::move(*made);
+      return 0.0;
+    });
+    const bool found = search->first(budget);
+    if (fault)
+      return fail(std::move(*fault));
+    if (!found)
+      return fail(
+          search::frozenDoesNotFit(searched, dag, search->lowestSequence()));
+  }
+  const double firstSeconds = budget.elapsed();
+  Certificate certificate = makespanBound(problem, hasOwnOutputs(dag));
+  MGPU_TRY(check(certificate, problem));
+  if (search)
+    search->improve(certificate, budget);
+  if (fault)
+    return fail(std::move(*fault));
+  // The problem that is searched may be kept to places, and then its optimum is
+  // not a bound.
+  const double provenUs =
+      search && schedulePolicy.early ? search->provenUs() : 0;
+  if (provenUs > certificate.boundUs * (1 + 1e-12))
+    setBound(best->plan, provenUs, BoundArgument::Search);
+  else
+    setBound(best->plan, certificate.boundUs, argumentOf(certificate));
+  describeOverlap(*best, dag, machine, problem);
+  best->overlap->problem = std::move(problem);
+  best->overlap->certificate = std::move(certificate);
+  best->overlap->firstSeconds = firstSeconds;
+  return std::move(*best);
 }
 
 namespace {
@@ -100,20 +278,19 @@ private:
 
 class Search {
 public:
-  Search(const Dag &dag, const Machine &machine, const PlanRequest &options,
-         SchedulePolicy schedulePolicy)
-      : dag(dag), machine(machine), options(options),
-        schedulePolicy(schedulePolicy),
+  Search(const Dag &dag, const Machine &machine, const PlanRequest &request)
+      : dag(dag), machine(machine), options(request),
         contention(contentionOf(machine.topology())) {
     if (!contends())
-      this->schedulePolicy.join = false; // there is nothing to gain
+      schedulePolicy.join = false; // there is nothing to gain
   }
 
   Result<TargetPlan> run(exact::Budget &budget) {
     MGPU_TRY_ASSIGN(model, modelOf(dag, machine, options.memoryBytes));
     MGPU_TRY(options.isFixed() ? planFixed() : improve(budget));
     if (!hasPlan())
-      return fail(withProof(doesNotFit(smallest, dag, options.memoryBytes)));
+      return fail(
+          search::doesNotFit(model.phases, smallest, dag, options.memoryBytes));
     setBound(best.plan, model.bound.us, model.bound.by);
     return std::move(best);
   }
@@ -124,49 +301,36 @@ private:
 
   /// The scheduler's own plan.
   Result<void> planFixed() {
-    ScheduleOptions schedule;
-    schedule.streamsPerDevice = options.streamsPerDevice;
-    schedule.schedulePolicy = schedulePolicy;
-    auto made = [&](const LatencyEstimator &by) {
-      return options.scheduler == "shuffled"
-                 ? scheduleShuffled(dag, by, options.seed, schedule)
-             : options.scheduler == "serial" ? scheduleSerial(dag, by, schedule)
-                                             : scheduleList(dag, by, schedule);
-    };
     if (options.drawn == 0) {
-      MGPU_TRY_ASSIGN(Plan plan, made(machine));
+      MGPU_TRY_ASSIGN(Plan plan, schedule(dag, machine, options));
       return consider(std::move(plan));
     }
-    MGPU_TRY_ASSIGN(Plan plan, made(Perturbed(machine, options.drawn)));
+    MGPU_TRY_ASSIGN(Plan plan,
+                    schedule(dag, Perturbed(machine, options.drawn), options));
     // The draw chose the order. The prediction is what was estimated.
-    for (PlanStep &step : plan.steps)
-      step.durationUs = machine.durationUs(dag, step.node);
-    predictTimes(plan, dag);
+    retime(plan, dag, machine);
     return consider(std::move(plan));
   }
 
   Result<void> improve(exact::Budget &budget) {
     std::optional<Plan> serial;
     if (contends()) {
-      MGPU_TRY_ASSIGN(serial, scheduleSerial(dag, machine, {}));
+      MGPU_TRY_ASSIGN(serial, schedule(dag, machine, {"serial"}));
       best.serialUs = simulate(*serial, dag, contention).makespanUs;
     }
     tails = longestPaths(dag, model.durations).tail;
     for (size_t i = 0; i < tails.size(); ++i)
       tails[i] += model.durations[i];
     // Fewer streams fork less, and need less memory.
-    for (uint32_t streams = options.streamsPerDevice; streams > 0;
-         streams /= 2) {
-      ScheduleOptions schedule;
-      schedule.streamsPerDevice = streams;
-      schedule.schedulePolicy = schedulePolicy;
-      MGPU_TRY_ASSIGN(Plan plan, scheduleList(dag, machine, schedule));
+    ScheduleOptions narrow = options;
+    for (; narrow.streamsPerDevice > 0; narrow.streamsPerDevice /= 2) {
+      MGPU_TRY_ASSIGN(Plan plan, schedule(dag, machine, narrow));
       MGPU_TRY(consider(std::move(plan)));
       if (!schedulePolicy.join && hasPlan())
         break;
     }
     if (!serial && !hasPlan()) {
-      MGPU_TRY_ASSIGN(serial, scheduleSerial(dag, machine, {}));
+      MGPU_TRY_ASSIGN(serial, schedule(dag, machine, {"serial"}));
     }
     if (schedulePolicy.join || !hasPlan())
       MGPU_TRY(consider(std::move(*serial)));
@@ -221,28 +385,6 @@ private:
     return prove(best.plan);
   }
 
-  /// Says it where no order at all fits: what is live at one node is a minimum
-  /// cut.
-  Error withProof(Error error) const {
-    constexpr uint32_t candidates = 12;
-    for (const PhaseProblem &phase : model.phases)
-      for (uint32_t d = 0; d < phase.problem.devices.size(); ++d) {
-        const search::MemoryBound bound = search::memoryBound(
-            phase.problem, d, search::lowMemoryOrder(phase.problem), candidates,
-            options.memoryBytes);
-        if (bound.bytes <= options.memoryBytes)
-          continue;
-        const DagNode &node = dag.node(phase.nodes[bound.node]);
-        error.message = fmt::format(
-            "no schedule fits {} bytes: when \"{}\"{}{} starts, {} bytes of "
-            "device {} are live in every order; {}",
-            options.memoryBytes, node.name, node.location.empty() ? "" : " at ",
-            node.location, bound.bytes, d, error.message);
-        return error;
-      }
-    return error;
-  }
-
   /// Plans that are shorter where contention is left out, which leaves half the
   /// budget to others where there is any.
   Result<void> search(exact::Budget &budget) {
@@ -280,14 +422,11 @@ private:
       uint32_t most = std::max(options.streamsPerDevice, 1u),
                streams = schedulePolicy.join ? 1 + uint32_t(random.below(most))
                                              : most;
-      ScheduleOptions schedule;
-      schedule.schedulePolicy = schedulePolicy;
       MGPU_TRY_ASSIGN(Plan plan,
-                      finishPlan("list search",
-                                 listOrder(dag, model.durations, priorities,
-                                           streams, schedulePolicy.early),
-                                 streams, WaitPolicy::Dependences, dag, machine,
-                                 schedule));
+                      schedule(dag, machine,
+                               {"list search", 0, streams, schedulePolicy},
+                               listOrder(dag, model.durations, priorities,
+                                         streams, schedulePolicy.early)));
       double before = best.contendedUs;
       MGPU_TRY(consider(std::move(plan)));
       fruitless = best.contendedUs < before ? 0 : fruitless + 1;
@@ -300,8 +439,8 @@ private:
 
   const Dag &dag;
   const Machine &machine;
-  const PlanRequest &options;
-  SchedulePolicy schedulePolicy;
+  PlanRequest options;
+  SchedulePolicy &schedulePolicy = options.schedulePolicy;
   Contention contention;
   std::vector<double> tails; ///< longest path from each node's start
   TargetPlan best;
@@ -312,11 +451,12 @@ private:
 
 } // namespace
 
-Result<TargetPlan> searchLists(const Dag &dag, const Machine &machine,
-                               const PlanRequest &options,
-                               SchedulePolicy schedulePolicy,
-                               exact::Budget &budget) {
-  return Search(dag, machine, options, schedulePolicy).run(budget);
+Result<TargetPlan> searchPlan(const Dag &dag, const Machine &machine,
+                              const PlanRequest &request, exact::Budget &budget,
+                              Proof proof) {
+  return dag.spmd && !request.isFixed()
+             ? searchOverlap(dag, machine, request, budget, proof)
+             : Search(dag, machine, request).run(budget);
 }
 
 } // namespace mgpu::planner

@@ -8,16 +8,27 @@
 
 namespace mgpu::planner {
 
-/// A DAG as it is, not spmd, as far as `schedulePolicy` allows: list schedules
-/// of one to PlanRequest::streamsPerDevice streams, searchPlans() and, where
-/// work on the machine slows down what runs beside it, list schedules of
-/// disturbed priorities and what joinForks() makes of the best. A node of the
-/// budget is a plan. A request that isFixed() gets the scheduler's own plan.
-/// Invalid where nothing fits the memory.
-Result<TargetPlan> searchLists(const Dag &dag, const Machine &machine,
-                               const PlanRequest &options,
-                               SchedulePolicy schedulePolicy,
-                               exact::Budget &budget);
+/// Plan::model of what is planned by frozen durations alone.
+inline constexpr const char *frozenModelName = "frozen model F";
+
+/// Whether verify() has proven the plan of a DAG that is spmd. A draft's arena
+/// just fits, or there is none where it surely does; others are as small as can
+/// be. A draft is not verified yet: its caller does that for the one it takes.
+enum class Proof : uint8_t { Verified, Draft };
+
+/// The plan of a DAG as it is, as far as the request's policies allow; its
+/// transforms are not looked at. A DAG that is spmd goes to the overlap search,
+/// where a node of the budget is a move. Others: list schedules of one to
+/// PlanRequest::streamsPerDevice streams, searchPlans() and, where work on the
+/// machine slows down what runs beside it, list schedules of disturbed
+/// priorities and what joinForks() makes of the best. A node of the budget is a
+/// plan. A request that isFixed() gets the scheduler's own plan. Invalid where
+/// nothing is found that fits the memory: the error says so plainly or, with a
+/// proof by a minimum cut, names the step, what is live there and how much is
+/// missing.
+Result<TargetPlan> searchPlan(const Dag &dag, const Machine &machine,
+                              const PlanRequest &request, exact::Budget &budget,
+                              Proof proof);
 
 /// Takes forks out of a verified plan, as long as that makes its makespan with
 /// contention shorter: all of two classes of work, then single ones, what loses

@@ -6,7 +6,9 @@
 // the plan's model, of a replay unless they are said to be of the load or the
 // fetch. The plans given must have passed verify().
 
+#include "planner/cost/LatencyEstimator.h"
 #include "planner/dag/Shardings.h"
+#include "planner/plan/Plan.h"
 #include "planner/schedule/list/Schedulers.h"
 
 namespace mgpu::planner {
@@ -88,6 +90,24 @@ std::vector<std::string> reasonsOf(const Plan &plan, const Dag &dag);
 /// for), then the summary in words, then the collectives most exposed, each
 /// with its reason.
 std::string explain(const Plan &plan, const Dag &dag);
+
+/// Writes into the steps what their durations rest on, which are `latency`'s.
+void recordOrigins(Plan &plan, const Dag &dag, const LatencyEstimator &latency);
+
+/// The nodes of one kind ("kernel", "matrix product", "copy", "all_reduce").
+struct KindOrigins {
+  std::string kind;
+  std::array<uint32_t, allOrigins.size()> nodes{}; ///< by origin
+
+  /// Times of one kind from several origins: what is longer than what may be
+  /// the origins' doing.
+  bool isMixed() const;
+};
+/// By kind, in the order of their first nodes.
+std::vector<KindOrigins> originsOf(const Plan &plan, const Dag &dag);
+
+/// A line for each kind: "kernel: 12 measured, 6 assumed: mixed, so ...".
+std::vector<std::string> originLines(const Plan &plan, const Dag &dag);
 
 } // namespace mgpu::planner
 

@@ -24,11 +24,10 @@ static bool isVisible(const Buffer &buffer) {
 Result<Plan> makePlan(const Dag &dag, const std::string &scheduler) {
   const planner::Machine latency = planner::hostMachine();
   ScheduleOptions options;
-  auto plan =
-      scheduler == "serial" ? scheduleSerial(dag, latency, options)
-      : scheduler == "list"
-          ? scheduleList(dag, latency, options)
-          : scheduleShuffled(dag, latency, std::stoull(scheduler), options);
+  const bool isNamed = scheduler == "serial" || scheduler == "list";
+  options.scheduler = isNamed ? scheduler : "shuffled";
+  options.seed = isNamed ? 0 : std::stoull(scheduler);
+  auto plan = schedule(dag, latency, options);
   if (plan)
     MGPU_TRY(verify(*plan, dag, options.limits));
   return plan;

@@ -62,9 +62,9 @@ Result<double> makespanOf(const pipeline::LoadedProgram &program,
                           const std::string &target) {
   pipeline::PlanOptions options;
   options.budget = "20";
-  MGPU_TRY_ASSIGN(auto model, pipeline::openMachine(target, 1));
-  const pipeline::MachineRequest request{model, options, false};
-  MGPU_TRY_ASSIGN(auto made, pipeline::makePlan(program.dag, request));
+  pipeline::LoadedProgram planned = program;
+  planned.from.target = target;
+  MGPU_TRY_ASSIGN(auto made, pipeline::makePlan(planned, {options}));
   return made.plan.makespanUs;
 }
 

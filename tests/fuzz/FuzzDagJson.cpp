@@ -2,6 +2,7 @@
 //
 // Any text: parseDagJson gives a DAG or an error; every DAG it accepts can be
 // planned, and the plan passes verify().
+#include "planner/cost/TargetMachine.h"
 #include "planner/dagfile/DagJson.h"
 #include "planner/schedule/list/Schedulers.h"
 
@@ -16,7 +17,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (!dag)
     return 0;
   const planner::Machine model = planner::hostMachine();
-  Result<Plan> plan = scheduleList(*dag, model);
+  Result<Plan> plan = schedule(*dag, model);
   if (!plan || !verify(*plan, *dag))
     abort();
   return 0;

@@ -54,7 +54,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     abort();
   const Dag &dag = program->dag;
   const planner::Machine model = planner::hostMachine();
-  Result<Plan> plan = scheduleList(dag, model);
+  Result<Plan> plan = schedule(dag, model);
   if (!plan || !verify(*plan, dag))
     abort();
   if (!isSmall(dag))

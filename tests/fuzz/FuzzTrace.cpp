@@ -21,7 +21,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (!trace)
     return 0;
   const planner::Machine model = planner::hostMachine();
-  Result<Plan> plan = scheduleList(trace->dag, model);
+  Result<Plan> plan = schedule(trace->dag, model);
   if (!plan || !verify(*plan, trace->dag))
     abort();
   return 0;

@@ -7,12 +7,39 @@
 // of an operation, which its document joins.
 
 #include "tools/mgpu-lsp-server/CheckRun.h"
-#include "tools/mgpu-lsp-server/Messages.h"
 
 #include <chrono>
 #include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
 
 namespace mgpu::tools::lsp {
+
+/// Reads a file descriptor, whole messages at a time.
+class Reader {
+public:
+  /// `isDelimited`: lines "// -----" are between the messages, as MLIR's
+  /// -lit-test has them; else a header says how long each is.
+  explicit Reader(int fd, bool isDelimited = false)
+      : fd(fd), isDelimited(isDelimited) {}
+
+  /// Reads what is there, or waits for some. False at the end.
+  bool fill();
+  /// The next message that has come whole. Text that is no JSON is skipped.
+  std::optional<nlohmann::json> next();
+
+private:
+  std::optional<std::string> nextText();
+
+  int fd;
+  bool isDelimited, isAtEnd = false;
+  std::string pending;
+};
+
+/// Writes a message; false where nobody reads it. `isPretty` is what -lit-test
+/// prints.
+bool writeMessage(int fd, const nlohmann::json &message, bool isPretty = false);
 
 class Proxy {
 public:

@@ -2,7 +2,6 @@
 //
 // `mgpu-tune plan`.
 #include "pipeline/build/Kernels.h"
-#include "pipeline/program/CheckAlike.h"
 #include "pipeline/program/Load.h"
 #include "pipeline/program/Roles.h"
 #include "pipeline/run/Distributed.h"
@@ -154,26 +153,6 @@ static Result<void> readMachine(LoadOptions &load, const PlanOptions &options,
   return {};
 }
 
-/// The plans of --pareto, printed.
-static Result<int> planFront(const LoadedProgram &program,
-                             const PlanCommandOptions &options,
-                             PlanReport &report) {
-  if (!report.machine) {
-    MGPU_TRY_ASSIGN(report.machine,
-                    openMachine(program.from.target, program.dag.numDevices,
-                                options.prepare.collectivesFile,
-                                program.from.database));
-  }
-  if (program.from.oneDevice)
-    MGPU_TRY(
-        checkAlike(program.dag, report.machine->topology().devicesPerNode()));
-  MGPU_TRY_ASSIGN(
-      const Front front,
-      makeFrontOfOrders(program, requestOf(program, options, report)));
-  printFront(front, options.json);
-  return 0;
-}
-
 Result<int> runPlan(const PlanCommandOptions &asked) {
   PlanCommandOptions options = asked;
   if (options.pareto)
@@ -207,19 +186,17 @@ Result<int> runPlan(const PlanCommandOptions &asked) {
                 "leave it out");
   if (onGpu)
     report.workspace = productWorkspace(program, options.prepare.streams);
-  if (options.pareto)
-    return planFront(program, options, report);
+  if (options.pareto) {
+    MGPU_TRY_ASSIGN(const Front front,
+                    makeFrontOfOrders(program, requestOf(options, report)));
+    printFront(front, options.json);
+    return 0;
+  }
   MGPU_TRY(planProgram(program, options, report));
   if (theRanks())
     MGPU_TRY(sharePlan(program, report.plan));
   MGPU_TRY(writeFiles(report.plan, program.dag, program.meshes, options));
   MGPU_TRY(proveBound(report, program.dag, options));
-  if (!options.whatIf.empty()) {
-    MGPU_TRY_ASSIGN(report.changed,
-                    planWhatIf(report.source, program.dag,
-                               requestOf(program, options, report),
-                               options.whatIf));
-  }
   if (options.json)
     printJson(report, program, options);
   else

@@ -2,7 +2,6 @@
 //
 // Prints the result of `plan --json`.
 #include "pipeline/program/Roles.h"
-#include "planner/schedule/Origins.h"
 #include "planner/schedule/PipelineReport.h"
 #include "planner/schedule/Timeline.h"
 #include "tools/mgpu-tune/JsonOutput.h"

@@ -4,7 +4,6 @@
 #include "pipeline/program/Roles.h"
 #include "pipeline/target/Target.h"
 #include "planner/schedule/HostReplay.h"
-#include "planner/schedule/Origins.h"
 #include "planner/schedule/PipelineReport.h"
 #include "planner/schedule/Timeline.h"
 #include "support/Units.h"

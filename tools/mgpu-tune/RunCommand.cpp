@@ -6,7 +6,6 @@
 #include "pipeline/plan/ChooseOrder.h"
 #include "pipeline/program/Expectations.h"
 #include "pipeline/program/Faults.h"
-#include "pipeline/program/HostOutputs.h"
 #include "pipeline/program/Load.h"
 #include "pipeline/run/Trace.h"
 #include "pipeline/serve/Counters.h"

@@ -3,6 +3,7 @@
 
 #include "kernels/compile/CudaConfig.h"
 #include "planner/schedule/MakePlan.h"
+#include "planner/schedule/ProgramSearch.h"
 #include "support/Number.h"
 #include "support/Random.h"
 
@@ -144,14 +145,23 @@ Result<ProgramConfig> fromPairs(const db::Pairs &pairs, const Dag &dag,
 }
 
 Result<Plan> planOf(const Dag &dag, const ProgramConfig &config,
-                    const Machine &machine) {
+                    const Machine &machine, bool isTuned) {
+  const bool isRetimed = isTuned && machine.numMeasured() > 0;
   PlanRequest request;
   request.scheduler = config.scheduler;
   request.seed = 1;
   request.drawn = config.seed;
   request.streamsPerDevice = config.streams;
   request.schedulePolicy = config.schedulePolicy;
-  MGPU_TRY_ASSIGN(TargetPlan made, makePlan(dag, machine, request));
+  MGPU_TRY_ASSIGN(
+      TargetPlan made,
+      makePlan(dag, isRetimed ? machine.withTimes({}) : machine, request));
+  if (isRetimed) {
+    retime(made.plan, dag, machine);
+    MGPU_TRY_ASSIGN(const planner::ProgramModel model,
+                    planner::modelOf(dag, machine));
+    setBound(made.plan, model.bound.us, model.bound.by);
+  }
   for (const Transform &transform : config.transforms)
     made.plan.transforms.push_back(toString(transform));
   return std::move(made.plan);

@@ -11,10 +11,19 @@
 #include "kernels/space/KernelSpace.h"
 #include "planner/cost/TargetMachine.h"
 #include "planner/schedule/list/Schedulers.h"
-#include "tuner/space/TargetSetting.h"
 #include "tuner/space/TransformSpace.h"
 
+#include <string>
+#include <vector>
+
 namespace mgpu::tuner {
+
+struct TargetSetting {
+  std::string name; ///< "algorithm.all_reduce.8192x4"; also of its pair
+  /// The default first. One: there is no choice.
+  std::vector<std::string> values;
+  std::string reason; ///< why there is one only; else empty
+};
 
 /// How a program is changed, how its steps are ordered and placed, and how its
 /// kernels are built. It alone decides the plan and the objects.
@@ -47,10 +56,12 @@ Result<ProgramConfig> fromPairs(const db::Pairs &pairs, const planner::Dag &dag,
                                 std::span<const TargetSetting> settings);
 
 /// planner::makePlan() of a configuration; `dag` is as transformed() leaves the
-/// program.
+/// program. Times that the machine has of its nodes order the plan too, unless
+/// the configuration was tuned: then that does, and they are only written in.
 Result<planner::Plan> planOf(const planner::Dag &dag,
                              const ProgramConfig &config,
-                             const planner::Machine &machine);
+                             const planner::Machine &machine,
+                             bool isTuned = false);
 
 /// Every legal configuration of a kernel: its parameters, those with one value
 /// included, then its tunables. With `GPU`, those that fit it.

@@ -4,7 +4,7 @@
 #include "kernels/abi/LaunchForm.h"
 #include "planner/cost/TargetMachine.h"
 #include "planner/dag/DagBuilder.h"
-#include "planner/schedule/list/PlanBuilder.h"
+#include "planner/schedule/list/Schedulers.h"
 
 #include <algorithm>
 #include <cstring>
@@ -124,9 +124,8 @@ Result<StepProgram> StepProgram::make(const StepShape &shape,
     const bool isFetch = k == shape.nodes;
     order.push_back({{k}, {{{0}, {isFetch ? 0 : k % width}}}});
   }
-  MGPU_TRY_ASSIGN(Plan plan,
-                  finishPlan("columns", std::move(order), width,
-                             WaitPolicy::Dependences, dag, hostMachine(), {}));
+  MGPU_TRY_ASSIGN(Plan plan, schedule(dag, hostMachine(), {"columns", 0, width},
+                                      std::move(order)));
   kernels::KernelImage object = stepImage();
   object.arch = driver.architecture();
   object.setBytes(cubin);

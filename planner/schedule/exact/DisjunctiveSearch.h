@@ -4,7 +4,7 @@
 
 #include "planner/certificate/Certificate.h"
 #include "planner/schedule/exact/Budget.h"
-#include "planner/schedule/problem/Schedule.h"
+#include "planner/schedule/problem/Problem.h"
 
 namespace mgpu::planner {
 
@@ -12,7 +12,7 @@ namespace mgpu::planner {
 /// It branches on which of two nodes of one stream goes first, and looks only
 /// for schedules shorter than the best known, so that having nothing left
 /// proves the best optimal. After each branch, until nothing changes:
-/// - heads and tails by stream (planner/schedule/bound/StreamHeads.h), with
+/// - heads and tails by stream (planner/schedule/bound/MakespanBound.h), with
 ///   what was decided as edges;
 /// - a node that cannot go before another in time goes after it;
 /// - a branch ends where a stream's preemptive bound (Jackson) is too long.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "planner/schedule/list/PlanBuilder.h"
+#include "planner/schedule/list/Schedulers.h"
 
 #include "planner/plan/ArenaLayout.h"
 #include "planner/plan/StreamClocks.h"
@@ -26,16 +26,6 @@ Result<std::vector<double>> nodeDurations(const Dag &dag,
                               latency.name()));
   }
   return durations;
-}
-
-Result<uint32_t> checkInput(const Dag &dag, uint32_t wanted,
-                            const ScheduleOptions &options) {
-  MGPU_TRY(dag.check());
-  uint32_t streams = std::min(wanted, options.limits.streamsPerDevice);
-  if (streams == 0)
-    return fail(ErrorKind::Usage,
-                "a plan needs at least one stream per device");
-  return streams;
 }
 
 /// The devices of which a node has its resource for itself. Kernels that share
@@ -131,6 +121,15 @@ std::vector<StartReason> predictTimes(Plan &plan, const Dag &dag) {
   return reasons;
 }
 
+void retime(Plan &plan, const Dag &dag, const LatencyEstimator &latency) {
+  for (PlanStep &step : plan.steps) {
+    step.durationUs = latency.durationUs(dag, step.node);
+    step.origin = latency.origin(dag, step.node);
+  }
+  plan.model = latency.name();
+  predictTimes(plan, dag);
+}
+
 namespace {
 /// Collectives that share two ranks must be ordered for good, whatever their
 /// communicators (planner/plan/Verify.h): each follows the last one on every
@@ -200,8 +199,9 @@ static void setWaits(Plan &plan, uint32_t s, std::vector<uint32_t> &needed,
   std::sort(step.waits.begin(), step.waits.end());
 }
 
-static void assignWaits(Plan &plan, WaitPolicy policy, bool early,
-                        const Dag &dag) {
+/// Each step follows its predecessors in the DAG; in a plan that is serial, the
+/// step before it as well.
+static void assignWaits(Plan &plan, bool isSerial, bool early, const Dag &dag) {
   std::vector<std::vector<uint32_t>> places;
   if (!early)
     places = placesOfCollectives(dag);
@@ -223,7 +223,7 @@ static void assignWaits(Plan &plan, WaitPolicy policy, bool early,
     if (!early)
       for (uint32_t before : places[step.node.value])
         needed.push_back(stepOf[before]);
-    if (policy == WaitPolicy::Everything && s > 0)
+    if (isSerial && s > 0)
       needed.push_back(s - 1);
     setWaits(plan, s, needed, clocks);
   }
@@ -283,20 +283,19 @@ void followTimes(Plan &plan, const Dag &dag) {
   return back && toText(*back, dag) == text;
 }
 
-Result<Plan> finishPlan(std::string scheduler, std::vector<OrderedStep> order,
-                        uint32_t streamsPerDevice, WaitPolicy policy,
-                        const Dag &dag, const LatencyEstimator &latency,
-                        const ScheduleOptions &options) {
+static Result<Plan> planOf(std::vector<OrderedStep> order,
+                           const ScheduleOptions &options, const Dag &dag,
+                           const LatencyEstimator &latency) {
   if (order.size() != dag.nodes.size())
     return fail(ErrorKind::Internal,
-                fmt::format("scheduler {} placed {} of {} nodes", scheduler,
-                            order.size(), dag.nodes.size()));
+                fmt::format("scheduler {} placed {} of {} nodes",
+                            options.scheduler, order.size(), dag.nodes.size()));
   MGPU_TRY_ASSIGN(std::vector<double> durations, nodeDurations(dag, latency));
   Plan plan;
-  plan.scheduler = std::move(scheduler);
+  plan.scheduler = options.scheduler;
   plan.model = latency.name();
   plan.numDevices = dag.numDevices;
-  plan.streamsPerDevice = streamsPerDevice;
+  plan.streamsPerDevice = options.streamsPerDevice;
   plan.steps.reserve(order.size());
   for (OrderedStep &step : order) {
     plan.steps.emplace_back();
@@ -304,7 +303,8 @@ Result<Plan> finishPlan(std::string scheduler, std::vector<OrderedStep> order,
     plan.steps.back().streams = std::move(step.streams);
     plan.steps.back().durationUs = durations[step.node.value];
   }
-  assignWaits(plan, policy, options.schedulePolicy.early, dag);
+  assignWaits(plan, options.scheduler == "serial", options.schedulePolicy.early,
+              dag);
   predictTimes(plan, dag);
   ArenaLayout layout = layoutArena(plan, dag);
   plan.placements = std::move(layout.placements);
@@ -320,6 +320,26 @@ Result<Plan> finishPlan(std::string scheduler, std::vector<OrderedStep> order,
                       options.limits.arenaBytes));
   MGPU_ASSERT(readsBack(plan, dag), "a plan's text reads back as the plan");
   return plan;
+}
+
+Result<Plan> schedule(const Dag &dag, const LatencyEstimator &latency,
+                      const ScheduleOptions &options,
+                      std::optional<std::vector<OrderedStep>> order) {
+  if (order)
+    return planOf(std::move(*order), options, dag, latency);
+  MGPU_TRY(dag.check());
+  ScheduleOptions used = options;
+  if (used.scheduler == "serial")
+    used.streamsPerDevice = 1;
+  else if (used.scheduler == "shuffled")
+    used.schedulePolicy = {};
+  used.streamsPerDevice =
+      std::min(used.streamsPerDevice, used.limits.streamsPerDevice);
+  if (used.streamsPerDevice == 0)
+    return fail(ErrorKind::Usage,
+                "a plan needs at least one stream per device");
+  MGPU_TRY_ASSIGN(order, orderOf(dag, latency, used));
+  return planOf(std::move(*order), used, dag, latency);
 }
 
 } // namespace mgpu::planner

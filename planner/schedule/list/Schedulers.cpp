@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "planner/schedule/list/PlanBuilder.h"
+#include "planner/schedule/list/Schedulers.h"
+
 #include "support/Random.h"
 
 #include <algorithm>
@@ -33,8 +34,9 @@ std::vector<std::vector<uint32_t>> placesOfCollectives(const Dag &dag) {
   return places;
 }
 
-std::vector<OrderedStep> programOrder(const Dag &dag, uint32_t streams,
-                                      bool early) {
+/// The program's own order, where the scheduler may not choose one.
+static std::vector<OrderedStep> programOrder(const Dag &dag, uint32_t streams,
+                                             bool early) {
   Successors successors(dag);
   Predecessors predecessors(dag);
   std::vector<uint32_t> missing(dag.nodes.size());
@@ -314,26 +316,7 @@ std::vector<OrderedStep> listOrder(const Dag &dag,
   return ListScheduler(dag, durations, priorities, streams, early).run();
 }
 
-Result<Plan> scheduleList(const Dag &dag, const LatencyEstimator &latency,
-                          const ScheduleOptions &options) {
-  MGPU_TRY_ASSIGN(uint32_t streams,
-                  checkInput(dag, options.streamsPerDevice, options));
-  bool early = options.schedulePolicy.early;
-  if (!options.schedulePolicy.order)
-    return finishPlan("list", programOrder(dag, streams, early), streams,
-                      WaitPolicy::Dependences, dag, latency, options);
-  MGPU_TRY_ASSIGN(std::vector<double> durations, nodeDurations(dag, latency));
-  std::vector<double> priorities = longestPaths(dag, durations).tail;
-  for (size_t i = 0; i < priorities.size(); ++i)
-    priorities[i] += durations[i];
-  return finishPlan("list",
-                    listOrder(dag, durations, priorities, streams, early),
-                    streams, WaitPolicy::Dependences, dag, latency, options);
-}
-
-Result<Plan> scheduleSerial(const Dag &dag, const LatencyEstimator &latency,
-                            const ScheduleOptions &options) {
-  MGPU_TRY_ASSIGN(uint32_t streams, checkInput(dag, 1, options));
+static std::vector<OrderedStep> serialOrder(const Dag &dag) {
   std::vector<OrderedStep> order;
   order.reserve(dag.nodes.size());
   for (Phase phase : allPhases)
@@ -345,14 +328,11 @@ Result<Plan> scheduleSerial(const Dag &dag, const LatencyEstimator &latency,
         step.streams.push_back({device, StreamId{0}});
       order.push_back(std::move(step));
     }
-  return finishPlan("serial", std::move(order), streams, WaitPolicy::Everything,
-                    dag, latency, options);
+  return order;
 }
 
-Result<Plan> scheduleShuffled(const Dag &dag, const LatencyEstimator &latency,
-                              uint64_t seed, const ScheduleOptions &options) {
-  MGPU_TRY_ASSIGN(uint32_t streams,
-                  checkInput(dag, options.streamsPerDevice, options));
+static std::vector<OrderedStep> shuffledOrder(const Dag &dag, uint32_t streams,
+                                              uint64_t seed) {
   Random random(seed);
   Predecessors predecessors(dag);
   Successors successors(dag);
@@ -382,10 +362,25 @@ Result<Plan> scheduleShuffled(const Dag &dag, const LatencyEstimator &latency,
           ready.push_back(next.value);
     }
   }
-  ScheduleOptions free = options;
-  free.schedulePolicy = {};
-  return finishPlan("shuffled", std::move(order), streams,
-                    WaitPolicy::Dependences, dag, latency, free);
+  return order;
+}
+
+Result<std::vector<OrderedStep>> orderOf(const Dag &dag,
+                                         const LatencyEstimator &latency,
+                                         const ScheduleOptions &options) {
+  const uint32_t streams = options.streamsPerDevice;
+  const auto [order, early, join] = options.schedulePolicy;
+  if (options.scheduler == "serial")
+    return serialOrder(dag);
+  if (options.scheduler == "shuffled")
+    return shuffledOrder(dag, streams, options.seed);
+  if (!order)
+    return programOrder(dag, streams, early);
+  MGPU_TRY_ASSIGN(std::vector<double> durations, nodeDurations(dag, latency));
+  std::vector<double> priorities = longestPaths(dag, durations).tail;
+  for (size_t i = 0; i < priorities.size(); ++i)
+    priorities[i] += durations[i];
+  return listOrder(dag, durations, priorities, streams, early);
 }
 
 Paths longestPaths(const Dag &dag, const std::vector<double> &durations) {

@@ -56,6 +56,12 @@ double workOf(const Problem &problem, FrozenResource resource);
 std::optional<double> hiddenShare(const Problem &problem, double boundUs,
                                   double makespan);
 
+/// Schedules a frozen problem with its kernels in program order, whatever
+/// memory that takes. With `early`, collectives start as soon as what they need
+/// has ended, the first in the program before others. Else they too are in
+/// program order, each once all kernels before it have ended.
+Schedule inOrderSchedule(const Problem &problem, bool early);
+
 } // namespace mgpu::planner
 
 #endif // MGPU_PLANNER_SCHEDULE_PROBLEM_FROZENPROBLEM_H

@@ -8,6 +8,7 @@
 // run at a time; buffers say what memory that takes. The latest end is to be
 // least.
 
+#include "planner/dag/PlanPart.h"
 #include "planner/dag/Rows.h"
 #include "support/Result.h"
 
@@ -91,6 +92,58 @@ public:
   Rows<uint32_t> users;   ///< by buffer, ascending: the first makes it
   Rows<uint32_t> touched; ///< by node: the buffers it uses
 };
+
+/// When each node of a problem starts, in microseconds.
+struct Schedule {
+  std::vector<double> starts;
+  double makespan = 0; ///< the latest end
+};
+
+/// The nodes by start, each after what it needs; of equal starts those that
+/// take no time first.
+std::vector<uint32_t> startOrder(const Problem &problem,
+                                 const Schedule &schedule);
+
+/// Precedences and resources hold, and all lies within [0, makespan]. It shares
+/// nothing with the searches. Memory is not its business (peakBytes()).
+Result<void> check(const Problem &problem, const Schedule &schedule);
+
+/// The most bytes live at a time, by device, resident ones included. At equal
+/// times (to a nanosecond) what ends is freed before what starts is allocated.
+std::vector<uint64_t> peakBytes(const Problem &problem,
+                                const Schedule &schedule);
+
+/// The peak if the nodes run one at a time in `order`.
+std::vector<uint64_t> sequencePeakBytes(const Problem &problem,
+                                        const std::vector<uint32_t> &order);
+
+/// Whether each device's bytes are within its limit.
+bool fits(const Problem &problem, const std::vector<uint64_t> &bytes);
+
+/// One phase of a program as a problem. Phases follow each other whole, so
+/// least makespans of a replay add up, and so do bounds.
+struct PhaseProblem {
+  Phase phase = Phase::Replay;
+  double times = 1; ///< timesInReplay() of the phase
+  Problem problem;
+  std::vector<NodeId> nodes; ///< nodes of the DAG, by node of the problem
+};
+
+/// The planning model of programs (planner/schedule/list/Schedulers.h), a
+/// problem for each phase that has nodes, in their order. Each class of work of
+/// each device, and of the host, is a unit stream. Device buffers that share
+/// memory, which those of a replay alone do, are buffers; others are resident.
+/// `durations` are by node of the DAG, in microseconds; `memoryBytes` is the
+/// limit of each device.
+Result<std::vector<PhaseProblem>>
+phaseProblems(const Dag &dag, std::span<const double> durations,
+              uint64_t memoryBytes = UINT64_MAX);
+
+/// Whether the times of `phases[k]` count from 0, and not from the end of the
+/// phase before.
+inline bool beginsPart(std::span<const PhaseProblem> phases, size_t k) {
+  return k == 0 || partOf(phases[k - 1].phase) != partOf(phases[k].phase);
+}
 
 } // namespace mgpu::planner
 

@@ -4,7 +4,6 @@
 
 #include "planner/schedule/exact/Budget.h"
 #include "planner/schedule/problem/Problem.h"
-#include "planner/schedule/problem/Schedule.h"
 
 namespace mgpu::planner::search {
 

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/schedule/search/MemoryBound.h"
 
+#include "planner/schedule/search/LowerPeak.h"
 #include "planner/schedule/search/SequenceMemory.h"
 
 #include <algorithm>
+#include <fmt/format.h>
 
 namespace mgpu::planner::search {
 
@@ -179,6 +181,126 @@ MemoryBound memoryBound(const Problem &problem, uint32_t device,
       break;
   }
   return best;
+}
+
+static constexpr uint32_t proofCandidates = 12;
+
+Error frozenDoesNotFit(const Problem &problem, const Dag &dag,
+                       const std::vector<uint32_t> &lowest) {
+  const uint64_t limit = problem.devices[0].memoryBytes;
+  MemoryBound proof = memoryBound(problem, 0, lowest, proofCandidates, limit);
+  auto gb = [](uint64_t bytes) { return double(bytes) / 1e9; };
+  const uint64_t least = sequencePeakBytes(problem, lowest)[0];
+  if (proof.bytes <= limit)
+    return {
+        ErrorKind::Invalid,
+        fmt::format("no plan was found that fits {:.3f} GB: the least "
+                    "peak found is {:.3f} GB{}, and {:.3f} GB are proven "
+                    "necessary; allow more memory",
+                    gb(limit), gb(least),
+                    least <= limit ? " with gaps in the arena beside it" : "",
+                    gb(proof.bytes))};
+  std::string largest;
+  for (size_t k = 0; k < proof.live.size() && k < 5; ++k) {
+    uint32_t node = problem.users[proof.live[k]].front();
+    largest += fmt::format("{}{} \"{}\" ({:.3f} GB)", k ? ", " : "", node,
+                           dag.nodes[node].name,
+                           gb(problem.buffers[proof.live[k]].bytes));
+  }
+  return {ErrorKind::Invalid,
+          fmt::format("no schedule fits {:.3f} GB: when node {} \"{}\" starts, "
+                      "at least {:.3f} GB are live in every order (a minimum "
+                      "cut: {:.3f} GB resident, its output and {} others, the "
+                      "largest of nodes {}); {:.3f} GB are missing",
+                      gb(limit), proof.node, dag.nodes[proof.node].name,
+                      gb(proof.bytes), gb(problem.devices[0].residentBytes),
+                      proof.live.size(), largest, gb(proof.bytes - limit))};
+}
+
+/// The buffers that are live where the plan's arena is fullest, on the device
+/// that exceeds the limit most.
+static Error arenaTooLarge(const Plan &plan, const Dag &dag, uint64_t limit) {
+  size_t worst = 0;
+  for (size_t d = 0; d < plan.arenaBytes.size(); ++d)
+    if (plan.arenaBytes[d] > plan.arenaBytes[worst])
+      worst = d;
+  constexpr size_t never = SIZE_MAX;
+  std::vector<size_t> first(dag.buffers.size(), never),
+      last(dag.buffers.size(), 0);
+  for (size_t s = 0; s < plan.steps.size(); ++s)
+    for (const BufferUse &use : dag.node(plan.steps[s].node).uses) {
+      first[use.buffer.value] = std::min(first[use.buffer.value], s);
+      last[use.buffer.value] = s;
+    }
+  auto isLive = [&](size_t b, size_t s) {
+    const Buffer &buffer = dag.buffers[b];
+    if (!isInArena(buffer) || size_t(buffer.device.value) != worst)
+      return false;
+    return buffer.role == BufferRole::Resident || first[b] == never ||
+           (first[b] <= s && s <= last[b]);
+  };
+  std::vector<int64_t> change(plan.steps.size() + 2, 0);
+  for (size_t b = 0; b < dag.buffers.size(); ++b) {
+    const Buffer &buffer = dag.buffers[b];
+    if (!isInArena(buffer) || size_t(buffer.device.value) != worst)
+      continue;
+    bool always = buffer.role == BufferRole::Resident || first[b] == never;
+    change[always ? 0 : first[b]] += int64_t(buffer.sizeBytes);
+    change[always ? plan.steps.size() : last[b] + 1] -=
+        int64_t(buffer.sizeBytes);
+  }
+  int64_t live = 0, most = 0;
+  size_t at = 0;
+  for (size_t s = 0; s < plan.steps.size(); ++s)
+    if ((live += change[s]) > most) {
+      most = live;
+      at = s;
+    }
+  std::vector<size_t> buffers;
+  for (size_t b = 0; b < dag.buffers.size(); ++b)
+    if (isLive(b, at))
+      buffers.push_back(b);
+  std::sort(buffers.begin(), buffers.end(), [&](size_t a, size_t b) {
+    return std::pair(dag.buffers[b].sizeBytes, a) <
+           std::pair(dag.buffers[a].sizeBytes, b);
+  });
+  std::string largest;
+  for (size_t k = 0; k < buffers.size() && k < 5; ++k)
+    largest += fmt::format("{}\"{}\" ({} bytes)", k ? ", " : "",
+                           dag.buffers[buffers[k]].name,
+                           dag.buffers[buffers[k]].sizeBytes);
+  const DagNode &node = dag.node(plan.steps[at].node);
+  uint64_t needed = plan.arenaBytes[worst] + dag.residentBytes;
+  return {ErrorKind::Invalid,
+          fmt::format("no plan found fits {} bytes: the smallest arena of "
+                      "device {} is {} bytes, {} are missing; most is live at "
+                      "node {} \"{}\"{}{}: {} bytes in {} buffers, the largest "
+                      "{}; use more devices or smaller buffers",
+                      limit, worst, needed, needed - limit,
+                      plan.steps[at].node.value, node.name,
+                      node.location.empty() ? "" : " at ", node.location, most,
+                      buffers.size(), largest)};
+}
+
+Error doesNotFit(std::span<const PhaseProblem> phases, const Plan &smallest,
+                 const Dag &dag, uint64_t limit) {
+  Error error = arenaTooLarge(smallest, dag, limit);
+  for (const PhaseProblem &phase : phases)
+    for (uint32_t d = 0; d < phase.problem.devices.size(); ++d) {
+      const MemoryBound bound =
+          memoryBound(phase.problem, d, lowMemoryOrder(phase.problem),
+                      proofCandidates, limit);
+      if (bound.bytes <= limit)
+        continue;
+      const DagNode &node = dag.node(phase.nodes[bound.node]);
+      error.message = fmt::format(
+          "no schedule fits {} bytes: when \"{}\"{}{} starts, {} bytes of "
+          "device {} are live in every order; {}",
+          limit, node.name, node.location.empty() ? "" : " at ", node.location,
+          bound.bytes, d, error.message);
+      return error;
+    }
+  return error;
 }
 
 } // namespace mgpu::planner::search

@@ -2,6 +2,9 @@
 #ifndef MGPU_PLANNER_SCHEDULE_SEARCH_MEMORYBOUND_H
 #define MGPU_PLANNER_SCHEDULE_SEARCH_MEMORYBOUND_H
 
+// The memory that every schedule needs, and what is said where it is not there.
+
+#include "planner/plan/Plan.h"
 #include "planner/schedule/problem/Problem.h"
 
 namespace mgpu::planner::search {
@@ -27,6 +30,17 @@ MemoryBound memoryBoundAt(const Problem &problem, uint32_t device,
 MemoryBound memoryBound(const Problem &problem, uint32_t device,
                         const std::vector<uint32_t> &order, uint32_t candidates,
                         uint64_t enough);
+
+/// Why no plan of a frozen problem was found that fits its device: the step at
+/// which too much is live in every order, what is live there and how much is
+/// missing, or that this is not proven. `lowest` is the order of the least peak
+/// that was found.
+Error frozenDoesNotFit(const Problem &problem, const Dag &dag,
+                       const std::vector<uint32_t> &lowest);
+/// Says this of a program, in bytes of each device. `smallest` is the plan of
+/// the smallest arena.
+Error doesNotFit(std::span<const PhaseProblem> phases, const Plan &smallest,
+                 const Dag &dag, uint64_t limit);
 
 } // namespace mgpu::planner::search
 

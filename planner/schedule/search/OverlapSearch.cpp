@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/schedule/search/OverlapSearch.h"
 
-#include "planner/schedule/bound/StreamHeads.h"
+#include "planner/schedule/bound/MakespanBound.h"
 #include "planner/schedule/search/LowerPeak.h"
 
 #include <algorithm>

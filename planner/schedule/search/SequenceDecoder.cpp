@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/schedule/search/SequenceDecoder.h"
 
-#include "planner/schedule/search/ShareLevels.h"
+#include "planner/schedule/search/SerialDecoder.h"
 
 #include <algorithm>
 

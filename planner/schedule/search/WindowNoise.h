@@ -3,7 +3,6 @@
 #define MGPU_PLANNER_SCHEDULE_SEARCH_WINDOWNOISE_H
 
 #include "planner/schedule/problem/Problem.h"
-#include "planner/schedule/problem/Schedule.h"
 #include "support/Random.h"
 
 namespace mgpu::planner::search {

@@ -2,7 +2,7 @@
 #include "planner/schedule/search/WindowSearch.h"
 
 #include "planner/schedule/problem/Problem.h"
-#include "planner/schedule/search/ShareLevels.h"
+#include "planner/schedule/search/SerialDecoder.h"
 
 #include <algorithm>
 #include <limits>

@@ -126,7 +126,7 @@ SumProgram makeSumProgram(uint32_t devices) {
             dag.edges.push_back({{from}, {to}, DepKind::Data});
   dag.normalize();
   const planner::Machine latency = planner::hostMachine();
-  program.plan = *scheduleList(dag, latency);
+  program.plan = *schedule(dag, latency);
   return program;
 }
 

@@ -38,7 +38,7 @@ static Dag chain(int length, uint64_t bytes, BufferRole role) {
 
 TEST(Arena, AChainNeedsTwoBuffers) {
   Dag dag = chain(50, 1000, BufferRole::Temporary);
-  Plan plan = *scheduleList(dag, hostModel());
+  Plan plan = *schedule(dag, hostModel());
   EXPECT_EQ(plan.arenaBytes[0], 2048u);
   ArenaLayout layout = layoutArena(plan, dag);
   EXPECT_EQ(layout.lowerBoundBytes[0], 2048u);
@@ -47,14 +47,14 @@ TEST(Arena, AChainNeedsTwoBuffers) {
 
 TEST(Arena, ResidentBuffersNeverShare) {
   Dag dag = chain(50, 1000, BufferRole::Resident);
-  Plan plan = *scheduleList(dag, hostModel());
+  Plan plan = *schedule(dag, hostModel());
   EXPECT_EQ(plan.arenaBytes[0], 50u * 1024);
 }
 
 TEST(Arena, BuffersOfTheLoadPhaseNeverShare) {
   Dag dag = chain(6, 1000, BufferRole::Temporary);
   dag.nodes[0].phase = dag.nodes[1].phase = Phase::Load;
-  Plan plan = *scheduleList(dag, hostModel());
+  Plan plan = *schedule(dag, hostModel());
   EXPECT_TRUE(verify(plan, dag));
   // b0 and b1 are touched at load; b2 .. b5 take turns.
   EXPECT_EQ(plan.arenaBytes[0], 4u * 1024);
@@ -66,7 +66,7 @@ TEST(Arena, PredictedTimesAreNotTrusted) {
   dag.edges.clear();
   dag.nodes[0].uses.resize(1);
   dag.nodes[1].uses.erase(dag.nodes[1].uses.begin());
-  Plan plan = *scheduleList(dag, hostModel());
+  Plan plan = *schedule(dag, hostModel());
   ASSERT_EQ(plan.arenaBytes[0], 1024u) << "one stream orders them";
   plan.steps[1].streams[0].stream.value = 1;
   EXPECT_FALSE(verify(plan, dag));
@@ -77,7 +77,7 @@ TEST(Arena, RandomPlansStayAboveTheirBound) {
   double worst = 1;
   for (uint64_t seed = 0; seed < 500; ++seed) {
     Dag dag = randomDag(seed);
-    Plan plan = *scheduleShuffled(dag, hostModel(), seed);
+    Plan plan = *schedule(dag, hostModel(), {"shuffled", seed});
     ArenaLayout layout = layoutArena(plan, dag);
     for (size_t d = 0; d < layout.arenaBytes.size(); ++d)
       ASSERT_GE(layout.arenaBytes[d], layout.lowerBoundBytes[d]);

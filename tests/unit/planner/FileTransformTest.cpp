@@ -409,7 +409,7 @@ TEST(FileTransform, EveryPlanOfEveryTransformPassesVerifyAndKeepsTheOrder) {
       options.seed = seed;
       options.transforms.assign(kinds.begin(), kinds.end());
       exact::Budget budget(1e6, 30);
-      auto plan = makePlan(source, machine, options, budget);
+      auto plan = makePlan(source, machine, options, &budget);
       ASSERT_TRUE(plan) << name << ": " << plan.error().message;
       const Dag &of = plan->dag ? *plan->dag : source;
       auto verdict = verify(plan->plan, of);

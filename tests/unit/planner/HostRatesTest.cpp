@@ -112,6 +112,21 @@ TEST(HostRates, FunctionsThatWereNotMeasuredTakeWhatOthersDo) {
   EXPECT_NEAR(us(wide) - us(known), 4096 * 0.4 / 1e3, 0.01);
 }
 
+TEST(HostRates, WorkWithoutRowsOfItsOwnTakesWhatIsMostLikeIt) {
+  const HostRates rates(host());
+  const Dag known = launch(4096, "exp");
+  Dag apart = known;
+  KernelFacts facts = *known.kernels[0].facts;
+  facts.steps[0].address.reset(); // nobody knows where it loads
+  apart.kernels[0].facts = SharedFacts(facts);
+  EXPECT_NEAR(rates.kernel(apart, apart.node({0}), 32768).us,
+              rates.kernel(known, known.node({0}), 32768).us, 1e-6);
+  Calibration without = host();
+  std::erase_if(without.host,
+                [](const auto &row) { return row.counts.contains("copy"); });
+  EXPECT_NEAR(HostRates(without).copy(1e6, 2e8).us, std::hypot(50, 400), 5);
+}
+
 TEST(HostRates, ProductsTakeTheRateOfThoseNearby) {
   const HostRates rates(host());
   Dag dag = launch(4096, "");

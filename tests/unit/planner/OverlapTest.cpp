@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/dagfile/DagJson.h"
 #include "planner/plan/Verify.h"
+#include "planner/schedule/MakePlan.h"
 #include "planner/schedule/PlanProof.h"
 #include "planner/schedule/Simulate.h"
 #include "planner/schedule/bound/MakespanBound.h"
-#include "planner/schedule/list/PlanBuilder.h"
+#include "planner/schedule/problem/FrozenProblem.h"
 #include "planner/schedule/search/LowerPeak.h"
 #include "planner/schedule/search/MemoryBound.h"
-#include "planner/schedule/search/OverlapPlanner.h"
 #include "planner/schedule/search/OverlapSearch.h"
 #include "planner/schedule/search/SequenceDecoder.h"
 #include "planner/schedule/search/SequenceMemory.h"
@@ -165,6 +165,22 @@ TEST(Overlap, ReorderedSequencesAreMeasuredAsNewOnes) {
   }
 }
 
+struct Overlapped : OverlapOutcome {
+  Plan plan;
+};
+/// The plan of a DAG whose times are all frozen, without transforms.
+static Result<Overlapped> planOverlap(const Dag &dag, uint64_t limit,
+                                      uint64_t seed, exact::Budget &budget,
+                                      double scaleComm = 1) {
+  PlanRequest request;
+  request.memoryBytes = limit;
+  request.seed = seed;
+  request.scaleComm = scaleComm;
+  MGPU_TRY_ASSIGN(TargetPlan made,
+                  makePlan(dag, hostMachine(), request, &budget));
+  return Overlapped{std::move(*made.overlap), std::move(made.plan)};
+}
+
 /// Plans under ever less memory: who finds one with less finds one with more.
 TEST(Overlap, PlansKeepEveryLimit) {
   int lowered = 0, refused = 0;
@@ -174,8 +190,7 @@ TEST(Overlap, PlansKeepEveryLimit) {
     uint64_t limit = uint64_t(1) << 40;
     for (int k = 0; k < 6; ++k) {
       exact::Budget budget(1e6, 60);
-      Result<OverlapOutcome> made =
-          planOverlap(dag, {1, nullptr, limit}, seed, budget);
+      Result<Overlapped> made = planOverlap(dag, limit, seed, budget);
       if (!made) {
         EXPECT_EQ(made.error().kind, ErrorKind::Invalid);
         ++refused;
@@ -212,8 +227,7 @@ TEST(Overlap, LongProgramsThatFitInSomeOrderArePlanned) {
   ASSERT_TRUE(dag) << dag.error().message;
   constexpr uint64_t limit = 10'000'000;
   exact::Budget budget(1e9, 0);
-  Result<OverlapOutcome> made =
-      planOverlap(*dag, {1, nullptr, limit}, 1, budget);
+  Result<Overlapped> made = planOverlap(*dag, limit, 1, budget);
   ASSERT_TRUE(made) << made.error().message;
   EXPECT_LE(made->peakBytes, limit);
   EXPECT_DOUBLE_EQ(made->plan.makespanUs, 200'002);
@@ -235,13 +249,11 @@ TEST(Overlap, PlansWithMoreMemoryAreNeverLonger) {
     for (uint64_t seed = 1; seed <= sweep(6, 300); ++seed) {
       const Dag dag = randomFile(seed, nodes);
       exact::Budget none(1e9, 0);
-      const uint64_t most =
-          planOverlap(dag, {1, nullptr, INT64_MAX}, seed, none)->peakBytes;
+      const uint64_t most = planOverlap(dag, INT64_MAX, seed, none)->peakBytes;
       double before = 0;
       for (uint64_t limit : limitsUpTo(most / 3, most + 512)) {
         exact::Budget budget(1e9, seed % 2 * 80);
-        Result<OverlapOutcome> made =
-            planOverlap(dag, {1, nullptr, limit}, seed, budget);
+        Result<Overlapped> made = planOverlap(dag, limit, seed, budget);
         if (!made) {
           ++refused;
           ASSERT_EQ(before, 0) << "more memory was refused: " << nodes << " "
@@ -344,8 +356,7 @@ TEST(Overlap, KernelsRunSideBySideAsTheirSharesAllow) {
   for (uint64_t seed = 1; seed <= sweep(40, 2000); ++seed) {
     const Dag dag = randomFile(seed, 7, true);
     exact::Budget budget(1e9, 4000);
-    Result<OverlapOutcome> made =
-        planOverlap(dag, {1, nullptr, INT64_MAX}, seed, budget);
+    Result<Overlapped> made = planOverlap(dag, INT64_MAX, seed, budget);
     ASSERT_TRUE(made) << made.error().message;
     const Plan &plan = made->plan;
     const double least = leastMakespan(made->problem);
@@ -382,7 +393,7 @@ TEST(Overlap, KernelsRunSideBySideAsTheirSharesAllow) {
 TEST(Overlap, CheckFindsWhatIsWrong) {
   Dag dag = randomFile(3, 60);
   exact::Budget budget(1e6, 20);
-  OverlapOutcome made = *planOverlap(dag, {}, 1, budget);
+  OverlapOutcome made = *planOverlap(dag, UINT64_MAX, 1, budget);
   int found = 0;
   for (uint32_t i = 0; i < made.problem.size(); ++i) {
     Schedule bad = made.schedule;
@@ -397,7 +408,7 @@ TEST(Overlap, SearchRepeats) {
   for (uint64_t limit : {uint64_t(1) << 40, uint64_t(500000)}) {
     auto run = [&] {
       exact::Budget budget(1e6, 150);
-      auto made = planOverlap(dag, {2, nullptr, limit}, 1, budget);
+      auto made = planOverlap(dag, limit, 1, budget, 2);
       EXPECT_TRUE(made) << made.error().message;
       return made->schedule.starts;
     };

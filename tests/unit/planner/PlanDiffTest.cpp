@@ -14,7 +14,7 @@ TEST(PlanDiff, ReadsAPlanWithoutItsProgram) {
   for (uint64_t seed = 0; seed < 40; ++seed) {
     Dag dag = randomDag(seed);
     dag.nodes[0].name = "a \"quoted\\ \x01 name";
-    Plan plan = *scheduleShuffled(dag, model, seed);
+    Plan plan = *schedule(dag, model, {"shuffled", seed});
     plan.transforms = {"copies", "bucket"};
     std::string text = toText(plan, dag);
     Result<PlanAlone> alone = parsePlanAlone(text);
@@ -41,7 +41,7 @@ TEST(PlanDiff, SaysWhatMoved) {
     dag.nodes.push_back(node);
   }
   Machine model = hostModel();
-  PlanAlone a{*scheduleSerial(dag, model), dag}, b = a;
+  PlanAlone a{*schedule(dag, model, {"serial"}), dag}, b = a;
   std::swap(b.plan.steps[1], b.plan.steps[2]);
   std::swap(b.plan.steps[1].startUs, b.plan.steps[2].startUs);
   b.dag.nodes[0].name = "z";

@@ -42,7 +42,7 @@ TEST(PlanText, ReadsBackExactly) {
   for (uint64_t seed = 0; seed < 300; ++seed) {
     Dag dag = randomDag(seed);
     dag.nodes[0].name = "odd \"name\" \t\\x41 \r\n after";
-    Result<Plan> plan = scheduleShuffled(dag, model, seed);
+    Result<Plan> plan = schedule(dag, model, {"shuffled", seed});
     ASSERT_TRUE(plan);
     std::mt19937_64 random(seed);
     plan->boundBy = BoundArgument(seed % (1 + allBoundArguments.size()));
@@ -70,7 +70,7 @@ class PlanTextErrors : public ::testing::Test {
 protected:
   void SetUp() override {
     dag = randomDag(12);
-    text = toText(*scheduleList(dag, hostModel()), dag);
+    text = toText(*schedule(dag, hostModel()), dag);
   }
   /// The message for the text with the first `from` replaced by `to`.
   std::string message(const std::string &from, const std::string &to) {

@@ -98,7 +98,7 @@ TEST(ProgramBuilder, EdgesComeFromAccesses) {
   const KernelSpec &kernel = dag.kernels.at(0);
   EXPECT_EQ(kernel.numArguments, 2u);
   EXPECT_EQ(kernel.hash.size(), 64u);
-  Result<Plan> plan = scheduleList(dag, planner::testing::hostModel());
+  Result<Plan> plan = schedule(dag, planner::testing::hostModel());
   ASSERT_TRUE(plan) << plan.error().message;
   EXPECT_TRUE(verify(*plan, dag));
 }
@@ -328,7 +328,7 @@ TEST(ProgramBuilder, TheCallersMemoryOfADevice) {
   EXPECT_EQ(dag.nodes[1].phase, Phase::Load);
   // No plan gives it a place.
   const planner::Machine model = planner::hostMachine();
-  auto plan = scheduleList(dag, model);
+  auto plan = schedule(dag, model);
   ASSERT_TRUE(plan) << plan.error().message;
   EXPECT_TRUE(verify(*plan, dag));
   for (const Placement &placement : plan->placements)

@@ -170,7 +170,7 @@ TEST(ProgramSearch, PlansOfSmallProgramsAreProvenOptimal) {
     Dag dag = randomDag(seed, smallPrograms());
     Result<Plan> plan = hostPlan(dag);
     ASSERT_TRUE(plan) << plan.error().message;
-    Plan list = *scheduleList(dag, model);
+    Plan list = *schedule(dag, model);
     ASSERT_LE(plan->makespanUs, list.makespanUs) << seed;
     ASSERT_LE(plan->lowerBoundUs, plan->makespanUs) << seed;
     optimal += plan->boundVerdict() == "optimal" || plan->makespanUs == 0;
@@ -275,14 +275,14 @@ static Dag blocksOfTwoDevices() {
 TEST(ProgramSearch, KeepsAnyNumberOfDevicesWithinTheirMemory) {
   const Dag dag = blocksOfTwoDevices();
   Machine machine = estimatorOf("dgx-h200");
-  ASSERT_GT(scheduleList(dag, machine)->arenaBytes[0], 5 * blockBytes);
+  ASSERT_GT(schedule(dag, machine)->arenaBytes[0], 5 * blockBytes);
   double before = 0;
   // With more memory no plan is longer.
   for (uint64_t blocks : {2, 3, 4, 8}) {
     PlanRequest options;
     options.memoryBytes = blocks * blockBytes + 2048;
     exact::Budget budget(1e9, 400);
-    Result<TargetPlan> made = makePlan(dag, machine, options, budget);
+    Result<TargetPlan> made = makePlan(dag, machine, options, &budget);
     ASSERT_TRUE(made) << made.error().message;
     PlanLimits limits;
     limits.arenaBytes = options.memoryBytes;
@@ -295,7 +295,7 @@ TEST(ProgramSearch, KeepsAnyNumberOfDevicesWithinTheirMemory) {
   PlanRequest options;
   options.memoryBytes = blockBytes;
   exact::Budget budget(1e9, 50);
-  Result<TargetPlan> made = makePlan(dag, machine, options, budget);
+  Result<TargetPlan> made = makePlan(dag, machine, options, &budget);
   ASSERT_FALSE(made);
   EXPECT_NE(made.error().message.find("no schedule fits 4096 bytes"),
             std::string::npos)

@@ -316,7 +316,7 @@ TEST(ProgramText, SurvivesDamage) {
       if (!back)
         continue;
       ++accepted;
-      Result<Plan> plan = scheduleList(back->dag, model);
+      Result<Plan> plan = schedule(back->dag, model);
       ASSERT_TRUE(plan) << plan.error().message;
     }
   }

@@ -42,7 +42,7 @@ TEST(RealDag, LlamaStepIsPlannedAndVerifiedInUnderASecond) {
   ASSERT_EQ(dag->nodes.size(), 10008u);
   Machine model = hostModel();
   auto start = std::chrono::steady_clock::now();
-  Result<Plan> plan = scheduleList(*dag, model);
+  Result<Plan> plan = schedule(*dag, model);
   ASSERT_TRUE(plan) << plan.error().message;
   auto planned = std::chrono::steady_clock::now();
   Result<void> verdict = verify(*plan, *dag);
@@ -56,7 +56,7 @@ TEST(RealDag, LlamaStepIsPlannedAndVerifiedInUnderASecond) {
   ASSERT_TRUE(bounded) << bounded.error().message;
   setBound(*plan, bounded->bound.us, bounded->bound.by);
   PlanSummary summary = summarize(*plan, *dag);
-  PlanSummary serial = summarize(*scheduleSerial(*dag, model), *dag);
+  PlanSummary serial = summarize(*schedule(*dag, model, {"serial"}), *dag);
   printf("makespan %.1f ms, bound %.1f ms, ratio %.4f; serial %.1f ms; exposed "
          "%.1f ms\narena %.2f GB (bound %.2f) of %.2f GB; plan %.0f ms, verify "
          "%.0f ms\n",

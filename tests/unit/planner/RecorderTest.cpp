@@ -65,7 +65,7 @@ struct TwoDevices {
 
 void expectPlanned(const Program &program) {
   ASSERT_TRUE(program.check()) << program.check().error().message;
-  Result<Plan> plan = scheduleList(program.dag, planner::testing::hostModel());
+  Result<Plan> plan = schedule(program.dag, planner::testing::hostModel());
   ASSERT_TRUE(plan) << plan.error().message;
   auto safe = verify(*plan, program.dag);
   EXPECT_TRUE(safe) << safe.error().message;

@@ -4,10 +4,11 @@
 // has a switch, is obeyed when it is off, and tells what it gained.
 #include "planner/dagfile/DagJson.h"
 #include "planner/plan/Verify.h"
+#include "planner/schedule/MakePlan.h"
 #include "planner/schedule/Simulate.h"
 #include "planner/schedule/TargetSearch.h"
-#include "planner/schedule/list/PlanBuilder.h"
-#include "planner/schedule/search/OverlapPlanner.h"
+#include "planner/schedule/list/Schedulers.h"
+#include "planner/schedule/problem/FrozenProblem.h"
 #include "tests/unit/planner/Machines.h"
 #include "tests/unit/planner/RandomDag.h"
 
@@ -70,7 +71,7 @@ static TransformGain gainOf(const Dag &dag, const std::string &machineName,
   options.transforms = choice.transforms;
   options.schedulePolicy = choice.schedulePolicy;
   exact::Budget budget(1e6, 60);
-  auto plan = makePlan(dag, estimatorOf(machineName), options, budget);
+  auto plan = makePlan(dag, estimatorOf(machineName), options, &budget);
   EXPECT_TRUE(plan) << plan.error().message;
   EXPECT_TRUE(verify(plan->plan, dag));
   for (const TransformGain &gain : plan->gains)
@@ -206,7 +207,7 @@ TEST(SchedulePolicy, AreObeyedAndEveryPlanPassesVerify) {
             policyFlag && options.schedulePolicy.*policyFlag)
           options.transforms.emplace_back(kind);
       exact::Budget budget(1e6, 20);
-      auto made = makePlan(dag, model, options, budget);
+      auto made = makePlan(dag, model, options, &budget);
       ASSERT_TRUE(made) << made.error().message;
       const Plan &plan = made->plan;
       ASSERT_EQ(bruteForceFault(plan, dag), "") << seed << ", " << bits;
@@ -269,7 +270,7 @@ TEST(SchedulePolicy, OfFilesThatAreSpmdAreObeyed) {
     Dag dag = randomFile(seed);
     Problem flat = *frozenProblem(dag);
     for (bool early : {false, true})
-      EXPECT_TRUE(check(flat, search::inOrderSchedule(flat, early)));
+      EXPECT_TRUE(check(flat, inOrderSchedule(flat, early)));
     double last = 0;
     // From nothing to everything, and less memory each second time.
     for (unsigned bits : {0, 2, 1, 3}) {
@@ -278,7 +279,7 @@ TEST(SchedulePolicy, OfFilesThatAreSpmdAreObeyed) {
       options.transforms = {TransformKind::Order, TransformKind::Early,
                             TransformKind::NoFork};
       exact::Budget budget(1e6, 120);
-      auto made = makePlan(dag, model, options, budget);
+      auto made = makePlan(dag, model, options, &budget);
       ASSERT_TRUE(made) << made.error().message;
       auto verdict = verify(made->plan, dag);
       ASSERT_TRUE(verdict) << verdict.error().message;
@@ -304,7 +305,7 @@ TEST(SchedulePolicy, OfFilesThatAreSpmdAreObeyed) {
       last = made->plan.makespanUs;
       options.memoryBytes = made->overlap->peakBytes - 1;
       exact::Budget again(1e6, 120);
-      auto tight = makePlan(dag, model, options, again);
+      auto tight = makePlan(dag, model, options, &again);
       if (!tight) {
         EXPECT_EQ(tight.error().kind, ErrorKind::Invalid);
         ++refused;

@@ -3,7 +3,7 @@
 #include "planner/plan/ArenaLayout.h"
 #include "planner/schedule/ProgramSearch.h"
 #include "planner/schedule/Timeline.h"
-#include "planner/schedule/list/PlanBuilder.h"
+#include "planner/schedule/list/Schedulers.h"
 #include "tests/unit/planner/RandomDag.h"
 
 #include <gtest/gtest.h>
@@ -54,9 +54,13 @@ TEST(Schedule, EverySchedulerMakesSafePlansOnRandomDags) {
     Dag dag = randomDag(seed);
     ScheduleOptions options;
     options.streamsPerDevice = 1 + uint32_t(seed % 5);
-    Result<Plan> plans[] = {scheduleSerial(dag, model, options),
-                            scheduleList(dag, model, options),
-                            scheduleShuffled(dag, model, seed, options)};
+    ScheduleOptions serial = options, shuffled = options;
+    serial.scheduler = "serial";
+    shuffled.scheduler = "shuffled";
+    shuffled.seed = seed;
+    Result<Plan> plans[] = {schedule(dag, model, serial),
+                            schedule(dag, model, options),
+                            schedule(dag, model, shuffled)};
     for (Result<Plan> &plan : plans) {
       ASSERT_TRUE(plan) << plan.error().message;
       Result<void> verdict = verify(*plan, dag, options.limits);
@@ -85,7 +89,7 @@ TEST(Schedule, WaitsAreMinimal) {
   size_t waits = 0;
   for (uint64_t seed = 0; seed < 150; ++seed) {
     Dag dag = randomDag(seed);
-    Result<Plan> plan = scheduleShuffled(dag, model, seed);
+    Result<Plan> plan = schedule(dag, model, {"shuffled", seed});
     ASSERT_TRUE(plan);
     for (size_t s = 0; s < plan->steps.size(); ++s)
       for (size_t k = 0; k < plan->steps[s].waits.size(); ++k) {
@@ -101,12 +105,12 @@ TEST(Schedule, WaitsAreMinimal) {
 TEST(Schedule, SamePlanEveryTime) {
   Machine model = hostModel();
   Dag dag = randomDag(5);
-  EXPECT_EQ(toText(*scheduleList(dag, model), dag),
-            toText(*scheduleList(dag, model), dag));
-  EXPECT_EQ(toText(*scheduleShuffled(dag, model, 1), dag),
-            toText(*scheduleShuffled(dag, model, 1), dag));
-  EXPECT_NE(toText(*scheduleShuffled(dag, model, 1), dag),
-            toText(*scheduleShuffled(dag, model, 2), dag));
+  EXPECT_EQ(toText(*schedule(dag, model), dag),
+            toText(*schedule(dag, model), dag));
+  EXPECT_EQ(toText(*schedule(dag, model, {"shuffled", 1}), dag),
+            toText(*schedule(dag, model, {"shuffled", 1}), dag));
+  EXPECT_NE(toText(*schedule(dag, model, {"shuffled", 1}), dag),
+            toText(*schedule(dag, model, {"shuffled", 2}), dag));
 }
 
 TEST(Schedule, EmptyDagAndZeroStreams) {
@@ -114,15 +118,15 @@ TEST(Schedule, EmptyDagAndZeroStreams) {
   Dag dag;
   dag.numDevices = 2;
   for (const Result<Plan> &plan :
-       {scheduleSerial(dag, model), scheduleList(dag, model),
-        scheduleShuffled(dag, model, 1)}) {
+       {schedule(dag, model, {"serial"}), schedule(dag, model),
+        schedule(dag, model, {"shuffled", 1})}) {
     ASSERT_TRUE(plan);
     EXPECT_TRUE(verify(*plan, dag));
     EXPECT_EQ(plan->makespanUs, 0);
   }
   ScheduleOptions none;
   none.limits.streamsPerDevice = 0;
-  EXPECT_FALSE(scheduleList(dag, model, none));
+  EXPECT_FALSE(schedule(dag, model, none));
 }
 
 TEST(Schedule, RefusesTooSmallAnArena) {
@@ -130,7 +134,7 @@ TEST(Schedule, RefusesTooSmallAnArena) {
   Dag dag = randomDag(5);
   ScheduleOptions options;
   options.limits.arenaBytes = 1;
-  Result<Plan> plan = scheduleList(dag, model, options);
+  Result<Plan> plan = schedule(dag, model, options);
   ASSERT_FALSE(plan);
   EXPECT_NE(plan.error().message.find("are allowed"), std::string::npos);
 }
@@ -153,18 +157,19 @@ TEST(Schedule, ListOverlapsAndExplainsWhy) {
                timed("d", 1, false)};
   dag.edges = {{NodeId{1}, NodeId{2}}, {NodeId{2}, NodeId{3}}};
   Machine model = hostModel();
-  Result<Plan> plan = scheduleList(dag, model);
+  Result<Plan> plan = schedule(dag, model);
   ASSERT_TRUE(plan);
   EXPECT_DOUBLE_EQ(plan->makespanUs, 9);
   EXPECT_NEAR(boundOf(dag, model), 9, 1e-9);
-  EXPECT_DOUBLE_EQ(scheduleSerial(dag, model)->makespanUs, 13);
+  EXPECT_DOUBLE_EQ(schedule(dag, model, {"serial"})->makespanUs, 13);
   PlanSummary summary = summarize(*plan, dag);
   EXPECT_DOUBLE_EQ(summary.devices[0].kernelUs, 9);
   EXPECT_DOUBLE_EQ(summary.devices[0].collectiveUs, 4);
   EXPECT_DOUBLE_EQ(summary.devices[0].exposedUs, 0);
   EXPECT_DOUBLE_EQ(summary.serialMakespanUs, 13);
   EXPECT_DOUBLE_EQ(
-      summarize(*scheduleSerial(dag, model), dag).devices[0].exposedUs, 4);
+      summarize(*schedule(dag, model, {"serial"}), dag).devices[0].exposedUs,
+      4);
   std::string text = explain(*plan, dag);
   EXPECT_NE(text.find("2 \"c\": depends on 1 \"a\""), std::string::npos)
       << text;
@@ -186,14 +191,14 @@ TEST(Schedule, BoundSeesOneMachineBetweenHeadsAndTails) {
   dag.edges = {{NodeId{0}, NodeId{2}}, {NodeId{1}, NodeId{3}}};
   Machine model = hostModel();
   EXPECT_NEAR(boundOf(dag, model), 14, 1e-9);
-  EXPECT_DOUBLE_EQ(scheduleList(dag, model)->makespanUs, 14);
+  EXPECT_DOUBLE_EQ(schedule(dag, model)->makespanUs, 14);
 }
 
 TEST(Timeline, TraceIsJsonWithOneSpanPerStream) {
   Machine model = hostModel();
   Dag dag = randomDag(21);
   dag.nodes[0].name = "quote \" backslash \\ bad utf8 \xff";
-  Plan plan = *scheduleList(dag, model);
+  Plan plan = *schedule(dag, model);
   auto trace = nlohmann::json::parse(toChromeTrace(plan, dag));
   size_t spans = 0, streams = 0, parts = 0;
   for (const auto &event : trace["traceEvents"])
@@ -227,7 +232,7 @@ TEST(Schedule, ListHandlesAHundredThousandNodes) {
   }
   dag.normalize();
   Machine model = hostModel();
-  Result<Plan> plan = scheduleList(dag, model);
+  Result<Plan> plan = schedule(dag, model);
   ASSERT_TRUE(plan);
   EXPECT_TRUE(verify(*plan, dag));
   EXPECT_LE(plan->makespanUs, boundOf(dag, model) * 1.1);

@@ -15,8 +15,8 @@ TEST(Simulate, WithoutContentionGivesThePlansOwnTimes) {
   Machine model = hostModel();
   for (uint64_t seed = 0; seed < 60; ++seed) {
     Dag dag = randomDag(seed);
-    Plan plan = seed % 2 ? *scheduleList(dag, model)
-                         : *scheduleShuffled(dag, model, seed);
+    Plan plan = seed % 2 ? *schedule(dag, model)
+                         : *schedule(dag, model, {"shuffled", seed});
     Simulation played = simulate(plan, dag, {});
     EXPECT_NEAR(played.makespanUs, plan.makespanUs, 1e-6) << seed;
     for (size_t s = 0; s < plan.steps.size(); ++s)
@@ -42,7 +42,7 @@ static Dag kernelBesideCollective() {
 TEST(Simulate, SlowsWhatRunsTogetherOnlyWhileItDoes) {
   Dag dag = kernelBesideCollective();
   Machine model = hostModel();
-  Plan plan = *scheduleList(dag, model);
+  Plan plan = *schedule(dag, model);
   ASSERT_DOUBLE_EQ(plan.makespanUs, 14);
   Contention contention;
   contention.factor[size_t(WorkClass::Kernel)][size_t(WorkClass::Collective)] =
@@ -58,7 +58,7 @@ TEST(Simulate, SlowsWhatRunsTogetherOnlyWhileItDoes) {
 TEST(Simulate, NoiseSpreadsAndRepeats) {
   Dag dag = kernelBesideCollective();
   Machine model = hostModel();
-  Plan plan = *scheduleList(dag, model);
+  Plan plan = *schedule(dag, model);
   std::vector<double> none = simulateNoise(plan, dag, {}, 0, 5, 1);
   EXPECT_NEAR(none.front(), 14, 1e-9);
   EXPECT_NEAR(none.back(), 14, 1e-9);
@@ -78,7 +78,7 @@ TEST(TargetPlan, IsNeverWorseThanItsCandidatesAndRepeats) {
       PlanRequest options;
       options.seed = seed;
       options.transforms = {TransformKind::Algorithm};
-      Result<TargetPlan> result = makePlan(dag, model, options, budget);
+      Result<TargetPlan> result = makePlan(dag, model, options, &budget);
       EXPECT_TRUE(result) << result.error().message;
       return *result;
     };
@@ -88,7 +88,7 @@ TEST(TargetPlan, IsNeverWorseThanItsCandidatesAndRepeats) {
     EXPECT_LE(made.contendedUs, made.serialUs * (1 + 1e-9));
     Contention contention = contentionOf(model.topology());
     EXPECT_LE(made.contendedUs,
-              simulate(*scheduleList(dag, model), dag, contention).makespanUs);
+              simulate(*schedule(dag, model), dag, contention).makespanUs);
     EXPECT_GE(made.contendedUs, made.plan.lowerBoundUs * (1 - 1e-9));
   }
 }
@@ -125,7 +125,7 @@ TEST(TargetPlan, DoesNotForkWhereContentionLoses) {
   reduce.durationUs = 10;
   dag.nodes.push_back(reduce);
   exact::Budget budget(1e6, 10);
-  Result<TargetPlan> made = makePlan(dag, Machine(*topology), {}, budget);
+  Result<TargetPlan> made = makePlan(dag, Machine(*topology), {}, &budget);
   ASSERT_TRUE(made) << made.error().message;
   EXPECT_NEAR(made->contendedUs, 20, 1e-9);
   EXPECT_NEAR(made->serialUs, 20, 1e-9);
@@ -137,12 +137,12 @@ TEST(TargetPlan, SaysWhatDoesNotFit) {
   exact::Budget budget(1e6, 5);
   PlanRequest options;
   options.memoryBytes = 16;
-  Result<TargetPlan> made = makePlan(dag, model, options, budget);
+  Result<TargetPlan> made = makePlan(dag, model, options, &budget);
   ASSERT_FALSE(made);
   EXPECT_NE(made.error().message.find("are missing; most is live at node"),
             std::string::npos)
       << made.error().message;
   Dag wide = dag;
   wide.numDevices = 9;
-  ASSERT_FALSE(makePlan(wide, model, {}, budget));
+  ASSERT_FALSE(makePlan(wide, model, {}, &budget));
 }

@@ -3,8 +3,8 @@
 // Recorded traces as DAGs: what must follow what, what is said where the trace
 // does not know, and what is refused.
 #include "planner/cost/TargetMachine.h"
-#include "planner/dagfile/MendTrace.h"
 #include "planner/dagfile/TraceDag.h"
+#include "planner/dagfile/TraceEvents.h"
 #include "planner/schedule/list/Schedulers.h"
 
 #include <gtest/gtest.h>
@@ -82,7 +82,7 @@ TEST(Trace, WaitsAreDependences) {
   EXPECT_EQ(call.group, 8u);
   // The gap in front of c goes.
   const planner::Machine model = planner::hostMachine();
-  auto plan = scheduleList(result->dag, model);
+  auto plan = schedule(result->dag, model);
   ASSERT_TRUE(plan) << plan.error().message;
   EXPECT_DOUBLE_EQ(plan->makespanUs, 70);
 }

@@ -13,9 +13,9 @@ using namespace mgpu::planner::testing;
 
 static Plan planOf(const Dag &dag, uint64_t seed) {
   Machine model = hostModel();
-  Result<Plan> plan = seed % 3 == 0   ? scheduleList(dag, model)
-                      : seed % 3 == 1 ? scheduleShuffled(dag, model, seed)
-                                      : scheduleSerial(dag, model);
+  Result<Plan> plan = seed % 3 == 0   ? schedule(dag, model)
+                      : seed % 3 == 1 ? schedule(dag, model, {"shuffled", seed})
+                                      : schedule(dag, model, {"serial"});
   EXPECT_TRUE(plan) << plan.error().message;
   return *plan;
 }

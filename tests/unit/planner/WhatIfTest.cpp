@@ -173,7 +173,7 @@ TEST(WhatIf, FollowsNodesThroughTransforms) {
   auto planned = [&](std::vector<OpFactor> ops) {
     options.ops = std::move(ops);
     exact::Budget budget(1e6, 5);
-    auto plan = makePlan(source, machine, options, budget);
+    auto plan = makePlan(source, machine, options, &budget);
     EXPECT_TRUE(plan) << plan.error().message;
     return *plan;
   };
@@ -187,7 +187,7 @@ static ExposedCollective theOne(const Dag &dag, uint32_t streams) {
   Machine model = hostModel();
   ScheduleOptions options;
   options.streamsPerDevice = streams;
-  Plan plan = *scheduleList(dag, model, options);
+  Plan plan = *schedule(dag, model, options);
   auto all = exposedCollectives(plan, dag);
   EXPECT_EQ(all.size(), 1u);
   return all.empty() ? ExposedCollective{} : all[0];
@@ -238,7 +238,7 @@ TEST(Svg, ShowsEveryStepOfTheReplayOnItsStreams) {
   std::find_if(dag.nodes.begin(), dag.nodes.end(), [](const DagNode &node) {
     return partOf(node.phase) == PlanPart::Replay;
   })->name = "<&\"\xff";
-  Plan plan = *scheduleList(dag, model);
+  Plan plan = *schedule(dag, model);
   std::string svg = toSvg(plan, dag);
   size_t streams = 0, rectangles = 0;
   for (const PlanStep &step : plan.steps)
@@ -253,6 +253,6 @@ TEST(Svg, ShowsEveryStepOfTheReplayOnItsStreams) {
   EXPECT_EQ(svg.find("nan"), std::string::npos);
   Dag empty;
   empty.numDevices = 1;
-  EXPECT_EQ(toSvg(*scheduleList(empty, model), empty).find("nan"),
+  EXPECT_EQ(toSvg(*schedule(empty, model), empty).find("nan"),
             std::string::npos);
 }

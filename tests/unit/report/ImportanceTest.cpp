@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "tuner/report/Importance.h"
+#include "tuner/report/Report.h"
 
 #include <cmath>
 #include <gtest/gtest.h>

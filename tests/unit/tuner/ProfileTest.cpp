@@ -49,7 +49,6 @@ TEST(Profile, WhatCannotBeCorrectedIsLeftNearest) {
 }
 
 struct MeasuredSubject : ReductionSubject {
-  planner::Plan serial;
   std::vector<ProfileSubject> subjects;
   Profile profile;
 
@@ -59,12 +58,11 @@ struct MeasuredSubject : ReductionSubject {
 
   explicit MeasuredSubject(uint64_t rounds) {
     const planner::Machine model = planner::hostMachine();
-    serial = *planner::scheduleSerial(dag, model);
     for (uint32_t threads : {1, 2})
-      subjects.push_back({*planner::scheduleList(dag, model), threads});
+      subjects.push_back({*planner::schedule(dag, model), threads});
     const std::vector<Bytes> kernels = {kernelWithFault(0)};
     auto made = measureProfile({dag, kernels, bind(), TestSubject::open},
-                               serial, subjects, rounds);
+                               subjects, rounds);
     EXPECT_TRUE(made) << made.error().message;
     if (made)
       profile = std::move(*made);
@@ -115,7 +113,7 @@ TEST(Profile, ThreadsArePinnedMeanwhileAndGivenBack) {
   const std::vector<Bytes> kernels = {kernelWithFault(0)};
   auto made =
       measureProfile({measured.dag, kernels, measured.bind(), open, cpus},
-                     measured.serial, measured.subjects, 3);
+                     measured.subjects, 3);
   ASSERT_TRUE(made) << made.error().message;
   EXPECT_EQ(workers, (std::vector<std::vector<int>>{{}, {}, {cpus[1]}}));
   EXPECT_EQ(ran, std::set<int>{cpus[0]});
@@ -138,7 +136,7 @@ TEST(Profile, AKernelThatCannotBeLoadedIsAnError) {
   const std::vector<Bytes> kernels = {Bytes(100)};
   auto made = measureProfile(
       {measured.dag, kernels, measured.bind(), TestSubject::open},
-      measured.serial, measured.subjects, 1);
+      measured.subjects, 1);
   EXPECT_FALSE(made);
 }
 
