@@ -72,6 +72,9 @@ def erfcFit(u):
 fit("erfc f64: log(erfc(x) / t) + x^2 of t - 0.5", erfcFit, one, range(0, 15), 2 / (2 + mp.mpf("10.2")) - mp.mpf("0.5"), mp.mpf("0.5"), 53)
 # atan(s) / s
 fit("atan f64: (atan(s) / s - 1) / s^2 of s^2", lambda z: series(lambda k: (-1) ** (k + 1) / mp.mpf(2 * k + 3), z, 200), lambda z: z, range(0, 8), 0, (mp.sqrt(2) - 1) ** 2 * mp.mpf("1.001"), 53)
+# asin(s) / s
+term = lambda k: mp.factorial(2 * k + 2) / (mp.mpf(4) ** (k + 1) * mp.factorial(k + 1) ** 2 * (2 * k + 3))
+fit("asin f64: (asin(s) / s - 1) / s^2 of s^2", lambda z: series(term, z, 120), lambda z: z, range(0, 10), 0, mp.mpf("0.2501"), 53)
 # sin, cos of -pi/4..pi/4
 quarter = (mp.pi / 4 * mp.mpf("1.001")) ** 2
 fit("sin f64: (sin(x) / x - 1) / x^2 of x^2", lambda z: series(lambda k: (-1) ** (k + 1) / mp.factorial(2 * k + 3), z), lambda z: z, range(0, 5), 0, quarter, 53)
