@@ -63,7 +63,7 @@ fit("log f64: (2 atanh(s) / s - 2) / s^2 of s^2", lambda z: series(lambda k: 2 /
 # erf
 c = 2 / mp.sqrt(mp.pi)
 fit("erf f32: erf(x) / x - 1 of x^2", lambda z: series(lambda k: c * (-1) ** k / (mp.factorial(k) * (2 * k + 1)), z) - 1, one, range(0, 7), 0, 1, 24)
-fit("erf f32: log(erfc(x)) - of x in 1..4", lambda x: mp.log(mp.erfc(x)), lambda x: mp.erfc(x), range(0, 7), 1, 4, 24)
+fit("erf f32: log2(erfc(1 + t)) of t in 0..3", lambda t: mp.log(mp.erfc(1 + t)) / mp.log(2), lambda t: mp.erfc(1 + t), range(0, 7), 0, 3, 24)
 # erfc(x) = t e^(-x^2 + p(t)), t = 2 / (2 + x), of x >= 0; of t - 0.6
 def erfcFit(u):
     t = u + mp.mpf("0.5")

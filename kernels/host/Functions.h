@@ -469,10 +469,10 @@ F erf(F x) {
                                -0x1.b7fe8ep-6, 0x1.542deep-8, -0x1.a5099ep-11,
                                0x1.4c2f4cp-14});
   // erfc(|x|) = 2^far; whole powers of 2 are added to the exponent.
-  F far = polynomial(choose(size < 4.0f, size, constant(x, 4)),
-                     {-0x1.f2e634p-12, -0x1.a0492ep+0, -0x1.d74f68p-1,
-                      -0x1.30dd42p-3, 0x1.0287c8p-5, -0x1.17987p-8,
-                      0x1.1b765ap-12});
+  F far = polynomial(choose(size < 4.0f, size, constant(x, 4)) - 1.0f,
+                     {-0x1.558eaep+1, -0x1.e75318p+1, -0x1.376414p+0,
+                      -0x1.ea4452p-5, 0x1.d26142p-7, -0x1.563d2ep-9,
+                      0x1.130428p-12});
   F shifted = far + 0x1.8p23f;
   F power = powerNear(far - (shifted - 0x1.8p23f));
   F rest = floatOf(bitsOf(power) + (bitsOf(shifted) << 23));
