@@ -63,7 +63,7 @@ fit("log f64: (2 atanh(s) / s - 2) / s^2 of s^2", lambda z: series(lambda k: 2 /
 # erf
 c = 2 / mp.sqrt(mp.pi)
 fit("erf f32: erf(x) / x - 1 of x^2", lambda z: series(lambda k: c * (-1) ** k / (mp.factorial(k) * (2 * k + 1)), z) - 1, one, range(0, 7), 0, 1, 24)
-fit("erf f32: log(erfc(x)) - of x in 1..4", lambda x: mp.log(mp.erfc(x)), lambda x: mp.erfc(x), range(0, 7), 1, 4, 24)
+fit("erf f32: log2(erfc(1 + t)) of t in 0..3", lambda t: mp.log(mp.erfc(1 + t)) / mp.log(2), lambda t: mp.erfc(1 + t), range(0, 7), 0, 3, 24)
 # erfc(x) = t e^(-x^2 + p(t)), t = 2 / (2 + x), of x >= 0; of t - 0.6
 def erfcFit(u):
     t = u + mp.mpf("0.5")
@@ -72,6 +72,9 @@ def erfcFit(u):
 fit("erfc f64: log(erfc(x) / t) + x^2 of t - 0.5", erfcFit, one, range(0, 15), 2 / (2 + mp.mpf("10.2")) - mp.mpf("0.5"), mp.mpf("0.5"), 53)
 # atan(s) / s
 fit("atan f64: (atan(s) / s - 1) / s^2 of s^2", lambda z: series(lambda k: (-1) ** (k + 1) / mp.mpf(2 * k + 3), z, 200), lambda z: z, range(0, 8), 0, (mp.sqrt(2) - 1) ** 2 * mp.mpf("1.001"), 53)
+# asin(s) / s
+term = lambda k: mp.factorial(2 * k + 2) / (mp.mpf(4) ** (k + 1) * mp.factorial(k + 1) ** 2 * (2 * k + 3))
+fit("asin f64: (asin(s) / s - 1) / s^2 of s^2", lambda z: series(term, z, 120), lambda z: z, range(0, 10), 0, mp.mpf("0.2501"), 53)
 # sin, cos of -pi/4..pi/4
 quarter = (mp.pi / 4 * mp.mpf("1.001")) ** 2
 fit("sin f64: (sin(x) / x - 1) / x^2 of x^2", lambda z: series(lambda k: (-1) ** (k + 1) / mp.factorial(2 * k + 3), z), lambda z: z, range(0, 5), 0, quarter, 53)

@@ -155,18 +155,20 @@ Result<CudaKernel> emitMatmul(ModuleOp module, const CudaEmitOptions &options) {
     return fail(ErrorKind::Unsupported, "");
   const ir::ProductAttr product = text.product;
   const CopiesOfB &copies = product.getTurned() ? byColumns : byRows;
-  text.add({{"EACH_SUM", eachTileSum},
-            {"ADD", cuda::addsByFma(text.entry, text.loop)
-                        ? "sums[i][j] = fmaf(partA[i], partB[j], sums[i][j])"
-                        : "sums[i][j] += partA[i] * partB[j]"},
-            {"AAT", cuda::elementAt(product.matrixA(), text.a,
-                                    "firstRow + MGPU_ROW_A(0)", "stepA")},
-            {"BAT", cuda::elementAt(product.matrixB(), text.b, "MGPU_STEP_B(0)",
-                                    "firstColumn + MGPU_COLUMN_B(0)")},
-            {"AROWS", std::to_string(product.matrixA().getRowStride())},
-            {"ACOLUMNS", std::to_string(product.matrixA().getColumnStride())},
-            {"BROWS", std::to_string(product.matrixB().getRowStride())},
-            {"BCOLUMNS", std::to_string(product.matrixB().getColumnStride())}});
+  const std::string fma = product.getC().isF64() ? "fma" : "fmaf";
+  text.add(
+      {{"EACH_SUM", eachTileSum},
+       {"ADD", cuda::addsByFma(text.entry, text.loop)
+                   ? "sums[i][j] = " + fma + "(partA[i], partB[j], sums[i][j])"
+                   : "sums[i][j] += partA[i] * partB[j]"},
+       {"AAT", cuda::elementAt(product.matrixA(), text.a,
+                               "firstRow + MGPU_ROW_A(0)", "stepA")},
+       {"BAT", cuda::elementAt(product.matrixB(), text.b, "MGPU_STEP_B(0)",
+                               "firstColumn + MGPU_COLUMN_B(0)")},
+       {"AROWS", std::to_string(product.matrixA().getRowStride())},
+       {"ACOLUMNS", std::to_string(product.matrixA().getColumnStride())},
+       {"BROWS", std::to_string(product.matrixB().getRowStride())},
+       {"BCOLUMNS", std::to_string(product.matrixB().getColumnStride())}});
   text.add({{"BCOPIES", copies.places},
             {"BINSIDE", copies.isInside},
             {"BNEXT", copies.next},

@@ -152,18 +152,20 @@ bool BlockEmitter::livesOn(Value value, Block *source, bool last) const {
   });
 }
 
+bool mayWrite(Operation *op) {
+  return op
+      ->walk([](Operation *inner) {
+        if (inner->hasTrait<OpTrait::HasRecursiveMemoryEffects>() ||
+            isa<memref::LoadOp>(inner) || isMemoryEffectFree(inner) ||
+            inner->hasTrait<OpTrait::IsTerminator>())
+          return WalkResult::advance();
+        return WalkResult::interrupt();
+      })
+      .wasInterrupted();
+}
+
 bool BlockEmitter::pendingWrites() const {
-  return llvm::any_of(pending, [](Operation *op) {
-    return op
-        ->walk([](Operation *inner) {
-          if (inner->hasTrait<OpTrait::HasRecursiveMemoryEffects>() ||
-              isa<memref::LoadOp>(inner) || isMemoryEffectFree(inner) ||
-              inner->hasTrait<OpTrait::IsTerminator>())
-            return WalkResult::advance();
-          return WalkResult::interrupt();
-        })
-        .wasInterrupted();
-  });
+  return llvm::any_of(pending, mayWrite);
 }
 
 bool BlockEmitter::pendingIsParallel() const {
@@ -232,6 +234,8 @@ LogicalResult BlockEmitter::emitInnermost(Thread &thread, bool inLoop) {
 
 LogicalResult BlockEmitter::emitThreadLoops() {
   if (!tile.active()) {
+    if (failed(packTurned()))
+      return failure();
     OpBuilder::InsertionGuard guard(b);
     Thread thread;
     thread.ids[2] = openLoop(block.z);

@@ -28,6 +28,9 @@ int64_t sizeOf(mlir::Type type);
 /// Whether no loop lies within `loop`.
 bool isInnermost(mlir::Operation *loop);
 
+/// Whether `op` may do more than read memory.
+bool mayWrite(mlir::Operation *op);
+
 class BlockEmitter {
 public:
   BlockEmitter(mlir::func::FuncOp kernel, mlir::func::FuncOp target,
@@ -102,9 +105,12 @@ private:
   /// The indices at `k` of the thread `x` of a row; none where they are not
   /// known yet.
   mlir::SmallVector<Value> rowAt(mlir::memref::LoadOp load, Value x, Value k);
-  /// Fills the panel, whose rows are trips and whose columns threads.
-  mlir::LogicalResult pack(mlir::memref::LoadOp load, int64_t trips,
-                           Value panel);
+  /// Copies what neighbouring threads load from rows of their own, where rows
+  /// of threads go along these.
+  mlir::LogicalResult packTurned();
+  /// Makes and fills a panel, whose columns are threads of a row and whose rows
+  /// are trips, or rows of threads.
+  mlir::LogicalResult pack(mlir::memref::LoadOp load, int64_t trips);
   Value loadPacked(mlir::memref::LoadOp load, const Thread &thread);
   mlir::LogicalResult emitIf(mlir::scf::IfOp branch);
   mlir::LogicalResult emitWhile(mlir::scf::WhileOp loop);

@@ -53,23 +53,35 @@ LogicalResult BlockEmitter::emitAllReduce(gpu::AllReduceOp op) {
       b.clone(inner, map);
     return map.lookup(body.front().getTerminator()->getOperand(0));
   };
+  // Each step leaves its results side by side in another array, so that the
+  // loops become vectors.
+  FailureOr<Value> others = newArray(op.getType(), op);
+  if (failed(others))
+    return failure();
+  Value from = *values, to = *others;
   auto load = [&](Value at) -> Value {
-    return memref::LoadOp::create(b, loc, *values, at);
+    return memref::LoadOp::create(b, loc, from, at);
   };
+  int64_t left = numThreads;
   for (int64_t step = 1; step < std::min(subgroupSize, numThreads); step *= 2) {
-    Value low = constant(0), high = constant(numThreads - step),
-          pair = constant(2 * step), apart = constant(step);
-    auto loop = scf::ForOp::create(b, loc, low, high, pair);
+    auto loop = scf::ForOp::create(b, loc, constant(0), constant(left / 2),
+                                   constant(1));
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(loop.getBody());
     Value at = loop.getInductionVar();
-    Value other = arith::AddIOp::create(b, loc, at, apart);
-    Value x = load(at), y = load(other);
-    memref::StoreOp::create(b, loc, join(x, y), *values, at);
+    Value x = arith::MulIOp::create(b, loc, at, constant(2));
+    Value y = arith::AddIOp::create(b, loc, x, constant(1));
+    memref::StoreOp::create(b, loc, join(load(x), load(y)), to, at);
+    b.setInsertionPointAfter(loop);
+    if (left % 2 != 0)
+      memref::StoreOp::create(b, loc, load(constant(left - 1)), to,
+                              constant(left / 2));
+    left = (left + 1) / 2;
+    std::swap(from, to);
   }
   Value first = load(constant(0));
-  Value low = constant(subgroupSize), high = constant(numThreads);
-  auto loop = scf::ForOp::create(b, loc, low, high, low, first);
+  auto loop = scf::ForOp::create(b, loc, constant(1), constant(left),
+                                 constant(1), first);
   uniform.map(op.getResult(), loop.getResult(0));
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(loop.getBody());

@@ -15,9 +15,9 @@
 // Functions", 1983.
 
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <initializer_list>
 
 namespace mgpu::kernels::functions {
 
@@ -39,7 +39,6 @@ inline uint64_t wide(uint32_t x) { return x; }
 inline float narrow(double x) { return float(x); }
 inline float constant(float, double value) { return float(value); }
 inline double constant(double, double value) { return value; }
-inline uint64_t constantBits(uint64_t, uint64_t value) { return value; }
 inline bool isFalse(bool x) { return !x; }
 inline bool both(bool x, bool y) { return x && y; }
 inline bool either(bool x, bool y) { return x || y; }
@@ -57,12 +56,11 @@ T choose(bool condition, T yes, T no) {
 // ---- parts of functions
 
 /// The sum of c[k] x^k.
-template <class F>
-F polynomial(F x, std::initializer_list<double> c) {
-  const double *at = c.end();
-  F sum = constant(x, *--at);
-  while (at != c.begin())
-    sum = step(sum, x, constant(x, *--at));
+template <class F, size_t N>
+F polynomial(F x, const double (&c)[N]) {
+  F sum = constant(x, c[N - 1]);
+  for (size_t k = N - 1; k-- > 0;)
+    sum = step(sum, x, constant(x, c[k]));
   return sum;
 }
 
@@ -114,6 +112,13 @@ F expMinusOneNear(F r) {
   F p = polynomial(r, {0x1.p-1, 0x1.55548ap-3, 0x1.5554e4p-5, 0x1.123e4cp-7,
                        0x1.6d5168p-10});
   return fused(r * r, p, r);
+}
+
+/// 2^r.
+template <class F>
+F powerNear(F r) {
+  return polynomial(r, {1, 0x1.62e43p-1, 0x1.ebfbep-3, 0x1.c6af7p-5,
+                        0x1.3b2a48p-7, 0x1.5f0f3ep-10, 0x1.4424e2p-13});
 }
 
 /// p 2^n, with n from -252 to 254 in the low bits of `shifted`: in two steps,
@@ -208,83 +213,90 @@ F wideAngle(F y, F x) {
   return choose(isSteep, 0x1.921fb54442d18p+0 - angle, angle);
 }
 
-/// |x| = r + k pi / 2 of a finite f32: r from -0.79 to 0.79 in f64, k in the
-/// two last bits.
+/// An angle in f64.
+template <class F, class Condition>
+struct Arcsine {
+  F angle;
+  Condition isSteep;
+};
+
+/// Gives asin(x) of an f32 x, no less than 0, up to 1 / 2, and beyond that,
+/// where it is steep, asin(sqrt((1 - x) / 2)). The root is that of f32 and a
+/// step of Newton's.
+template <class F>
+auto wideArcsine(F x) {
+  auto isSteep = x > 0.5f;
+  F half = (1.0f - x) * 0.5f, near = squareRoot(half);
+  auto square = wide(half), root = wide(near);
+  F rest = narrow(square - root * root) / (2.0f * near + 0x1p-100f);
+  root = root + wide(rest);
+  auto y = wide(x);
+  auto s = choose(isSteep, root, y), z = choose(isSteep, square, y * y);
+  auto p = polynomial(z, {0x1.55555555417e3p-3, 0x1.333333508d883p-4,
+                          0x1.6db6cc596ee27p-5, 0x1.f1caf10b0f639p-6,
+                          0x1.6e445e8b12b7cp-6, 0x1.1f7ceddccefebp-6,
+                          0x1.9bb598927c2cbp-7, 0x1.250f690a35ee2p-6,
+                          -0x1.db6ca67e4cf2ep-8, 0x1.01c800b67066dp-5});
+  auto angle = s + s * z * p;
+  return Arcsine<decltype(angle), decltype(isSteep)>{angle, isSteep};
+}
+
+/// |x| = r + k pi / 2 of an f32: r from -0.8 to 0.8 in f64, k in the two last
+/// bits.
 template <class F, class I>
 struct Quarter {
   F r;
   I k;
 };
 
-/// Reduces |x| below 2^20 by Cody and Waite, with pi / 2 in three parts.
+/// Reduces |x| by 2 / pi in three parts. The products with the first two, of 29
+/// bits, are exact, and so is what is left of them beside whole numbers. For
+/// large |x| the bits of 2 / pi are dropped that only make multiples of 4.
 template <class F>
-auto smallQuarter(F y) {
-  F shifted = y * 0x1.45f306dc9c883p-1 + 0x1.8p52;
-  F n = shifted - 0x1.8p52;
-  F r = ((y - n * 0x1.921fb544p+0) - n * 0x1.0b4611a6p-34) -
-        n * 0x1.3198a2e037073p-69;
-  return Quarter<F, decltype(bitsOf(y))>{r, bitsOf(shifted)};
-}
-
-/// Reduces a larger |x| by Payne and Hanek. It is a whole number of 24 bits
-/// times 2^(d - 3). The bits of 2 / pi that only make multiples of 4 are
-/// dropped; the product with the next 96 has 62 bits after the point.
-template <class I>
-auto largeQuarter(I bits) {
-  // 2 / pi, after five bits that are 0.
-  constexpr uint64_t a = 0x0517cc1b727220a9, b = 0x4fe13abe8fa9a6ee,
-                     c = 0x06db14acc9e21c82, d = 0x0ff28b1d5ef5de2b;
-  auto place = wide(bits >> 23) - 147u;
-  auto shift = place & 63u, rest = 63u - shift;
-  auto isFar = (place & 64u) == 64u;
-  auto of = [&](uint64_t near, uint64_t far) {
-    return choose(isFar, constantBits(place, far), constantBits(place, near));
+auto quarterOf(F size) {
+  auto x = wide(size);
+  auto part = [&](double near, double next, double third, double far) {
+    auto above = choose(x < 0x1p103, constant(x, third), constant(x, far));
+    above = choose(x < 0x1p77, constant(x, next), above);
+    return choose(x < 0x1p51, constant(x, near), above);
   };
-  auto first = of(a, b), second = of(b, c), third = of(c, d);
-  auto high = (first << shift) | ((second >> 1) >> rest);
-  auto low = (second << shift) | ((third >> 1) >> rest);
-  auto mantissa = wide((bits & 0x7fffffu) | 0x800000u);
-  auto product = mantissa * high + ((mantissa * (low >> 32)) >> 32);
-  auto k = (product + 0x2000000000000000u) >> 62;
-  auto left = (product - (k << 62)) ^ 0x8000000000000000u;
-  auto upper = floatOf((left >> 32) | 0x4530000000000000u) - (0x1p84 + 0x1p63);
-  auto lower = floatOf((left & 0xffffffffu) | 0x4330000000000000u) - 0x1p52;
-  auto r = (upper + lower) * 0x1.921fb54442d18p-62;
+  auto first = x * part(0x1.45f306dp-1, 0x1.727220ap-27, 0x1.4a7f09cp-54,
+                        0x1.abe8fa9p-79);
+  auto second = x * part(0x1.9391054p-30, 0x1.29fc275p-56, 0x1.5f47d4dp-82,
+                         0x1.4ddc0dbp-108);
+  auto last = x * part(0x1.4fe13abe8fa9ap-59, 0x1.f47d4d377036cp-86,
+                       0x1.bb81b6c52b324p-113, 0x1.8a5664f10e41p-138);
+  const double magic = 0x1.8p52;
+  auto n = first + magic;
+  auto left = first - (n - magic);
+  auto m = (second + left) + magic;
+  auto r = ((left + (second - (m - magic))) + last) * 0x1.921fb54442d18p+0;
+  auto k = bitsOf(n) + bitsOf(m);
   return Quarter<decltype(r), decltype(k)>{r, k};
 }
 
-template <class F>
-auto quarterOf(F size) {
-  auto small = smallQuarter(wide(size));
-  auto large = largeQuarter(bitsOf(size));
-  auto isSmall = size < 0x1p20;
-  return decltype(small){choose(isSmall, small.r, large.r),
-                         choose(isSmall, small.k, large.k)};
-}
+constexpr double sineTerms[] = {-0x1.555555555220bp-3, 0x1.1111110c86dddp-7,
+                                -0x1.a019f939f4d2p-13, 0x1.71d76d5ca9efap-19,
+                                -0x1.a961a57a3622ep-26};
+constexpr double cosineTerms[] = {-0x1.ffffffffeb313p-2, 0x1.55555546993f8p-5,
+                                  -0x1.6c16b3ca843f4p-10, 0x1.a00ef7bb5514fp-16,
+                                  -0x1.23d3ad3553123p-22};
 
-template <class F>
-F wideSine(F r) {
-  F z = r * r;
-  F p = polynomial(z, {-0x1.555555555220bp-3, 0x1.1111110c86dddp-7,
-                       -0x1.a019f939f4d2p-13, 0x1.71d76d5ca9efap-19,
-                       -0x1.a961a57a3622ep-26});
-  return r + r * z * p;
-}
-template <class F>
-F wideCosine(F r) {
-  F z = r * r;
-  F p = polynomial(z, {-0x1.ffffffffeb313p-2, 0x1.55555546993f8p-5,
-                       -0x1.6c16b3ca843f4p-10, 0x1.a00ef7bb5514fp-16,
-                       -0x1.23d3ad3553123p-22});
-  return 1.0 + z * p;
-}
-
-/// sin(r + k pi / 2) in f32.
+/// sin(r + k pi / 2) in f32, of which one polynomial with the sine's or the
+/// cosine's coefficients is taken.
 template <class F, class I>
 auto turnedSine(F r, I k) {
   auto isOdd = (k & 1u) == 1u;
-  F value = choose(isOdd, wideCosine(r), wideSine(r));
-  return narrow(choose((k & 2u) == 2u, -value, value));
+  F z = r * r;
+  auto of = [&](double cosine, double sine) {
+    return choose(isOdd, constant(r, cosine), constant(r, sine));
+  };
+  F p = of(cosineTerms[4], sineTerms[4]);
+  for (int term = 4; term-- > 0;)
+    p = step(p, z, of(cosineTerms[term], sineTerms[term]));
+  F first = choose(isOdd, constant(r, 1), r);
+  F value = first + first * z * p;
+  return narrow(floatOf(bitsOf(value) ^ ((k & 2u) << 62u)));
 }
 
 // ---- the functions, by MLIR's names
@@ -300,10 +312,7 @@ template <class F>
 F exp2(F x) {
   F in = between(x, -151, 129);
   F shifted = in + 0x1.8p23f;
-  F r = in - (shifted - 0x1.8p23f);
-  F p = polynomial(r, {1, 0x1.62e43p-1, 0x1.ebfbep-3, 0x1.c6af7p-5,
-                       0x1.3b2a48p-7, 0x1.5f0f3ep-10, 0x1.4424e2p-13});
-  return scaled(p, shifted);
+  return scaled(powerNear(in - (shifted - 0x1.8p23f)), shifted);
 }
 
 template <class F>
@@ -404,39 +413,40 @@ F atanh(F x) {
 
 template <class F>
 F sin(F x) {
-  F size = sizeOfFloat(x);
-  auto [r, k] = quarterOf(size);
+  auto [r, k] = quarterOf(sizeOfFloat(x));
   F value = turnedSine(r, k);
-  value = floatOf(bitsOf(value) ^ (bitsOf(x) & 0x80000000u));
-  return choose(size < infinity(x), value, x - x);
+  return floatOf(bitsOf(value) ^ (bitsOf(x) & 0x80000000u));
 }
 template <class F>
 F cos(F x) {
-  F size = sizeOfFloat(x);
-  auto [r, k] = quarterOf(size);
-  return choose(size < infinity(x), turnedSine(r, k + 1u), x - x);
+  auto [r, k] = quarterOf(sizeOfFloat(x));
+  return turnedSine(r, k + 1u);
 }
 template <class F>
 F tan(F x) {
-  F size = sizeOfFloat(x);
-  auto [r, k] = quarterOf(size);
-  auto sine = wideSine(r), cosine = wideCosine(r);
+  auto [r, k] = quarterOf(sizeOfFloat(x));
+  auto z = r * r;
+  auto sine = r + r * z * polynomial(z, sineTerms);
+  auto cosine = 1.0 + z * polynomial(z, cosineTerms);
   auto isOdd = (k & 1u) == 1u;
   F value = narrow(choose(isOdd, -cosine, sine) / choose(isOdd, sine, cosine));
-  value = floatOf(bitsOf(value) ^ (bitsOf(x) & 0x80000000u));
-  return choose(size < infinity(x), value, x - x);
+  return floatOf(bitsOf(value) ^ (bitsOf(x) & 0x80000000u));
 }
 
 template <class F>
 F asin(F x) {
-  auto y = wide(sizeOfFloat(x));
-  return withSign(narrow(wideAngle(y, squareRoot((1.0 - y) * (1.0 + y)))), x);
+  auto [angle, isSteep] = wideArcsine(sizeOfFloat(x));
+  auto steep = 0x1.921fb54442d18p+0 - 2.0 * angle;
+  return withSign(narrow(choose(isSteep, steep, angle)), x);
 }
 template <class F>
 F acos(F x) {
-  auto y = wide(sizeOfFloat(x));
-  auto angle = wideAngle(squareRoot((1.0 - y) * (1.0 + y)), y);
-  return narrow(choose(x < 0.0f, 0x1.921fb54442d18p+1 - angle, angle));
+  auto [angle, isSteep] = wideArcsine(sizeOfFloat(x));
+  auto isLeft = x < 0.0f;
+  auto steep = 2.0 * angle;
+  steep = choose(isLeft, 0x1.921fb54442d18p+1 - steep, steep);
+  auto flat = 0x1.921fb54442d18p+0 - choose(isLeft, -angle, angle);
+  return narrow(choose(isSteep, steep, flat));
 }
 template <class F>
 F atan2(F y, F x) {
@@ -458,11 +468,15 @@ F erf(F x) {
   F near = polynomial(square, {0x1.06eba8p-3, -0x1.81274p-2, 0x1.ce2d5p-4,
                                -0x1.b7fe8ep-6, 0x1.542deep-8, -0x1.a5099ep-11,
                                0x1.4c2f4cp-14});
-  F far = polynomial(between(size, 0, 4),
-                     {-0x1.6692d2p-12, -0x1.2088e6p+0, -0x1.46ba9ep-1,
-                      -0x1.a6582ep-4, 0x1.65dacep-6, -0x1.82868ep-9,
-                      0x1.873b5p-13});
-  F beyond = withSign(1.0f - exp(far), x);
+  // erfc(|x|) = 2^far; whole powers of 2 are added to the exponent.
+  F far = polynomial(choose(size < 4.0f, size, constant(x, 4)) - 1.0f,
+                     {-0x1.558eaep+1, -0x1.e75318p+1, -0x1.376414p+0,
+                      -0x1.ea4452p-5, 0x1.d26142p-7, -0x1.563d2ep-9,
+                      0x1.130428p-12});
+  F shifted = far + 0x1.8p23f;
+  F power = powerNear(far - (shifted - 0x1.8p23f));
+  F rest = floatOf(bitsOf(power) + (bitsOf(shifted) << 23));
+  F beyond = withSign(1.0f - rest, x);
   return choose(size > 1.0f, beyond, fused(near, x, x));
 }
 template <class F>

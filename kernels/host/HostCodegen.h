@@ -22,19 +22,20 @@ namespace mgpu::kernels {
 /// "f16c", "avx512vl". A level has those of its definition.
 bool hasFeature(const std::string &cpu, llvm::StringRef feature);
 
-/// Lowers a module of thread loops (ThreadLoops.h) to the LLVM dialect, with
-/// our own conversions of the float types `cpu` does not have.
-mlir::LogicalResult lowerToLlvm(mlir::ModuleOp module, const std::string &cpu);
-
 /// The options that LLVM is given beside the code.
 struct HostCodeOptions {
   std::string cpu;          ///< HostEmitOptions::cpu
   uint32_t vectorWidth = 0; ///< lanes of loops over threads; 0: LLVM's choice
   uint32_t unroll = 0;      ///< for loops marked Sequential
   /// The width of the widest vectors. Vectors of 512 bits lower the clock of
-  /// many processors, which few kernels are worth.
+  /// many processors, which products and functions are worth.
   uint32_t vectorBits = 256;
 };
+
+/// Lowers a module of thread loops (ThreadLoops.h) to the LLVM dialect, with
+/// our own conversions of the float types that the processor does not have.
+/// Chooses the width of vectors.
+mlir::LogicalResult lowerToLlvm(mlir::ModuleOp module, HostCodeOptions &code);
 
 /// Turns the calls of loopMarker (ThreadLoops.h) into loop metadata.
 void markLoops(llvm::Module &module, const HostCodeOptions &options);

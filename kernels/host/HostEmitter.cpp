@@ -6,6 +6,7 @@
 #include "kernels/host/ErrorBounds.h"
 #include "kernels/host/HostCodegen.h"
 #include "kernels/host/PackedProduct.h"
+#include "kernels/host/SmallFloats.h"
 #include "kernels/host/ThreadLoops.h"
 #include "kernels/lower/KernelDialects.h"
 #include "kernels/lower/KernelPrepare.h"
@@ -23,11 +24,12 @@ static host::VectorUnit unitOf(const std::string &cpu) {
           hasFeature(cpu, "fma")};
 }
 
-/// The kernel as LLVM's dialect has it, ready for code. Returns the width of
-/// its vectors.
-static Result<uint32_t> lowerHostKernel(mlir::ModuleOp kernel, Dim3 block,
-                                        const HostShape &shape,
-                                        const HostEmitOptions &options) {
+/// The kernel as LLVM's dialect has it, ready for code by the options that are
+/// returned.
+static Result<HostCodeOptions> lowerHostKernel(mlir::ModuleOp kernel,
+                                               Dim3 block,
+                                               const HostShape &shape,
+                                               const HostEmitOptions &options) {
   constexpr uint64_t maxThreads = 1024;
   if (block.x == 0 || block.y == 0 || block.z == 0 || block.x > maxThreads ||
       block.y > maxThreads || block.z > maxThreads ||
@@ -46,6 +48,9 @@ static Result<uint32_t> lowerHostKernel(mlir::ModuleOp kernel, Dim3 block,
     return fail(first.error(otherwise));
   };
   const host::VectorUnit unit = unitOf(options.cpu);
+  HostCodeOptions code{options.cpu, 0, shape.unroll};
+  if (!unit.hasFma)
+    splitSteps(kernel);
   KernelConfig asWritten;
   asWritten[KernelParameter::BlockX] = block.x;
   asWritten[KernelParameter::BlockY] = block.y;
@@ -56,9 +61,10 @@ static Result<uint32_t> lowerHostKernel(mlir::ModuleOp kernel, Dim3 block,
                              : host::packedForm(kernel, unit)) {
     if (mlir::failed(host::makePackedProduct(kernel, block, *tiles)) ||
         mlir::failed(mlir::verify(kernel)) ||
-        mlir::failed(lowerToLlvm(kernel, options.cpu)))
+        mlir::failed(lowerToLlvm(kernel, code)))
       return stop("the product could not be lowered for the host target");
-    return unit.bits;
+    code.vectorBits = unit.bits;
+    return code;
   }
   auto source = kernel.lookupSymbol<mlir::func::FuncOp>("entry");
   const unsigned numArguments = source ? source.getNumArguments() : 0;
@@ -76,9 +82,11 @@ static Result<uint32_t> lowerHostKernel(mlir::ModuleOp kernel, Dim3 block,
   if (options.boundsErrors &&
       mlir::failed(addErrorBounds(kernel, numArguments)))
     return stop("the kernel's rounding errors cannot be bounded");
-  if (mlir::failed(lowerToLlvm(kernel, options.cpu)))
+  if (mlir::failed(lowerToLlvm(kernel, code)))
     return stop("the kernel could not be lowered for the host target");
-  return HostCodeOptions().vectorBits;
+  if (options.config)
+    code.vectorWidth = (*options.config)[KernelParameter::Vector];
+  return code;
 }
 
 Result<void> verifyHostKernel(mlir::ModuleOp kernel, Dim3 block) {
@@ -88,13 +96,11 @@ Result<void> verifyHostKernel(mlir::ModuleOp kernel, Dim3 block) {
 
 Result<std::vector<std::byte>> emitHostKernel(mlir::ModuleOp kernel, Dim3 block,
                                               const HostEmitOptions &options) {
-  const HostShape shape =
+  HostShape shape =
       options.config ? HostShape(block, *options.config) : HostShape(block);
-  MGPU_TRY_ASSIGN(const uint32_t vectorBits,
+  shape.copiesByVectors = !options.boundsErrors;
+  MGPU_TRY_ASSIGN(const HostCodeOptions code,
                   lowerHostKernel(kernel, block, shape, options));
-  HostCodeOptions code{options.cpu, 0, shape.unroll, vectorBits};
-  if (options.config)
-    code.vectorWidth = (*options.config)[KernelParameter::Vector];
   MGPU_TRY_ASSIGN(auto object, emitObject(kernel, code));
   return linkSharedObject(object);
 }

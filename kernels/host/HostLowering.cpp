@@ -17,11 +17,16 @@
 #include "mlir/Dialect/Math/Transforms/Passes.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/MemRef/Transforms/Passes.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/IR/TypeUtilities.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/DialectConversion.h"
 #include "mlir/Transforms/Passes.h"
 #include "llvm/TargetParser/Host.h"
+
+#include <cmath>
 
 using namespace mlir;
 
@@ -78,6 +83,67 @@ static void expandNumberOnly(ModuleOp module) {
   });
 }
 
+/// x where it is beyond the constant c, c where not; NaN stays. Null where `c`
+/// is no constant.
+static Value beyondConstant(ImplicitLocOpBuilder &b, bool isMost, Value x,
+                            Value c) {
+  APFloat value(0.0);
+  if (!matchPattern(c, m_ConstantFloat(&value)) || value.isNaN())
+    return {};
+  // Two zeros compare as equal: the constant is taken if it is the one beyond.
+  const bool wins = !value.isZero() || value.isNegative() != isMost;
+  const auto predicate =
+      isMost ? wins ? arith::CmpFPredicate::OGE : arith::CmpFPredicate::OGT
+      : wins ? arith::CmpFPredicate::OLE
+             : arith::CmpFPredicate::OLT;
+  Value isBeyond = arith::CmpFOp::create(b, predicate, c, x);
+  return arith::SelectOp::create(b, isBeyond, c, x);
+}
+
+/// maximumf and minimumf of f32 and f64 by two comparisons, which processors
+/// have as one operation each and which differ in zeros' signs alone: the bits
+/// of both together are those of the zero that is wanted. LLVM's own lowering
+/// chooses by the sign of an operand, with branches outside of vectors.
+static void expandExtremes(ModuleOp module) {
+  module.walk([](Operation *op) {
+    const bool isMost = isa<arith::MaximumFOp>(op);
+    if (!isMost && !isa<arith::MinimumFOp>(op))
+      return;
+    ImplicitLocOpBuilder b(op->getLoc(), op);
+    Value x = op->getOperand(0), y = op->getOperand(1);
+    Value result = beyondConstant(b, isMost, x, y);
+    if (!result)
+      result = beyondConstant(b, isMost, y, x);
+    if (!result) {
+      Type bits = b.getIntegerType(
+          getElementTypeOrSelf(x.getType()).getIntOrFloatBitWidth());
+      if (auto vector = dyn_cast<VectorType>(x.getType()))
+        bits = vector.clone(bits);
+      auto chosen = [&](Value one, Value other) -> Value {
+        Value isFirst = arith::CmpFOp::create(
+            b, isMost ? arith::CmpFPredicate::OGT : arith::CmpFPredicate::OLT,
+            one, other);
+        return arith::BitcastOp::create(
+            b, bits, arith::SelectOp::create(b, isFirst, one, other));
+      };
+      Value first = chosen(x, y), second = chosen(y, x), both;
+      if (isMost)
+        both = arith::AndIOp::create(b, first, second);
+      else
+        both = arith::OrIOp::create(b, first, second);
+      Value isNaN = arith::CmpFOp::create(b, arith::CmpFPredicate::UNO, x, y);
+      TypedAttr nan = b.getFloatAttr(getElementTypeOrSelf(x.getType()), NAN);
+      if (auto vector = dyn_cast<VectorType>(x.getType()))
+        nan = DenseElementsAttr::get(vector, Attribute(nan));
+      result = arith::SelectOp::create(
+          b, isNaN, arith::ConstantOp::create(b, nan),
+          arith::BitcastOp::create(b, x.getType(), both));
+    }
+    op->getResult(0).replaceAllUsesWith(result);
+    op->erase();
+  });
+}
+
 /// Lowers the operations that round up or down. MLIR's pass for them also makes
 /// comparisons of maximumf and minimumf, which do not know that -0 is less than
 /// +0; LLVM's own operations do.
@@ -112,7 +178,7 @@ static void moveToHeap(ModuleOp module) {
   }
 }
 
-LogicalResult lowerToLlvm(ModuleOp module, const std::string &cpu) {
+LogicalResult lowerToLlvm(ModuleOp module, HostCodeOptions &code) {
   if (failed(lowerMessages(module)) || failed(lowerAtomics(module)))
     return failure();
   moveToHeap(module);
@@ -134,10 +200,12 @@ LogicalResult lowerToLlvm(ModuleOp module, const std::string &cpu) {
   // The passes above allow the rounding between two operations to be folded
   // away.
   dropFastMath(module);
-  expandFunctions(module);
-  if (!hasFeature(cpu, "fma"))
+  expandExtremes(module);
+  if (expandFunctions(module) && hasFeature(code.cpu, "avx512vl"))
+    code.vectorBits = 512;
+  if (!hasFeature(code.cpu, "fma"))
     expandFma(module, /*ofF32=*/true);
-  expandSmallFloats(module, !hasFeature(cpu, "f16c"));
+  expandSmallFloats(module, !hasFeature(code.cpu, "f16c"));
   if (failed(lowerNearOne(module)))
     return failure();
   pm.clear();

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Loads of neighbouring threads that go along a row of memory each, as those of
-// a product whose B is stored by rows. A vector of threads would gather them
-// from as many lines, once for each row of threads. The block copies what all
-// of them read, so that neighbours are neighbours, before it begins the loop.
+// Loads of neighbouring threads that go along a row of memory each: in a loop,
+// as those of a product whose B is stored by rows, or from one row of threads
+// to the next, as those of a transposition. A vector of threads would gather
+// them from as many lines, once for each row of threads. The block copies what
+// all of them read, so that neighbours are neighbours, before it begins the
+// loop.
 #include "kernels/host/BlockEmitter.h"
 #include "kernels/lower/TripCount.h"
 
@@ -29,6 +31,14 @@ static bool onlyReads(scf::ForOp loop) {
               .wasInterrupted();
 }
 
+/// The counter of the loop along whose trips a load goes, if it does.
+static Value tripOf(memref::LoadOp load) {
+  auto loop = dyn_cast<scf::ForOp>(load->getParentOp());
+  return loop && load.getIndices().back() == loop.getInductionVar()
+             ? loop.getInductionVar()
+             : Value();
+}
+
 /// Turns a square: rows[i] gets element i of each row.
 static void turn(OpBuilder &b, Location loc, SmallVectorImpl<Value> &rows) {
   for (int64_t apart = side / 2; apart > 0; apart /= 2) {
@@ -49,6 +59,7 @@ static void turn(OpBuilder &b, Location loc, SmallVectorImpl<Value> &rows) {
   }
 }
 
+/// `loop` is null where rows of threads go along the rows.
 bool BlockEmitter::isGathered(memref::LoadOp load, scf::ForOp loop) const {
   MemRefType type = load.getMemRefType();
   ValueRange indices = load.getIndices();
@@ -56,13 +67,14 @@ bool BlockEmitter::isGathered(memref::LoadOp load, scf::ForOp loop) const {
   int64_t offset = 0;
   if (!(type.getElementType().isF32() || type.getElementType().isF64()) ||
       failed(type.getStridesAndOffset(strides, offset)) || strides.size() < 2 ||
-      strides.back() != 1 || indices.back() != loop.getInductionVar() ||
-      !uniform.contains(load.getMemRef()))
+      strides.back() != 1 || !uniform.contains(load.getMemRef()) ||
+      !(loop ? indices.back() == loop.getInductionVar()
+             : stridesOf(indices.back()) == std::array<int64_t, 3>{0, 1, 0}))
     return false;
   int64_t rows = 0; // indices that count the threads of a row
   for (Value index : indices.drop_back()) {
     const auto step = stridesOf(index);
-    if (!step || loop.getRegion().isAncestor(index.getParentRegion()))
+    if (!step || (loop && loop.getRegion().isAncestor(index.getParentRegion())))
       return false;
     const bool isRow = *step == std::array<int64_t, 3>{1, 0, 0};
     if (!isRow && *step != std::array<int64_t, 3>{})
@@ -73,24 +85,36 @@ bool BlockEmitter::isGathered(memref::LoadOp load, scf::ForOp loop) const {
 }
 
 SmallVector<Value> BlockEmitter::rowAt(memref::LoadOp load, Value x, Value k) {
+  const Value trip = tripOf(load);
   Thread thread;
   thread.ids[0] = x;
-  thread.ids[1] = thread.ids[2] = constant(0);
+  thread.ids[1] = trip ? constant(0) : k;
+  thread.ids[2] = constant(0);
+  if (trip)
+    thread.map.map(trip, k);
   SmallVector<Value> indices;
-  for (Value index : load.getIndices().drop_back()) {
+  for (Value index : load.getIndices()) {
     FailureOr<Value> found = lookup(index, thread, load);
     if (failed(found))
       return {};
     indices.push_back(*found);
   }
-  indices.push_back(k);
   return indices;
 }
 
-LogicalResult BlockEmitter::pack(memref::LoadOp load, int64_t trips,
-                                 Value panel) {
+LogicalResult BlockEmitter::pack(memref::LoadOp load, int64_t trips) {
   OpBuilder::InsertionGuard guard(b);
   Location loc = load.getLoc();
+  const int64_t elements = trips * block.x, size = sizeOf(load.getType());
+  if (failed(checkScratch(uint64_t(elements), uint64_t(size), load)))
+    return failure();
+  const auto here = b.saveInsertionPoint();
+  b.setInsertionPointToStart(&target.getBody().front());
+  Value panel = memref::AllocaOp::create(
+      b, loc, MemRefType::get({trips, block.x}, load.getType()),
+      b.getI64IntegerAttr(64));
+  b.restoreInsertionPoint(here);
+  packed[load] = panel;
   Value memref = uniform.lookup(load.getMemRef());
   auto open = [&](int64_t low, int64_t high, int64_t step) -> Value {
     Value from = constant(low), to = constant(high), by = constant(step);
@@ -131,34 +155,35 @@ LogicalResult BlockEmitter::packLoads(scf::ForOp loop) {
   // them.
   constexpr int64_t mostBytes = 1 << 20, leastRows = 4;
   const int64_t trips = tripsFromZero(loop);
-  if (trips < side || block.x % side != 0 || block.y < leastRows ||
-      block.z != 1 || !onlyReads(loop))
+  if (!shape.copiesByVectors || trips < side || block.x % side != 0 ||
+      block.y < leastRows || block.z != 1 || !onlyReads(loop))
     return success();
-  for (auto load : loop.getBody()->getOps<memref::LoadOp>()) {
-    const int64_t elements = trips * block.x, size = sizeOf(load.getType());
-    if (elements * size > mostBytes || !isGathered(load, loop))
-      continue;
-    if (failed(checkScratch(uint64_t(elements), uint64_t(size), load)))
+  for (auto load : loop.getBody()->getOps<memref::LoadOp>())
+    if (trips * block.x * sizeOf(load.getType()) <= mostBytes &&
+        isGathered(load, loop) && failed(pack(load, trips)))
       return failure();
-    OpBuilder::InsertionGuard guard(b);
-    const auto here = b.saveInsertionPoint();
-    b.setInsertionPointToStart(&target.getBody().front());
-    Value panel = memref::AllocaOp::create(
-        b, load.getLoc(), MemRefType::get({trips, block.x}, load.getType()),
-        b.getI64IntegerAttr(64));
-    b.restoreInsertionPoint(here);
-    if (failed(pack(load, trips, panel)))
+  return success();
+}
+
+LogicalResult BlockEmitter::packTurned() {
+  if (!shape.copiesByVectors || rowsOf || block.x % side != 0 ||
+      block.y % side != 0 || block.z != 1)
+    return success();
+  for (Operation *op : pending) {
+    if (mayWrite(op)) // a load after it may be of what it wrote
+      break;
+    auto load = dyn_cast<memref::LoadOp>(op);
+    if (load && isGathered(load, {}) && failed(pack(load, block.y)))
       return failure();
-    packed[load] = panel;
   }
   return success();
 }
 
 Value BlockEmitter::loadPacked(memref::LoadOp load, const Thread &thread) {
-  auto loop = cast<scf::ForOp>(load->getParentOp());
+  const Value trip = tripOf(load);
   return memref::LoadOp::create(
       b, load.getLoc(), packed.lookup(load),
-      ValueRange{uniform.lookup(loop.getInductionVar()), thread.ids[0]});
+      ValueRange{trip ? uniform.lookup(trip) : thread.ids[1], thread.ids[0]});
 }
 
 } // namespace mgpu::kernels

@@ -19,8 +19,13 @@ void expandSmallFloats(mlir::ModuleOp module, bool withHalf);
 /// `ofF32` of f32, by arithmetic in f64. Rounds once.
 void expandFma(mlir::ModuleOp module, bool ofF32);
 
-/// Replaces the functions of f32 in MLIR's math dialect by Functions.h.
-void expandFunctions(mlir::ModuleOp module);
+/// Multiplies and adds, which rounds twice, where a step of a product of f64 is
+/// an fma with the flag `contract`: for processors without fma.
+void splitSteps(mlir::ModuleOp module);
+
+/// Replaces the functions of f32 in MLIR's math dialect by Functions.h. Returns
+/// whether there are any.
+bool expandFunctions(mlir::ModuleOp module);
 
 } // namespace mgpu::kernels
 

@@ -85,4 +85,17 @@ void expandFma(ModuleOp module, bool ofF32) {
   }
 }
 
+void splitSteps(ModuleOp module) {
+  module.walk([](math::FmaOp op) {
+    if (!getElementTypeOrSelf(op.getType()).isF64() ||
+        !bitEnumContainsAll(op.getFastmath(), arith::FastMathFlags::contract))
+      return;
+    OpBuilder b(op);
+    Value product = arith::MulFOp::create(b, op.getLoc(), op.getA(), op.getB());
+    op.replaceAllUsesWith(
+        arith::AddFOp::create(b, op.getLoc(), op.getC(), product).getResult());
+    op.erase();
+  });
+}
+
 } // namespace mgpu::kernels

@@ -124,7 +124,6 @@ Number wide(Number x) {
 }
 Number narrow(Number x) { return x.cast<arith::TruncFOp>(x.b->getF32Type()); }
 Number constant(Number x, double value) { return x.of(value); }
-Number constantBits(Number x, uint64_t value) { return x.of(value); }
 Number isFalse(Number x) { return x ^ 1u; }
 Number both(Number x, Number y) { return x & y; }
 Number either(Number x, Number y) { return x | y; }
@@ -170,7 +169,7 @@ One functionOf(Operation *op) {
 
 } // namespace
 
-void expandFunctions(ModuleOp module) {
+bool expandFunctions(ModuleOp module) {
   SmallVector<Operation *> found;
   module.walk([&](Operation *op) {
     if (isa_and_nonnull<math::MathDialect>(op->getDialect()) &&
@@ -178,6 +177,7 @@ void expandFunctions(ModuleOp module) {
         getElementTypeOrSelf(op->getResult(0)).isF32())
       found.push_back(op);
   });
+  bool isAny = false;
   for (Operation *op : found) {
     ImplicitLocOpBuilder b(op->getLoc(), op);
     auto operand = [&](unsigned k) { return Number{&b, op->getOperand(k)}; };
@@ -192,7 +192,9 @@ void expandFunctions(ModuleOp module) {
       continue;
     op->getResult(0).replaceAllUsesWith(value);
     op->erase();
+    isAny = true;
   }
+  return isAny;
 }
 
 } // namespace mgpu::kernels

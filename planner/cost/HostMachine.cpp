@@ -11,6 +11,18 @@ namespace mgpu::planner {
 
 static constexpr double startUs = 0.1, meetingUs = 0.5;
 
+/// Arithmetic in products that the host computes by packed panels, a second,
+/// by the type of the sums, rounded down (docs/benchmarks.md#products).
+static constexpr double ofF32 = 9e10, ofF64 = 4.5e10;
+static constexpr const char *ofProducts =
+    "bench-products: one core of an AMD EPYC (Zen 4), x86-64-v3 or v4";
+
+static double productRate(ElementType sums, double otherwise) {
+  return sums == ElementType::F32   ? ofF32
+         : sums == ElementType::F64 ? ofF64
+                                    : otherwise;
+}
+
 Machine hostMachine(uint32_t devices) {
   const char *source = "assumed: one core of a current server";
   device::Topology host;
@@ -55,6 +67,8 @@ std::vector<Coefficient> Machine::hostCoefficients() const {
   return {
       assumed("memory", "bytes/s", device.memoryBytesPerSecond, device.source),
       assumed("flops.fp32", "1/s", device.flopsPerSecond, device.source),
+      assumed("product.f32", "1/s", ofF32, ofProducts),
+      assumed("product.f64", "1/s", ofF64, ofProducts),
       assumed("link", "bytes/s", about.link.bytesPerSecond, about.link.source),
       assumed("host_link", "bytes/s", about.hostLink.bytesPerSecond,
               about.hostLink.source),
@@ -85,8 +99,9 @@ static std::pair<double, double> ringCost(CollectiveKind kind, double n) {
 }
 
 /// Kernels by the roofline (Williams, Waterman, Patterson 2009), the slower of
-/// arithmetic and memory traffic; collectives by Hockney's alpha-beta model
-/// along the ring (Thakur, Rabenseifner, Gropp 2005).
+/// arithmetic, for which products have a rate of their own, and memory traffic;
+/// collectives by Hockney's alpha-beta model along the ring (Thakur,
+/// Rabenseifner, Gropp 2005).
 Estimate Machine::onHost(const Dag &dag, const DagNode &node) const {
   const double memory = about.device.memoryBytesPerSecond / 1e6,
                link = about.link.bytesPerSecond / 1e6;
@@ -114,10 +129,14 @@ Estimate Machine::onHost(const Dag &dag, const DagNode &node) const {
                    "collective along a ring");
   }
   const double bytes = double(node.bytesRead) + double(node.bytesWritten);
-  return assumed(startUs +
-                     std::max(node.flops / (about.device.flopsPerSecond / 1e6),
-                              bytes / memory),
-                 "roofline");
+  const double rate = about.device.flopsPerSecond;
+  double seconds = node.flops / rate;
+  if (const std::optional<Product> product = hostProduct(dag, node)) {
+    const double flops = std::min(node.flops, product->flops());
+    seconds =
+        flops / productRate(product->sums, rate) + (node.flops - flops) / rate;
+  }
+  return assumed(startUs + std::max(seconds * 1e6, bytes / memory), "roofline");
 }
 
 /// Collectives of a number of ranks that was not measured take as long as those

@@ -17,10 +17,10 @@ struct Step {
 };
 
 /// The step whose result `value` is, if it adds a product that nothing else
-/// needs, in f32.
+/// needs, in f32 or f64.
 std::optional<Step> stepOf(Value value) {
   auto sum = value.getDefiningOp<arith::AddFOp>();
-  if (!sum || !sum.getType().isF32())
+  if (!sum || !(sum.getType().isF32() || sum.getType().isF64()))
     return std::nullopt;
   for (unsigned k : {1u, 0u})
     if (auto product = sum->getOperand(k).getDefiningOp<arith::MulFOp>())
@@ -50,9 +50,10 @@ void addByFma(OpBuilder &b, MutableArrayRef<Value> results) {
     if (!step || !bitEnumContainsAll(step->product.getFastmath(), contract) ||
         !bitEnumContainsAll(step->sum.getFastmath(), contract))
       continue;
-    result = math::FmaOp::create(b, step->sum.getLoc(), step->product.getLhs(),
-                                 step->product.getRhs(),
-                                 step->sum->getOperand(step->addend));
+    result = math::FmaOp::create(
+        b, step->sum.getLoc(), step->product.getLhs(), step->product.getRhs(),
+        step->sum->getOperand(step->addend),
+        result.getType().isF64() ? contract : arith::FastMathFlags::none);
     step->sum->erase();
     step->product->erase();
   }

@@ -2,17 +2,19 @@
 #ifndef MGPU_DIALECT_CONVERSION_LINALG_PRODUCTSTEPS_H
 #define MGPU_DIALECT_CONVERSION_LINALG_PRODUCTSTEPS_H
 
-// How a step of a sum of products is computed: in f32 by one operation (fma),
-// which rounds once. A body asks for it by the flag `contract` on the product
-// and on the sum, which any copy of the body keeps.
+// How a step of a sum of products is computed: in f32 and f64 by one operation
+// (fma), which rounds once. A body asks for it by the flag `contract` on the
+// product and on the sum, which any copy of the body keeps. An fma of f64 keeps
+// the flag: processors without fma multiply and add
+// (kernels/host/SmallFloats.h).
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 
 namespace mgpu::conversion {
 
 /// Sets the flag in the body of `op` where that is an operation of linalg with
-/// a name of its own that adds up products in f32. The body of a linalg.generic
-/// says itself what it does.
+/// a name of its own that adds up products in f32 or f64. The body of a
+/// linalg.generic says itself what it does.
 void markProduct(mlir::linalg::LinalgOp op);
 
 /// Replaces in `results`, which a copy of a body gives, each product and sum

@@ -55,7 +55,7 @@ bool isFactor(Value value, Block &body, unsigned k) {
 }
 
 /// Whether each step adds one product, as linalg.matmul does: in one operation,
-/// where it is of f32 (ProductSteps.h).
+/// where it is of f32 or f64 (ProductSteps.h).
 bool addsProducts(linalg::GenericOp op) {
   constexpr auto contract = arith::FastMathFlags::contract;
   Block &body = *op.getBody();

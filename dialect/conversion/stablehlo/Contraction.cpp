@@ -49,7 +49,7 @@ Value makeSum(Lowering &low, const Products &of) {
     Value x = convertNumber(b, in[0], from[0], wide);
     Value y = convertNumber(b, in[1], from[1], wide);
     if (isa<FloatType>(wide)) {
-      // It adds as linalg.matmul does: in one operation, where that is of f32.
+      // It adds as linalg.matmul does: in one operation, of f32 and f64.
       constexpr auto contract = arith::FastMathFlags::contract;
       Value product = arith::MulFOp::create(b, x, y, contract);
       return SmallVector<Value>{

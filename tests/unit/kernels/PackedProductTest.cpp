@@ -31,6 +31,7 @@ struct Product {
   bool isTurned = false, isAround = false, isFused = true;
   int64_t pad = 0;
   std::string factor = "f32", sum = "f32";
+  bool mayPart = false; ///< its fma is a step that ProductSteps.h made
 
   int64_t rowOfA() const { return k + pad; }
   int64_t rowOfB() const { return isTurned ? k : n; }
@@ -75,7 +76,8 @@ std::string textOf(const Product &p) {
     return text;
   };
   const std::string step =
-      p.isFused ? fmt::format("%new = math.fma %ae, %be, %old : {}\n", p.sum)
+      p.isFused ? fmt::format("%new = math.fma %ae, %be, %old {}: {}\n",
+                              p.mayPart ? "fastmath<contract> " : "", p.sum)
                 : fmt::format("%mul = arith.mulf %ae, %be : {0}\n"
                               "%new = arith.addf %old, %mul : {0}\n",
                               p.sum);
@@ -283,6 +285,34 @@ TEST(PackedProduct, SumsOfF64) {
   p = {31, 17, 600, 1, false, true, /*isFused=*/false};
   p.factor = p.sum = "f64";
   check<double>(p);
+}
+
+TEST(PackedProduct, AStepOfF64IsTwoOperationsWithoutFma) {
+  Product p{20, 33, 40};
+  p.factor = p.sum = "f64";
+  p.mayPart = true;
+  auto a = numbers<double>(p.m * p.k, 1);
+  for (double &each : a)
+    each /= 3; // products have more bits than f64
+  const auto b = numbers<double>(p.k * p.n, 2),
+             c = numbers<double>(p.m * p.n, 3), v = numbers<double>(p.n, 4);
+  std::vector<double> expected[2]{c, c};
+  reference(p, a, b, expected[1], v);
+  Product apart = p;
+  apart.isFused = false;
+  reference(apart, a, b, expected[0], v);
+  EXPECT_FALSE(equal(expected[0], expected[1]));
+  for (const char *cpu : {"x86-64-v2", "x86-64-v3", "x86-64-v4"}) {
+    if (!runs(cpu))
+      continue;
+    std::unique_ptr<LoadedKernel> kernel = load(textOf(p), block, cpu);
+    ASSERT_TRUE(kernel);
+    Guarded<double> ga(a), gb(b), gc(c), gv(v);
+    kernel->run(p.grid(),
+                {ga.address(), gb.address(), gc.address(), gv.address()});
+    EXPECT_TRUE(equal(gc.inside(), expected[cpu != std::string("x86-64-v2")]))
+        << cpu;
+  }
 }
 
 TEST(PackedProduct, SeveralTilesAndPanels) {

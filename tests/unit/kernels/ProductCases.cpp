@@ -68,15 +68,16 @@ std::string textOf(const ProductCase &test, const std::string &columnStride) {
                                 : typeOf(test.k, test.n, test.type, ""),
               c = typeOf(test.m, test.n, test.sum, "");
   std::string z = isBatch ? "%z, " : "";
-  // In f32 a step is one operation.
-  const bool isOne = std::string(test.sum) == "f32";
+  // In f32 and f64 a step is one operation.
+  const bool isOne =
+      std::string(test.sum) == "f32" || std::string(test.sum) == "f64";
   const std::string factors = isWide ? "%xs, %ys" : "%x, %y";
   std::string step =
       (isWide ? fmt::format("%xs = arith.extf %x : {0} to f32\n"
                             "%ys = arith.extf %y : {0} to f32\n",
                             test.type)
               : "") +
-      (isOne ? fmt::format("%s = math.fma {}, %sum : f32\n", factors)
+      (isOne ? fmt::format("%s = math.fma {}, %sum : {}\n", factors, test.sum)
              : fmt::format("%p = arith.mulf {0} : {1}\n"
                            "%s = arith.addf %sum, %p : {1}\n",
                            factors, test.sum));
