@@ -313,7 +313,7 @@ Result<planner::Plan> planFreely(const planner::Dag &dag, unsigned bits,
       options.transforms.emplace_back(kind);
   exact::Budget budget(1e6, 10);
   MGPU_TRY_ASSIGN(TargetPlan made,
-                  makePlan(dag, planner::Machine(topology), options, budget));
+                  makePlan(dag, planner::Machine(topology), options, &budget));
   for (const TransformGain &gain : made.gains)
     changes[toString(gain.transform)] += gain.changes;
   MGPU_TRY(verify(made.plan, dag));
