@@ -40,6 +40,10 @@ install(FILES "${pages}/mgpu-tune.zsh" RENAME _mgpu-tune DESTINATION "${CMAKE_IN
 install(FILES "${pages}/mgpu-tune.fish" DESTINATION "${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d" COMPONENT ${command})
 foreach(component ${components})
   install(FILES LICENSE DESTINATION "${CMAKE_INSTALL_DATADIR}/doc/mgpu-${component}" RENAME copyright COMPONENT ${component})
+  if(component STREQUAL "tools" AND MGPU_JEMALLOC AND EXISTS /usr/share/doc/libjemalloc-dev/copyright)
+    install(FILES /usr/share/doc/libjemalloc-dev/copyright DESTINATION "${CMAKE_INSTALL_DATADIR}/doc/mgpu-tools"
+      RENAME copyright.jemalloc COMPONENT tools)
+  endif()
 endforeach()
 
 # All that is installed, for those who build no more than that.

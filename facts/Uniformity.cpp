@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "facts/Uniformity.h"
 
+#include "dialect/mgpu/HostCode.h"
 #include "dialect/mgpu/MgpuDialect.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
-#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "mlir/Interfaces/ViewLikeInterface.h"
 
 using namespace mlir;
 
@@ -42,6 +43,18 @@ Operation *findConvergent(Operation *op) {
 
 bool isPrivateAlloca(Operation *op) {
   return isa<memref::AllocaOp>(op) && !ir::hasMark(op, ir::Mark::Workgroup);
+}
+
+/// Whether all that is written to a memref is stored by memref.store.
+static bool isOnlyStoredTo(Value memref) {
+  return llvm::all_of(memref.getUses(), [](OpOperand &use) {
+    Operation *op = use.getOwner();
+    if (auto store = dyn_cast<memref::StoreOp>(op))
+      return store.getMemRef() == use.get() && store.getValue() != use.get();
+    if (isa<ViewLikeOpInterface>(op))
+      return op->getNumResults() == 1 && isOnlyStoredTo(op->getResult(0));
+    return hasSingleEffect<MemoryEffects::Read>(op) && op->getNumRegions() == 0;
+  });
 }
 
 bool isReductionOfNeighbours(Operation *op) {
@@ -75,7 +88,8 @@ Uniformity::Uniformity(Region &kernel) {
     for (Operation &top : kernel.getOps())
       top.walk([&](Operation *op, const WalkStage &) {
         visit(op);
-        repeats |= op->getNumRegions() > 0 && !isa<scf::IfOp>(op);
+        repeats |= isPrivateAlloca(op) ||
+                   (op->getNumRegions() > 0 && !isa<scf::IfOp>(op));
       });
   } while (changed && repeats);
 }
@@ -141,9 +155,18 @@ bool Uniformity::hasUniformControl(Operation *op, Among among) const {
   return false;
 }
 
-std::optional<std::array<int64_t, 3>>
-Uniformity::stridesOf(Value value, Among among,
-                      function_ref<bool(Operation *)> keeps) const {
+Uniformity::Strides Uniformity::stridesOf(Value value, Among among,
+                                          function_ref<bool(Operation *)> keeps,
+                                          KnownStrides &known) const {
+  if (auto at = known.find(value); at != known.end())
+    return at->second;
+  return known[value] = findStrides(value, among, keeps, known);
+}
+
+Uniformity::Strides
+Uniformity::findStrides(Value value, Among among,
+                        function_ref<bool(Operation *)> keeps,
+                        KnownStrides &known) const {
   std::array<int64_t, 3> strides{};
   if (isUniform(value, among))
     return strides;
@@ -157,13 +180,14 @@ Uniformity::stridesOf(Value value, Among among,
   else if (!keeps(op))
     return std::nullopt;
   else if (isa<arith::IndexCastOp, arith::IndexCastUIOp, arith::TruncIOp>(op))
-    return stridesOf(op->getOperand(0), among, keeps);
+    return stridesOf(op->getOperand(0), among, keeps, known);
   else if (isa<arith::AddIOp, arith::SubIOp, arith::MulIOp>(op)) {
-    const auto a = stridesOf(op->getOperand(0), among, keeps);
+    const auto a = stridesOf(op->getOperand(0), among, keeps, known);
     APInt factor(64, 1);
     const bool isProduct = isa<arith::MulIOp>(op);
-    const auto b = isProduct ? std::array<int64_t, 3>{}
-                             : stridesOf(op->getOperand(1), among, keeps);
+    const auto b = isProduct
+                       ? std::array<int64_t, 3>{}
+                       : stridesOf(op->getOperand(1), among, keeps, known);
     if (!a || !b ||
         (isProduct &&
          (!matchPattern(op->getOperand(1), m_ConstantInt(&factor)) ||
@@ -205,10 +229,13 @@ Uniformity::Facts Uniformity::factsOf(Operation *op) const {
         !isPrivateAlloca(op) || gpu::GPUDialect::hasWorkgroupMemoryAddressSpace(
                                     alloca.getType())
             ? block
-            : all;
+        : isOnlyStoredTo(alloca) ? Facts() // visitStore() says what it holds
+                                 : all;
   else if (isReductionOfNeighbours(op) || isa<gpu::SubgroupBroadcastOp>(op))
     facts = (fromAll & block)
-                .set(bySubgroup, (fromAll & maskOf(Among::Block)).any());
+                .set(bySubgroup, (fromAll & maskOf(Among::Block)).any())
+                .set(ofLanes,
+                     isa<gpu::SubgroupReduceOp>(op) || fromAll.test(ofLanes));
   else if (!isMemoryEffectFree(op) && !isConvergent(op) &&
            !hasSingleEffect<MemoryEffects::Read>(op))
     facts = all; // an atomic operation, or a call
@@ -249,7 +276,28 @@ void Uniformity::visitControl(Operation *op) {
   }
 }
 
+/// Memory that a thread has for itself follows from all that is stored there,
+/// by where and by the control that chooses it.
+void Uniformity::visitStore(memref::StoreOp op) {
+  const Value root = ir::rootOf(op.getMemRef());
+  Operation *alloca = root.getDefiningOp();
+  if (!alloca || !isPrivateAlloca(alloca))
+    return;
+  Facts facts = lookup(op.getValue()) | join(op.getIndices());
+  for (Operation *outer = op->getParentOp();
+       outer != alloca->getParentOp() &&
+       isa<scf::SCFDialect>(outer->getDialect());
+       outer = outer->getParentOp()) {
+    facts |= join(outer->getOperands());
+    if (auto loop = dyn_cast<scf::WhileOp>(outer))
+      facts |= lookup(loop.getConditionOp().getCondition());
+  }
+  add(root, facts);
+}
+
 void Uniformity::visit(Operation *op) {
+  if (auto store = dyn_cast<memref::StoreOp>(op))
+    return visitStore(store);
   if (op->hasTrait<OpTrait::IsTerminator>())
     return;
   if (isa<scf::ForOp, scf::IfOp, scf::WhileOp>(op))

@@ -6,6 +6,7 @@
 // from, whether one execution serves several threads, and by how much a value
 // grows from one thread to the next.
 
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/Region.h"
 #include "mlir/IR/Value.h"
 #include "llvm/ADT/DenseMap.h"
@@ -50,9 +51,11 @@ public:
   }
   bool variesAlongX(mlir::Value value) const { return lookup(value).test(0); }
   /// Whether subgroups of a block agree on a value of their own each. None of
-  /// the thread's ids says so.
-  bool variesBySubgroup(mlir::Value value) const {
-    return lookup(value).test(bySubgroup);
+  /// the thread's ids says so. `isPartial`: the last one has fewer threads,
+  /// whose number the value follows from.
+  bool variesBySubgroup(mlir::Value value, bool isPartial) const {
+    return lookup(value).test(bySubgroup) ||
+           (isPartial && lookup(value).test(ofLanes));
   }
 
   /// Whether one execution gives the value that each thread would compute.
@@ -68,16 +71,27 @@ public:
   /// By how much an integer grows from one thread to the next along x, y and z;
   /// none where it is not linear in the ids, or grows by 2^18 or more. `keeps`
   /// says whether a cast, sum, difference or product is looked through.
-  std::optional<std::array<int64_t, 3>>
-  stridesOf(mlir::Value value, Among among,
-            llvm::function_ref<bool(mlir::Operation *)> keeps) const;
+  using Strides = std::optional<std::array<int64_t, 3>>;
+  Strides stridesOf(mlir::Value value, Among among,
+                    llvm::function_ref<bool(mlir::Operation *)> keeps) const {
+    KnownStrides known;
+    return stridesOf(value, among, keeps, known);
+  }
 
 private:
-  /// The ids, then `bySubgroup`, and whether neighbours, or threads of a block,
-  /// compute the value at times or places of their own.
-  using Facts = std::bitset<9>;
+  using KnownStrides = llvm::DenseMap<mlir::Value, Strides>;
+  Strides stridesOf(mlir::Value value, Among among,
+                    llvm::function_ref<bool(mlir::Operation *)> keeps,
+                    KnownStrides &known) const;
+  Strides findStrides(mlir::Value value, Among among,
+                      llvm::function_ref<bool(mlir::Operation *)> keeps,
+                      KnownStrides &known) const;
+  /// The ids, then `bySubgroup`, whether neighbours, or threads of a block,
+  /// compute the value at times or places of their own, and whether it follows
+  /// from the number of a subgroup's threads.
+  using Facts = std::bitset<10>;
   static constexpr size_t bySubgroup = 6, apartFromNeighbours = 7,
-                          apartInBlock = 8;
+                          apartInBlock = 8, ofLanes = 9;
   static Facts maskOf(Among among);
   /// The facts of what is computed in every trip of a loop that ends by
   /// `control`.
@@ -90,6 +104,7 @@ private:
                Facts facts = {});
   void visit(mlir::Operation *op);
   void visitControl(mlir::Operation *op);
+  void visitStore(mlir::memref::StoreOp op);
   Facts factsOf(mlir::Operation *op) const;
 
   llvm::DenseMap<mlir::Value, Facts> known;

@@ -100,7 +100,7 @@ static Value beyondConstant(ImplicitLocOpBuilder &b, bool isMost, Value x,
   return arith::SelectOp::create(b, isBeyond, c, x);
 }
 
-/// maximumf and minimumf of f32 and f64 by two comparisons, which processors
+/// maximumf and minimumf by two comparisons, which processors
 /// have as one operation each and which differ in zeros' signs alone: the bits
 /// of both together are those of the zero that is wanted. LLVM's own lowering
 /// chooses by the sign of an operand, with branches outside of vectors.

@@ -175,6 +175,22 @@ static void setSplits(func::FuncOp entry,
   }
 }
 
+/// Whether the program says by itself what its devices are: by operations or
+/// attributes of the dialects of layouts, or by how many partitions it has.
+static bool namesDevices(ModuleOp module, func::FuncOp entry) {
+  auto isOfDevices = [](Operation *op) {
+    if (isa<shard::GridOp, sdy::MeshOp>(op))
+      return WalkResult::interrupt();
+    bool found = false;
+    op->getAttrDictionary().walk(
+        [&](sdy::TensorShardingAttr) { found = true; });
+    return found ? WalkResult::interrupt() : WalkResult::advance();
+  };
+  auto count = module->getAttrOfType<IntegerAttr>("mhlo.num_partitions");
+  return module.walk(isOfDevices).wasInterrupted() || mpmd::topologyOf(entry) ||
+         (count && !count.getValue().isOne());
+}
+
 /// Gives a program that names no devices a mesh with axes as
 /// `data=4,model=2`.
 static Result<void> setMesh(ModuleOp module, func::FuncOp entry,
@@ -184,63 +200,60 @@ static Result<void> setMesh(ModuleOp module, func::FuncOp entry,
   };
   if (!entry || !conversion::isTensorProgram(entry))
     return refuse("it is for functions over tensors");
-  auto isOfDevices = [](Operation &op) {
-    return isa<shard::GridOp, sdy::MeshOp>(op);
-  };
-  if (llvm::any_of(module.getOps(), isOfDevices) || mpmd::topologyOf(entry))
+  if (namesDevices(module, entry))
     return refuse("the program names its devices by itself");
   SmallVector<StringRef> parts;
   StringRef(text).split(parts, ',');
   module.getContext()->getOrLoadDialect<sdy::SdyDialect>();
-  OpBuilder b = OpBuilder::atBlockBegin(module.getBody());
+  OpBuilder b(module.getContext());
   SmallVector<sdy::MeshAxisAttr> axes;
   uint64_t devices = 1;
   for (StringRef part : parts) {
     auto [name, digits] = part.split('=');
     uint64_t size = 0;
     if (!isIdentifier(std::string_view(name)) ||
-        digits.getAsInteger(10, size) || size < 1 || size > maxDevices)
+        digits.getAsInteger(10, size) || size < 1)
       return refuse("it must be axes and their sizes, as data=4,model=2");
     for (sdy::MeshAxisAttr axis : axes)
       if (axis.getName() == name)
         return refuse(fmt::format("it has axis '{}' twice", name.str()));
+    if (size > maxDevices || (devices *= size) > maxDevices)
+      return refuse(fmt::format("it has more than {} devices", maxDevices));
     axes.push_back(sdy::MeshAxisAttr::get(
         module.getContext(), b.getStringAttr(name), int64_t(size)));
-    if ((devices *= size) > maxDevices)
-      return refuse(fmt::format("it has more than {} devices", maxDevices));
   }
   auto mesh =
       sdy::MeshOp::create(b, module.getLoc(), "mesh",
                           sdy::MeshAttr::get(module.getContext(), axes, {}));
-  SymbolTable(module).insert(mesh); // which renames it where the name is taken
+  // A table inserts it under another name where that one is taken.
+  SymbolTable(module).insert(mesh, module.getBody()->begin());
   return {};
 }
 
-/// The number of an axis: of a mesh by its name, of a grid by its number.
-static std::optional<int64_t> axisOf(ModuleOp module, StringRef text) {
-  int64_t number = 0;
+/// The number of an axis: of a mesh by its name, of a grid by its number. Fails
+/// with the axes that there are.
+static Result<int64_t> axisOf(ModuleOp module, StringRef text) {
+  SmallVector<std::string> names;
   if (shard::GridOp grid = onlyGrid(module))
-    return !text.getAsInteger(10, number) && number >= 0 &&
-                   number < int64_t(grid.getShape().size())
-               ? std::optional(number)
-               : std::nullopt;
-  number = onlyMesh(module).getMesh().axisIndex(text);
-  return number >= 0 ? std::optional(number) : std::nullopt;
+    for (size_t k = 0; k < grid.getShape().size(); ++k)
+      names.push_back(std::to_string(k));
+  else
+    for (sdy::MeshAxisAttr axis : onlyMesh(module).getMesh().getAxes())
+      names.push_back(axis.getName().str());
+  auto *at = llvm::find(names, text);
+  if (at == names.end())
+    return fail(ErrorKind::Usage,
+                fmt::format("the program's mesh has no axis '{}'; for each "
+                            "dimension say which axis cuts it, of {}, or -",
+                            text.str(), llvm::join(names, ", ")));
+  return at - names.begin();
 }
 
-/// The cuts of an argument of `rank` dimensions by `text`, as `data,-` or
-/// `data+model`.
-static Result<Split> readCuts(ModuleOp module, const std::string &key,
-                              const std::string &text, size_t rank) {
-  auto refuse = [&](const std::string &why) {
-    return fail(ErrorKind::Usage,
-                fmt::format("--shard {}={}: {}", key, text, why));
-  };
+/// The cuts of an argument by `text`, as `data,-` or `data+model`.
+static Result<Split> readCuts(ModuleOp module, const std::string &text) {
   SmallVector<StringRef> dims;
   StringRef(text).split(dims, ',');
-  if (dims.size() > rank)
-    return refuse(fmt::format("the argument has {} dimensions", rank));
-  Split split(rank);
+  Split split(dims.size());
   std::set<int64_t> used;
   for (auto [dim, into] : llvm::zip(dims, split)) {
     SmallVector<StringRef> names;
@@ -248,17 +261,49 @@ static Result<Split> readCuts(ModuleOp module, const std::string &key,
     if (dim == "-")
       continue;
     for (StringRef name : names) {
-      const std::optional<int64_t> axis = axisOf(module, name);
-      if (!axis)
-        return refuse(fmt::format("the program's mesh has no axis '{}'; for "
-                                  "each dimension say which axis cuts it, or -",
-                                  name.str()));
-      if (!used.insert(*axis).second)
-        return refuse(fmt::format("axis '{}' cuts it twice", name.str()));
-      into.push_back(*axis);
+      MGPU_TRY_ASSIGN(const int64_t axis, axisOf(module, name));
+      if (!used.insert(axis).second)
+        return fail(ErrorKind::Usage,
+                    fmt::format("axis '{}' cuts it twice", name.str()));
+      into.push_back(axis);
     }
   }
+  while (!split.empty() && split.back().empty())
+    split.pop_back();
   return split;
+}
+
+/// Cuts the arguments that `key` names. One that a pattern names, but which has
+/// too few dimensions, stays whole. Fails with the reason alone.
+static Result<void> cut(func::FuncOp entry, const std::string &key,
+                        const Split &cuts, std::set<std::string> &isNamed,
+                        std::map<std::string, Split> &splits) {
+  const bool isPattern = key.find('*') != key.npos;
+  bool isFound = false;
+  std::vector<std::string> names;
+  for (BlockArgument argument : entry.getArguments()) {
+    auto type = dyn_cast<RankedTensorType>(argument.getType());
+    if (!type)
+      continue;
+    const std::string &name = names.emplace_back(nameOf(argument));
+    if (!matchesPattern(key, name))
+      continue;
+    isFound = true;
+    const size_t rank = size_t(type.getRank());
+    if (!isPattern && cuts.size() > rank)
+      return fail(ErrorKind::Usage,
+                  fmt::format("the argument has {} dimensions", rank));
+    if (!isPattern && !isNamed.insert(name).second)
+      return fail(ErrorKind::Usage, "it is given twice");
+    if (cuts.size() > rank || (isPattern && isNamed.contains(name)))
+      continue;
+    splits[name] = cuts;
+    splits[name].resize(rank);
+  }
+  if (!isFound)
+    return fail(ErrorKind::Usage, "no argument that is a tensor has that name" +
+                                      didYouMean(key, names));
+  return {};
 }
 
 /// By the names of arguments: what --shard says.
@@ -269,33 +314,19 @@ splitsOf(ModuleOp module, func::FuncOp entry, const GivenShardings &given) {
     return splits;
   if (!entry || (!onlyGrid(module) && !onlyMesh(module)))
     return fail(ErrorKind::Usage,
-                "--shard: the program has no mesh that could cut its "
-                "arguments: give one, --mesh data=4");
+                entry && namesDevices(module, entry)
+                    ? "--shard: it is for programs that have one shard.grid, "
+                      "or one sdy.mesh without a list of devices"
+                    : "--shard: the program has no mesh that could cut its "
+                      "arguments: give one, --mesh data=4");
   std::set<std::string> isNamed;
   for (const auto &[key, text] : given.cuts) {
-    const bool isPattern = key.find('*') != key.npos;
-    bool isFound = false;
-    std::vector<std::string> names;
-    for (BlockArgument argument : entry.getArguments()) {
-      auto type = dyn_cast<RankedTensorType>(argument.getType());
-      if (!type)
-        continue;
-      const std::string &name = names.emplace_back(nameOf(argument));
-      if (!matchesPattern(key, name))
-        continue;
-      isFound = true;
-      if (isPattern && isNamed.contains(name))
-        continue;
-      if (!isPattern)
-        isNamed.insert(name);
-      MGPU_TRY_ASSIGN(splits[name],
-                      readCuts(module, key, text, size_t(type.getRank())));
-    }
-    if (!isFound)
-      return fail(ErrorKind::Usage,
-                  fmt::format("--shard {}={}: no argument that is a tensor has "
-                              "that name{}",
-                              key, text, didYouMean(key, names)));
+    auto done = readCuts(module, text).and_then([&](const Split &cuts) {
+      return cut(entry, key, cuts, isNamed, splits);
+    });
+    if (!done)
+      return fail(done.error().kind, fmt::format("--shard {}={}: {}", key, text,
+                                                 done.error().message));
   }
   return splits;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/import/LaunchRaces.h"
 
+#include "dialect/mgpu/HostCode.h"
 #include "dialect/mgpu/Instructions.h"
 #include "planner/import/AccessSet.h"
 
@@ -78,6 +79,56 @@ bool mayOrderBlocks(Region &body) {
 
 constexpr int64_t subgroupSize = 32;
 
+/// Whether a value that is computed in a loop may be another in each trip.
+bool changesByTrip(Value value, Operation *loop,
+                   llvm::SmallPtrSetImpl<Operation *> &seen) {
+  Operation *op = value.getDefiningOp();
+  if (!op) // an argument of the loop, or of one in it
+    op = value.getParentBlock()->getParentOp();
+  if (op == loop)
+    return true;
+  if (!loop->isProperAncestor(op) || !seen.insert(op).second)
+    return false;
+  return op
+      ->walk([&](Operation *inner) {
+        return llvm::any_of(
+                   inner->getOperands(),
+                   [&](Value each) { return changesByTrip(each, loop, seen); })
+                   ? WalkResult::interrupt()
+                   : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+/// The ids that decide what a thread's last store leaves: those that the value
+/// follows from, and, where it changes from trip to trip, those that its loops
+/// end by.
+Ids idsOfStored(const MemoryAccess &access,
+                const facts::Uniformity &uniformity) {
+  Ids ids = uniformity.idsOf(access.stored);
+  for (Operation *op = access.op->getParentOp(); op; op = op->getParentOp()) {
+    llvm::SmallPtrSet<Operation *, 16> seen;
+    if (!isa<scf::ForOp, scf::WhileOp>(op) ||
+        !changesByTrip(access.stored, op, seen))
+      continue;
+    if (auto loop = dyn_cast<scf::ForOp>(op))
+      ids |= uniformity.idsOf(loop.getLowerBound()) |
+             uniformity.idsOf(loop.getUpperBound()) |
+             uniformity.idsOf(loop.getStep());
+    else
+      ids |= uniformity.idsOf(
+          cast<scf::WhileOp>(op).getConditionOp().getCondition());
+  }
+  return ids;
+}
+
+/// Whether a block's last subgroup has fewer threads than others.
+bool hasPartialSubgroup(const AffineEvaluator &affine) {
+  return affine.sizeOf(0) * affine.sizeOf(1) * affine.sizeOf(2) %
+             subgroupSize !=
+         0;
+}
+
 /// The number of a thread's subgroup in its block.
 int64_t subgroupOf(const facts::ThreadIds &ids, const AffineEvaluator &affine) {
   return (ids[0] + affine.sizeOf(0) * (ids[1] + affine.sizeOf(1) * ids[2])) /
@@ -149,16 +200,51 @@ std::vector<int64_t> elementsOf(const PossibleAccess &access, Region &body,
   return elements;
 }
 
-/// Whether the text shows that each thread computes one value as both.
-bool isSameValue(Value a, Value b) {
-  if (a == b)
-    return true;
-  Operation *one = a.getDefiningOp(), *other = b.getDefiningOp();
-  return one && other && one->getNumRegions() == 0 &&
-         one->getNumResults() == 1 && one->getName() == other->getName() &&
-         one->getAttrDictionary() == other->getAttrDictionary() &&
-         llvm::equal(one->getOperands(), other->getOperands(), isSameValue);
-}
+/// Pairs of values, and whether each thread computes one value as both.
+class SameValues {
+public:
+  explicit SameValues(Region &body) {
+    body.walk([&](Operation *op) {
+      auto access = memoryAccessOf(op);
+      if (access && !access->stored && !access->isAtomic)
+        return;
+      if (access)
+        written.insert(ir::rootOf(access->memref));
+      else
+        isUnseen |= op->getNumRegions() == 0 && !isMemoryEffectFree(op) &&
+                    !isa<memref::AllocaOp, gpu::BarrierOp>(op);
+    });
+  }
+
+  bool operator()(Value a, Value b) {
+    if (a == b)
+      return true;
+    if (auto at = known.find({a, b}); at != known.end())
+      return at->second;
+    Operation *one = a.getDefiningOp(), *other = b.getDefiningOp();
+    const bool isSame =
+        one && other && one->getNumRegions() == 0 &&
+        one->getNumResults() == 1 && one->getName() == other->getName() &&
+        one->getAttrDictionary() == other->getAttrDictionary() &&
+        givesOne(one) &&
+        llvm::equal(one->getOperands(), other->getOperands(), *this);
+    known[{a, b}] = isSame;
+    return isSame;
+  }
+
+private:
+  /// Whether an operation gives one value for the same operands, wherever it
+  /// stands.
+  bool givesOne(Operation *op) const {
+    auto load = dyn_cast<memref::LoadOp>(op);
+    return load ? !isUnseen && !written.contains(ir::rootOf(load.getMemRef()))
+                : isMemoryEffectFree(op);
+  }
+
+  llvm::DenseMap<std::pair<Value, Value>, bool> known;
+  llvm::DenseSet<Value> written;
+  bool isUnseen = false;
+};
 
 class PossibleRaces {
 public:
@@ -168,7 +254,7 @@ public:
   PossibleRaces(Region &body, KernelViews &views, AffineEvaluator &affine,
                 const facts::Uniformity &uniformity, MayMeet meet)
       : affine(affine), uniformity(uniformity), values(affine, mostThreads),
-        meet(meet) {
+        isSame(body), meet(meet) {
     const Parts parts(body);
     body.walk([&](Operation *op) {
       auto access = memoryAccessOf(op);
@@ -219,8 +305,9 @@ private:
     for (size_t k = 0; k < one.size(); ++k)
       differing.set(k, one[k] != other[k]);
     if (a.from.stored && a.from.stored == b.from.stored &&
-        (uniformity.idsOf(a.from.stored) & differing).none() &&
-        (!uniformity.variesBySubgroup(a.from.stored) ||
+        (idsOfStored(a.from, uniformity) & differing).none() &&
+        (!uniformity.variesBySubgroup(a.from.stored,
+                                      hasPartialSubgroup(affine)) ||
          subgroupOf(one, affine) == subgroupOf(other, affine)))
       return false; // one value
     return (differing & blockIds()).any() ||
@@ -229,9 +316,8 @@ private:
 
   void judge(const PossibleAccess &a, const PossibleAccess &b) {
     if (a.elements.empty() || b.elements.empty()) {
-      const bool isOne =
-          a.from.memref == b.from.memref &&
-          llvm::equal(a.from.indices, b.from.indices, isSameValue);
+      const bool isOne = a.from.memref == b.from.memref &&
+                         llvm::equal(a.from.indices, b.from.indices, isSame);
       const Ids apart = a.part && a.part == b.part ? Ids().set() : blockIds();
       if (!isOne &&
           areUnordered(a, b, values.idsOf(0),
@@ -266,6 +352,7 @@ private:
   AffineEvaluator &affine;
   const facts::Uniformity &uniformity;
   ThreadValues values;
+  SameValues isSame;
   MayMeet meet;
   std::vector<PossibleAccess> accesses;
   std::vector<LaunchRace> races;
@@ -491,8 +578,8 @@ private:
     const bool isNumber = a.from.lanes.empty() && b.from.lanes.empty();
     Ids ofSubgroups; // threads that differ in no others store one value
     if (aStored && aStored == bStored && isNumber) {
-      const Ids varying = uniformity.idsOf(aStored);
-      if (uniformity.variesBySubgroup(aStored))
+      const Ids varying = idsOfStored(a.from, uniformity);
+      if (uniformity.variesBySubgroup(aStored, hasPartialSubgroup(affine)))
         ofSubgroups = differing & facts::threadIds() & ~varying;
       differing &= varying | ofSubgroups;
     } else if (aStored && bStored && areEqualConstants(aStored, bStored)) {

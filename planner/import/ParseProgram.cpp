@@ -277,6 +277,23 @@ static std::string entryOf(ModuleOp module, const std::string &asked) {
   return entries.size() == 1 ? entries.front().getName().str() : asked;
 }
 
+/// Applies what the caller says of devices and of how arguments are cut.
+static Result<void> cutArguments(ParsedProgram &program, func::FuncOp entry,
+                                 const ParseOptions &options) {
+  const GivenShardings &given = options.given;
+  MGPU_TRY(applyShardings(*program.module, entry, given));
+  // A search for shardings begins with none.
+  if (!given.mesh.empty() && given.cuts.empty() && !options.keepText)
+    return fail(ErrorKind::Usage, "--mesh " + given.mesh +
+                                      ": nothing is cut over it: say how "
+                                      "arguments are, --shard NAME=AXIS");
+  if (entry && !entry.isExternal())
+    program.shardings = shardingsOf(*program.module, entry);
+  if (options.keepText && !program.shardings.grid.empty())
+    program.shardings.text = programText(*program.module);
+  return {};
+}
+
 /// Runs the passes of dialect/conversion on a module that was parsed of `text`.
 static Result<ParsedProgram> lower(OwningOpRef<ModuleOp> module, StringRef text,
                                    const ParseOptions &given) {
@@ -289,11 +306,7 @@ static Result<ParsedProgram> lower(OwningOpRef<ModuleOp> module, StringRef text,
   MGPU_TRY(checkSchedule(entry, options.schedule, options.remat));
   ParsedProgram program{std::move(module), options.entry, {}};
   MGPU_TRY(checkCustoms(*program.module, options.customs));
-  MGPU_TRY(applyShardings(*program.module, entry, options.given));
-  if (entry && !entry.isExternal())
-    program.shardings = shardingsOf(*program.module, entry);
-  if (options.keepText && !program.shardings.grid.empty())
-    program.shardings.text = programText(*program.module);
+  MGPU_TRY(cutArguments(program, entry, options));
   program.meshes = meshesOf(entry);
   MLIRContext &context = *program.module->getContext();
   remark::RemarkCategories categories;

@@ -243,7 +243,8 @@ def refusals():
     """What says that devices and cuts do not fit."""
     module, x = nn.Linear(4, 2), torch.zeros(8, 4)
     ok = True
-    for how, error, words in (({"devices": 0}, mgpu.UsageError, "devices=0"), ({"data_parallel": True}, mgpu.UsageError, "devices=4"),
+    for how, error, words in (({"devices": 0}, mgpu.UsageError, "devices=0"), ({"devices": 4}, mgpu.UsageError, "share the work"),
+                              ({"devices": 4, "shard": {"weight": -1}}, mgpu.UsageError, "counted from 0 on"),
                               ({"devices": 4, "shard": {"weigt": 0}}, mgpu.Error, "did you mean 'weight'"),
                               ({"devices": 4, "shard": {"weight": ("model",)}}, mgpu.UsageError, "an axis of data"),
                               ({"devices": 4, "shard": {"weight": 2}}, mgpu.Error, "the argument has 2 dimensions"),

@@ -89,6 +89,24 @@ void addJson(CLI::App *command, bool &json) {
   command->add_flag("--json", json, "Print the result as JSON");
 }
 
+static void addShardings(CLI::App *command, planner::GivenShardings &given) {
+  addValue(command, "--grid", given.grid, "SIZES",
+           "Sizes of the program's shard.grid, as 2x4, instead of those it "
+           "says");
+  addValue(command, "--mesh", given.mesh, "AXES",
+           "Devices, as data=4,model=2, for a program over tensors that names "
+           "none");
+  addEachPair(
+      command, "--shard",
+      [&given](const std::string &key, const std::string &axes) {
+        given.cuts.emplace_back(key, axes);
+        return true;
+      },
+      "The axes of the mesh that cut each dimension of argument K, as data,-; "
+      "in K, * is any letters: the last such K that matches holds, and a name "
+      "goes before it");
+}
+
 void addProgramOptions(CLI::App *command, ProgramOptions &options) {
   LoadOptions &load = options.load;
   addValue(command, "--entry", load.entry, "NAME", "The entry function")
@@ -103,20 +121,7 @@ void addProgramOptions(CLI::App *command, ProgramOptions &options) {
                                 "How many devices run a function over tensors; "
                                 "else as many as its layouts say, or one"),
             1, 65536);
-  addValue(command, "--grid", load.shardings.grid, "SIZES",
-           "Sizes of the program's shard.grid, as 2x4, instead of those it "
-           "says");
-  addValue(command, "--mesh", load.shardings.mesh, "AXES",
-           "Devices, as data=4,model=2, for a program over tensors that names "
-           "none");
-  addEachPair(
-      command, "--shard",
-      [&load](const std::string &key, const std::string &axes) {
-        load.shardings.cuts.emplace_back(key, axes);
-        return true;
-      },
-      "The axes of the mesh that cut each dimension of argument K, as data,-; "
-      "in K, * is any letters");
+  addShardings(command, load.shardings);
   addPairs(command, "--assign", load.meshes,
            "Mesh V runs the named computation K of an mpmd program");
   addPairs(command, "--custom", load.customs,

@@ -32,6 +32,16 @@
 // MANY: --mesh a=300,b=300: it has more than 65536 devices
 // RUN: not mgpu-tune check %S/../../../examples/mlp/mlp.mlir --mesh data=2 2>&1 | FileCheck %s --check-prefix=BUFFERS
 // BUFFERS: --mesh data=2: it is for functions over tensors
+// RUN: not mgpu-tune check %s --mesh data=70000 2>&1 | FileCheck %s --check-prefix=MANY70
+// MANY70: --mesh data=70000: it has more than 65536 devices
+// RUN: not mgpu-tune check %s --mesh data=2 2>&1 | FileCheck %s --check-prefix=WHOLE
+// WHOLE: --mesh data=2: nothing is cut over it: say how arguments are, --shard NAME=AXIS
+// RUN: not mgpu-tune check %s --mesh data=2 --shard x=- --shard x=data 2>&1 | FileCheck %s --check-prefix=AGAIN
+// AGAIN: --shard x=data: it is given twice
+// RUN: not mgpu-tune check %S/no-elements-cut.mlir --mesh data=2 --shard a=data 2>&1 | FileCheck %s --check-prefix=OWN
+// OWN: --mesh data=2: the program names its devices by itself
+// A pattern leaves alone what has too few dimensions.
+// RUN: mgpu-tune check %s --mesh data=4 --shard x=data --shard '*=-,-,data' | FileCheck %s --check-prefix=FOUR
 func.func @main(%x: tensor<8x6xi32>, %w: tensor<6x12xi32>) -> (tensor<8x12xi32>, tensor<12xi32>) {
   %z = stablehlo.constant dense<3> : tensor<i32>
   %p = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<8x6xi32>, tensor<6x12xi32>) -> tensor<8x12xi32>

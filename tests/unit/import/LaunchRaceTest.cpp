@@ -333,6 +333,51 @@ TEST(LaunchRace, ValuesThatNoOperandTells) {
             1u);
 }
 
+// A thread's own memory holds what is stored there, by whoever chooses it.
+TEST(LaunchRace, AThreadsOwnMemoryHoldsWhatIsStored) {
+  auto races = [](const std::string &value, const std::string &at,
+                  const char *before = "", const char *after = "") {
+    return racesOf("    %own = memref.alloca() : memref<64xf32>\n"
+                   "    %u = memref.load %a2[%c0] : memref<64xf32>\n" +
+                   std::string(loadOwn) + before + "    memref.store " + value +
+                   ", %own[" + at + "] : memref<64xf32>\n" + after +
+                   "    %w = memref.load %own[%c0] : memref<64xf32>\n"
+                   "    memref.store %w, %a[%c0] : memref<64xf32>\n");
+  };
+  EXPECT_EQ(races("%u", "%c0"), 0u);
+  EXPECT_EQ(races("%v", "%c0"), 1u);
+  EXPECT_EQ(races("%u", "%i"), 1u);
+  EXPECT_EQ(races("%u", "%c0",
+                  "    %in = arith.cmpi ult, %i, %c32 : index\n"
+                  "    scf.if %in {\n",
+                  "    }\n"),
+            1u);
+}
+
+// A counter is the same in a trip; the last one is not where trips differ.
+TEST(LaunchRace, TheLastTripOfEachThread) {
+  auto races = [](const char *end) {
+    return racesOf(
+        fmt::format("    %c1x = arith.constant 1 : index\n"
+                    "    scf.for %k = %c0 to {} step %c1x {{\n"
+                    "      %n = arith.index_cast %k : index to i32\n"
+                    "      %f = arith.sitofp %n : i32 to f32\n"
+                    "      memref.store %f, %a[%c0] : memref<64xf32>\n    }}\n",
+                    end));
+  };
+  EXPECT_EQ(races("%c32"), 0u);
+  Imported imported = importText(program(
+      launch("%d0", "",
+             "    %c1x = arith.constant 1 : index\n"
+             "    scf.for %k = %c0 to %i step %c1x {\n"
+             "      %n = arith.index_cast %k : index to i32\n"
+             "      %f = arith.sitofp %n : i32 to f32\n"
+             "      memref.store %f, %a[%c0] : memref<64xf32>\n    }\n")));
+  EXPECT_EQ(imported.errors.size() + imported.countWarnings("possible race"),
+            1u)
+      << imported.text();
+}
+
 // That a block agrees on a sum of values says nothing of what else is made of
 // them.
 TEST(LaunchRace, ASumOfAllAndAnOwnValueAreNotTheSame) {
@@ -342,6 +387,24 @@ TEST(LaunchRace, ASumOfAllAndAnOwnValueAreNotTheSame) {
                           "    %w = arith.addf %s, %v : f32\n"
                           "    memref.store %w, %a[%c0] : memref<64xf32>\n")),
       1u);
+}
+
+// A sum whose steps from thread to thread cancel is looked at once, however
+// often it is doubled.
+TEST(LaunchRace, StepsThatCancelAreFoundOnce) {
+  std::string body = "    %c3 = arith.constant 3 : index\n"
+                     "    %c2 = arith.constant 2 : index\n"
+                     "    %p = arith.muli %i, %c3 : index\n"
+                     "    %q = arith.muli %i, %c2 : index\n"
+                     "    %r = arith.subi %p, %q : index\n"
+                     "    %x0 = arith.subi %r, %i : index\n";
+  for (int k = 0; k < 60; ++k)
+    body +=
+        fmt::format("    %x{} = arith.addi %x{}, %x{} : index\n", k + 1, k, k);
+  body += "    %in = arith.cmpi ult, %x60, %c3 : index\n"
+          "    scf.if %in {\n"
+          "      memref.store %one, %a[%i] : memref<64xf32>\n    }\n";
+  EXPECT_EQ(racesOf(body), 0u);
 }
 
 // Each value is worked out once for a thread, however often it is used.

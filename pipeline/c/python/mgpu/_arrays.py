@@ -84,7 +84,7 @@ def _destroy(capsule: int) -> None:
 
 
 def to_dlpack(kind: str, shape: Sequence[int], address: int, device: Tuple[int, int], owner: Any) -> Any:
-    """A capsule of DLPack over memory that `owner` keeps. f8 has no type there: UnsupportedError."""
+    """A capsule of DLPack over memory that `owner` keeps."""
     _, _, code, bits = TYPES[kind]
     sizes = (ctypes.c_int64 * len(shape))(*shape)
     managed = _DLManagedTensor(_DLTensor(address, *device, len(shape), code, bits, 1, sizes, None, 0), None, _take_back)

@@ -4,7 +4,7 @@
 import os
 import shutil
 import subprocess
-from typing import List, Sequence
+from typing import List, Optional, Sequence
 
 from mgpu import _library
 
@@ -29,10 +29,12 @@ def run(words: Sequence[str]) -> str:
     return done.stdout
 
 
-def host_level(target: str) -> List[str]:
-    """--cpu of the highest level that this processor has, of those a bundle has kernels for, for a bundle that runs here."""
+def host_level(target: str, cpu: Optional[str] = None) -> List[str]:
+    """--cpu of a level, else of the highest that this processor has, of those a bundle has kernels for; for one that runs here."""
     if not target.startswith("host"):
         return []
+    if cpu:
+        return ["--cpu", cpu]
     with open("/proc/cpuinfo", encoding="ascii", errors="replace") as file:
         flags = next((line for line in file if line.startswith("flags")), "").split()
     return ["--cpu", "x86-64-v4" if "avx512vl" in flags else "x86-64-v3" if "avx2" in flags else "x86-64-v2"]

@@ -442,7 +442,8 @@ def open(path: str, target: str = "host", *words: str, **options: Any) -> Progra
         return load(path, target, **options)
     with tempfile.TemporaryDirectory(prefix="mgpu-open-") as folder:
         bundle = os.path.join(folder, "program.mgpu")
-        _commands.run(["bundle", str(path), "-o", bundle, "--target", target, *_commands.host_level(target), *words])
+        _commands.run(["bundle", "-o", bundle, "--target", target, *_commands.host_level(target, options.get("cpu")), *words, "--",
+                       str(path)])
         return load(bundle, target, **options)
 
 

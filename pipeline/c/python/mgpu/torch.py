@@ -266,7 +266,7 @@ class _Program:
         self.file, self.bundle, self.target = f"{self.folder}/model.pt2", f"{self.folder}/model.mgpu", target
         names = [node.name for node in graph.graph.nodes if node.op == "placeholder"][len(weights):]
         self.inputs = dict(zip(names, inputs))
-        self.layout = layout.words(names) if layout else []
+        self.layout = layout.words(self.inputs) if layout else []
         writer = _Writer(graph, weights, self.inputs)
         mutated = writer.write(self.file)
         self.weights = writer.weights
@@ -326,12 +326,14 @@ class _Layout:
         if not self.axes or any(not isinstance(size, int) or size < 1 for size in self.axes.values()):
             raise mgpu.UsageError(f"devices={devices!r}: it is a number from 1 on, or axes and their sizes, as {{'data': 2, 'model': 2}}")
         self.count = math.prod(self.axes.values())
-        if self.count == 1:
-            raise mgpu.UsageError("data_parallel and shard are of several devices: say how many, as devices=4")
+        if self.count > 1 and not isDataParallel and not shard:
+            raise mgpu.UsageError(f"devices={devices!r}: say how they share the work, by data_parallel=True or shard={{...}}")
         self.isDataParallel, self.shard = isDataParallel, shard or {}
 
     def _cut(self, key: Union[str, int], cut: Any) -> str:
         """The words of --shard for a dimension, which all devices cut, or the axes of each dimension."""
+        if isinstance(cut, bool) or (isinstance(cut, int) and cut < 0):
+            raise mgpu.UsageError(f"shard: {key!r} is cut along {cut!r}: a dimension is counted from 0 on")
         if isinstance(cut, int):
             cut = (None,) * cut + (tuple(self.axes),)
         dims = [each if isinstance(each, (tuple, list)) else [each] for each in cut or ()]
@@ -340,9 +342,13 @@ class _Layout:
                                   f"{', '.join(self.axes)}, or several")
         return ",".join("+".join(axis for axis in dim if axis) or "-" for dim in dims) or "-"
 
-    def words(self, inputs: Sequence[str]) -> List[str]:
+    def words(self, tensors: Dict[str, torch.Tensor]) -> List[str]:
         """Options of mgpu-tune, for a program whose inputs have these names."""
-        cuts = {name: self._cut(name, (next(iter(self.axes)),)) for name in inputs} if self.isDataParallel else {}
+        if self.count == 1:
+            return []
+        inputs = list(tensors)
+        first = (next(iter(self.axes)),)
+        cuts = {name: self._cut(name, first) for name in inputs if tensors[name].dim() > 0} if self.isDataParallel else {}
         for key, cut in self.shard.items():
             if isinstance(key, int) and not -len(inputs) <= key < len(inputs):
                 raise mgpu.UsageError(f"shard: there is no input {key}, of {len(inputs)}")
