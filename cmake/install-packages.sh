@@ -45,23 +45,32 @@ if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
   exit
 fi
 missing=()
+optional=()
 browser=''
 while read -r package; do
   [[ "${1:-}" == --without-tests && "$package" == '# Tests and benchmarks'* ]] && break
   [[ -z "$package" || "$package" == \#* ]] && continue
   dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null | grep -qx installed && continue
+  if [[ "$package" == libjemalloc-dev ]]; then optional+=("$package"); continue; fi
   if [[ "$package" == chromium && -z "${MGPU_REQUIRE_BROWSER:-}" ]]; then browser="$package"; else missing+=("$package"); fi
 done < "$here/packages.txt"
 [[ -z "$browser" ]] || echo "not installed: chromium, which the test of the report uses if it is there" >&2
-[[ ${#missing[@]} -eq 0 ]] && exit 0
+# Programs are read without it, too, in a third more time.
+install_optional() {
+  [[ ${#optional[@]} -eq 0 ]] && return
+  [[ $(id -u) -eq 0 ]] && { apt-get update -qq; apt-get install -y -qq --no-install-recommends "${optional[@]}"; } &> /dev/null && return
+  echo "not installed: ${optional[*]}, without which programs are read more slowly" >&2
+}
+export DEBIAN_FRONTEND=noninteractive
+[[ ${#missing[@]} -eq 0 ]] && { install_optional; exit 0; }
 if [[ $(id -u) -ne 0 ]]; then
   echo "run as root: apt-get install ${missing[*]}" >&2
   exit 1
 fi
 log=$(mktemp -t mgpu-packages.XXXXXX)
 echo "installing ${#missing[@]} packages, some minutes (what apt says is in $log): ${missing[*]}" >&2
-export DEBIAN_FRONTEND=noninteractive
 if ! { apt-get update -qq && apt-get install -y -qq --no-install-recommends "${missing[@]}"; } > "$log" 2>&1; then
   tail -n 30 "$log" >&2
   exit 1
 fi
+install_optional
