@@ -100,10 +100,10 @@ static Value beyondConstant(ImplicitLocOpBuilder &b, bool isMost, Value x,
   return arith::SelectOp::create(b, isBeyond, c, x);
 }
 
-/// maximumf and minimumf by two comparisons, which processors
-/// have as one operation each and which differ in zeros' signs alone: the bits
-/// of both together are those of the zero that is wanted. LLVM's own lowering
-/// chooses by the sign of an operand, with branches outside of vectors.
+/// maximumf and minimumf by two comparisons, which processors have as one
+/// operation each and which differ in zeros' signs alone: the bits of both
+/// together are those of the zero that is wanted. LLVM's own lowering chooses
+/// by the sign of an operand, with branches outside of vectors.
 static void expandExtremes(ModuleOp module) {
   module.walk([](Operation *op) {
     const bool isMost = isa<arith::MaximumFOp>(op);

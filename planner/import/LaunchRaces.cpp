@@ -154,6 +154,7 @@ struct PossibleAccess {
   KernelView view;
   std::optional<AccessSet> set; ///< a superset of its elements, where known
   std::optional<unsigned> part; ///< see Parts
+  Ids ofStored;                 ///< idsOfStored(), where it stores a value
   /// The element that each thread comes to, -1 where it comes to none. Empty
   /// where that is not known.
   std::vector<int64_t> elements;
@@ -216,20 +217,24 @@ public:
     });
   }
 
-  bool operator()(Value a, Value b) {
+  bool isSame(Value a, Value b) {
     if (a == b)
       return true;
     if (auto at = known.find({a, b}); at != known.end())
       return at->second;
     Operation *one = a.getDefiningOp(), *other = b.getDefiningOp();
-    const bool isSame =
+    const bool isOne =
         one && other && one->getNumRegions() == 0 &&
         one->getNumResults() == 1 && one->getName() == other->getName() &&
         one->getAttrDictionary() == other->getAttrDictionary() &&
-        givesOne(one) &&
-        llvm::equal(one->getOperands(), other->getOperands(), *this);
-    known[{a, b}] = isSame;
-    return isSame;
+        givesOne(one) && areSame(one->getOperands(), other->getOperands());
+    known[{a, b}] = isOne;
+    return isOne;
+  }
+
+  bool areSame(ValueRange these, ValueRange those) {
+    return llvm::equal(these, those,
+                       [&](Value a, Value b) { return isSame(a, b); });
   }
 
 private:
@@ -254,7 +259,7 @@ public:
   PossibleRaces(Region &body, KernelViews &views, AffineEvaluator &affine,
                 const facts::Uniformity &uniformity, MayMeet meet)
       : affine(affine), uniformity(uniformity), values(affine, mostThreads),
-        isSame(body), meet(meet) {
+        body(body), meet(meet) {
     const Parts parts(body);
     body.walk([&](Operation *op) {
       auto access = memoryAccessOf(op);
@@ -270,15 +275,19 @@ public:
         return; // no thread comes there
       if (!set)
         set = accessSetOf(*access, known, body, affine, /*bounded=*/true);
-      accesses.push_back({*access, known, std::move(set), parts.of(op), {}});
+      accesses.push_back(
+          {*access, known, std::move(set), parts.of(op), {}, {}});
     });
     if (llvm::all_of(accesses,
                      [](const auto &each) { return each.isAffine(); }))
       accesses.clear();
     if (accesses.size() > mostAccesses)
       accesses.resize(mostAccesses);
-    for (PossibleAccess &access : accesses)
+    for (PossibleAccess &access : accesses) {
       access.elements = elementsOf(access, body, values, affine);
+      if (access.from.stored)
+        access.ofStored = idsOfStored(access.from, uniformity);
+    }
   }
 
   std::vector<LaunchRace> find() {
@@ -305,7 +314,7 @@ private:
     for (size_t k = 0; k < one.size(); ++k)
       differing.set(k, one[k] != other[k]);
     if (a.from.stored && a.from.stored == b.from.stored &&
-        (idsOfStored(a.from, uniformity) & differing).none() &&
+        (a.ofStored & differing).none() &&
         (!uniformity.variesBySubgroup(a.from.stored,
                                       hasPartialSubgroup(affine)) ||
          subgroupOf(one, affine) == subgroupOf(other, affine)))
@@ -314,10 +323,18 @@ private:
            (differing.any() && a.part && a.part == b.part);
   }
 
+  /// Whether the text shows that each thread comes to one element by both.
+  bool isOneElement(const MemoryAccess &a, const MemoryAccess &b) {
+    if (a.memref != b.memref)
+      return false;
+    if (!same)
+      same.emplace(body);
+    return same->areSame(a.indices, b.indices);
+  }
+
   void judge(const PossibleAccess &a, const PossibleAccess &b) {
     if (a.elements.empty() || b.elements.empty()) {
-      const bool isOne = a.from.memref == b.from.memref &&
-                         llvm::equal(a.from.indices, b.from.indices, isSame);
+      const bool isOne = isOneElement(a.from, b.from);
       const Ids apart = a.part && a.part == b.part ? Ids().set() : blockIds();
       if (!isOne &&
           areUnordered(a, b, values.idsOf(0),
@@ -352,7 +369,8 @@ private:
   AffineEvaluator &affine;
   const facts::Uniformity &uniformity;
   ThreadValues values;
-  SameValues isSame;
+  Region &body;
+  std::optional<SameValues> same; ///< made where it is asked first
   MayMeet meet;
   std::vector<PossibleAccess> accesses;
   std::vector<LaunchRace> races;

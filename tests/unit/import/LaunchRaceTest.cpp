@@ -389,6 +389,24 @@ TEST(LaunchRace, ASumOfAllAndAnOwnValueAreNotTheSame) {
       1u);
 }
 
+// Two places that are computed alike are compared once, however often each
+// value on the way is used.
+TEST(LaunchRace, EqualPlacesAreComparedOnce) {
+  std::string body;
+  for (const char *name : {"p", "q"}) {
+    body += fmt::format("    %{0}v = memref.load %a2[%c0] : memref<64xf32>\n"
+                        "    %{0}0 = arith.fptosi %{0}v : f32 to i32\n",
+                        name);
+    for (int k = 0; k < 60; ++k)
+      body += fmt::format("    %{0}{1} = arith.muli %{0}{2}, %{0}{2} : i32\n",
+                          name, k + 1, k);
+    body += fmt::format("    %{0} = arith.index_cast %{0}60 : i32 to index\n"
+                        "    memref.store %one, %a[%{0}] : memref<64xf32>\n",
+                        name);
+  }
+  EXPECT_EQ(racesOf(body), 0u);
+}
+
 // A sum whose steps from thread to thread cancel is looked at once, however
 // often it is doubled.
 TEST(LaunchRace, StepsThatCancelAreFoundOnce) {
