@@ -1,6 +1,8 @@
 # Finds LLVM/MLIR 22 and defines
-#   mgpu_mlir               interface target: include paths, and exactly the two shared libraries MLIR and LLVM
-#                           (component targets would drag in a second copy of LLVM)
+#   mgpu_mlir               interface target: include paths, and MLIR's and LLVM's static libraries. A program
+#                           that relocates libLLVM.so and libMLIR.so at each start takes twice the time to
+#                           check a small program
+#   mgpu_lld                lld's ELF linker as a library
 #   mgpu_add_mlir_library   like mgpu_add_library, reusing one precompiled header of MLIR
 set(MGPU_LLVM_VERSION 22)
 # LLVM's version files accept only an exact major.minor, so the major is checked here.
@@ -17,10 +19,37 @@ include(AddMLIR)
 set(MGPU_LLVM_BIN "${LLVM_TOOLS_BINARY_DIR}")
 add_library(mgpu_mlir INTERFACE)
 target_include_directories(mgpu_mlir SYSTEM INTERFACE ${LLVM_INCLUDE_DIRS} ${MLIR_INCLUDE_DIRS})
-target_link_directories(mgpu_mlir INTERFACE "${LLVM_LIBRARY_DIR}")
-target_link_libraries(mgpu_mlir INTERFACE MLIR LLVM)
+file(GLOB MGPU_LLVM_ARCHIVES "${LLVM_LIBRARY_DIR}/libMLIR*.a" "${LLVM_LIBRARY_DIR}/libLLVM*.a")
+list(FILTER MGPU_LLVM_ARCHIVES EXCLUDE REGEX Test)
+if(NOT MGPU_LLVM_ARCHIVES)
+  message(FATAL_ERROR "no static libraries of LLVM are in ${LLVM_LIBRARY_DIR}: see cmake/packages.txt")
+endif()
+# The linker takes of them what is used.
+target_link_options(mgpu_mlir INTERFACE -Wl,--gc-sections)
+target_link_libraries(mgpu_mlir INTERFACE -Wl,--start-group ${MGPU_LLVM_ARCHIVES} -Wl,--end-group zstd ZLIB::ZLIB ${CMAKE_DL_LIBS} Threads::Threads)
 separate_arguments(MGPU_LLVM_DEFINITIONS NATIVE_COMMAND "${LLVM_DEFINITIONS}")
 target_compile_options(mgpu_mlir INTERFACE ${MGPU_LLVM_DEFINITIONS})
+
+# lld as a library, which links the host's kernels. It would bring every processor's backend and Polly, for
+# link-time optimisation, which is never asked for: empty functions stand in for them.
+set(stubs "void _Z18getPollyPluginInfov(void) { __builtin_trap(); }\n")
+foreach(processor ${LLVM_TARGETS_TO_BUILD})
+  if(NOT processor STREQUAL LLVM_NATIVE_ARCH)
+    foreach(part TargetInfo Target TargetMC AsmPrinter AsmParser)
+      string(APPEND stubs "void LLVMInitialize${processor}${part}(void) {}\n")
+    endforeach()
+  endif()
+endforeach()
+file(CONFIGURE OUTPUT "${CMAKE_BINARY_DIR}/OtherBackends.c" CONTENT "${stubs}" @ONLY)
+add_library(mgpu_lld STATIC "${CMAKE_BINARY_DIR}/OtherBackends.c")
+foreach(part lldELF lldCommon)
+  find_library(MGPU_${part} ${part} HINTS "${LLVM_LIBRARY_DIR}" NO_DEFAULT_PATH)
+  if(NOT MGPU_${part})
+    message(FATAL_ERROR "lib${part}.a of LLVM ${MGPU_LLVM_VERSION} was not found: see cmake/packages.txt (liblld-22-dev)")
+  endif()
+  target_link_libraries(mgpu_lld INTERFACE "${MGPU_${part}}")
+endforeach()
+target_link_libraries(mgpu_lld INTERFACE mgpu_mlir)
 
 if(NOT CMAKE_UNITY_BUILD)
   mgpu_add_pch(mgpu_mlir_pch MlirPch.h LINK mgpu_mlir)

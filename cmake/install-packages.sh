@@ -25,7 +25,7 @@ command|c++|a C++20 compiler
 command|git|git
 command|python3|Python 3
 command|clang++-22|clang 22
-command|ld.lld|lld 22
+header|lld/Common/Driver.h|lld 22, as a library
 header|mlir/IR/MLIRContext.h|MLIR 22 and LLVM 22, with headers
 header|sqlite3.h|SQLite, with headers
 header|CLI/CLI.hpp|CLI11

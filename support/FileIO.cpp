@@ -79,7 +79,16 @@ ssize_t readFully(int descriptor, std::byte *data, size_t size) {
   return static_cast<ssize_t>(done);
 }
 
-/// 0, or the errno of the write that failed.
+int writePieces(int descriptor,
+                std::span<const std::span<const std::byte>> data) {
+  for (std::span<const std::byte> piece : data)
+    if (int code = writeFully(descriptor, piece))
+      return code;
+  return 0;
+}
+
+} // namespace
+
 int writeFully(int descriptor, std::span<const std::byte> data) {
   while (!data.empty()) {
     ssize_t count = ::write(descriptor, data.data(),
@@ -92,16 +101,6 @@ int writeFully(int descriptor, std::span<const std::byte> data) {
   }
   return 0;
 }
-
-int writePieces(int descriptor,
-                std::span<const std::span<const std::byte>> data) {
-  for (std::span<const std::byte> piece : data)
-    if (int code = writeFully(descriptor, piece))
-      return code;
-  return 0;
-}
-
-} // namespace
 
 Result<uint64_t> fileSize(const std::string &path) {
   struct stat status {};

@@ -37,6 +37,9 @@ private:
   int descriptor;
 };
 
+/// Writes all of `data`. 0, or the errno of the write that failed.
+int writeFully(int descriptor, std::span<const std::byte> data);
+
 /// The most that a reader takes before it calls a file too large.
 inline constexpr uint64_t defaultFileLimit = uint64_t(64) << 30;
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "device/host/KernelObject.h"
 
+#include "support/FileIO.h"
+
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -212,18 +214,6 @@ std::string uniquePath(int fd) {
   return path + "/" + std::to_string(fd);
 }
 
-bool writeAll(int fd, std::span<const std::byte> bytes) {
-  while (!bytes.empty()) {
-    ssize_t written = write(fd, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR)
-      continue;
-    if (written <= 0)
-      return false;
-    bytes = bytes.subspan(size_t(written));
-  }
-  return true;
-}
-
 } // namespace
 
 Result<KernelObject> KernelObject::load(std::string_view name,
@@ -238,18 +228,14 @@ Result<KernelObject> KernelObject::load(std::string_view name,
                 fmt::format("kernel '{}' cannot be loaded: {}: compile it "
                             "again for this machine",
                             name, reason));
-  int fd = memfd_create("mgpu-kernel", MFD_CLOEXEC);
-  if (fd < 0 || !writeAll(fd, bytes)) {
-    std::string reason = std::strerror(errno);
-    if (fd >= 0)
-      close(fd);
+  const Descriptor file(memfd_create("mgpu-kernel", MFD_CLOEXEC));
+  const int code = file.isOpen() ? writeFully(file.get(), bytes) : errno;
+  if (code != 0)
     return fail(ErrorKind::Absent,
                 fmt::format("kernel '{}' cannot be put into memory ({}): "
                             "raise the limits on memory or open files",
-                            name, reason));
-  }
-  void *handle = dlopen(uniquePath(fd).c_str(), RTLD_NOW | RTLD_LOCAL);
-  close(fd);
+                            name, std::strerror(code)));
+  void *handle = dlopen(uniquePath(file.get()).c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle) {
     const char *reason = dlerror();
     return fail(ErrorKind::Invalid,

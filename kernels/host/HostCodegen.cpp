@@ -102,8 +102,8 @@ void optimise(llvm::Module &module, llvm::TargetMachine &machine,
 
 Result<std::string> hostTargetId(const std::string &cpu) {
   MGPU_TRY_ASSIGN(const Processor processor, processorOf(cpu));
-  MGPU_TRY_ASSIGN(const std::string linker, linkerId());
-  return processor.name + " " + processor.features + " " + linker;
+  return processor.name + " " + processor.features +
+         " lld " LLVM_VERSION_STRING;
 }
 
 Result<llvm::SmallVector<char, 0>> emitObject(mlir::ModuleOp module,

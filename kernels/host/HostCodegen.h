@@ -45,11 +45,8 @@ void markLoops(llvm::Module &module, const HostCodeOptions &options);
 Result<llvm::SmallVector<char, 0>> emitObject(mlir::ModuleOp module,
                                               const HostCodeOptions &options);
 
-/// Names the linker: its path, size and time of change. Absent where there is
-/// none.
-Result<std::string> linkerId();
-
-/// Links an object file into a shared object with lld.
+/// Links an object file into a shared object. Errors: Unsupported where it
+/// needs a function that the runtime does not have; Absent without memory.
 Result<std::vector<std::byte>>
 linkSharedObject(const llvm::SmallVectorImpl<char> &object);
 

@@ -1,135 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Kernels are linked by lld in this process and in memory. lld has one state
+// for all of a process, so one link is made at a time.
 #include "kernels/host/HostCodegen.h"
 
 #include "support/FileIO.h"
 
-#include "llvm/ADT/StringRef.h"
+#include "lld/Common/CommonLinkerContext.h"
+#include "lld/Common/Driver.h"
 #include "llvm/Object/ObjectFile.h"
 #include "llvm/Support/MemoryBuffer.h"
-#include "llvm/Support/Program.h"
 
 #include <cerrno>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
-#include <filesystem>
-#include <fstream>
 #include <mutex>
-#include <spawn.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <thread>
 
-extern char **environ;
+LLD_HAS_DRIVER(elf);
 
 namespace mgpu::kernels {
 
 namespace {
-
-namespace fs = std::filesystem;
-
-constexpr llvm::StringLiteral folderName = "mgpu-link-";
-
-/// The lock by which the owner of a folder is known to live; -1 where another
-/// has it, or the folder is gone or not ours.
-int lockFolder(const std::string &path) {
-  const int folder =
-      ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  struct stat found = {};
-  if (folder >= 0 && ::fstat(folder, &found) == 0 &&
-      found.st_uid == ::geteuid() && ::flock(folder, LOCK_EX | LOCK_NB) == 0 &&
-      ::fstat(folder, &found) == 0 && found.st_nlink > 0)
-    return folder;
-  if (folder >= 0)
-    ::close(folder);
-  return -1;
-}
-
-/// Removes the folders of those who were killed.
-void removeAbandoned(const std::string &parent) {
-  std::error_code error;
-  for (fs::directory_iterator at(parent, error), end; !error && at != end;
-       at.increment(error)) {
-    const std::string name = at->path().filename().string();
-    if (!llvm::StringRef(name).starts_with(folderName))
-      continue;
-    const int lock = lockFolder(at->path().string());
-    if (lock < 0)
-      continue;
-    std::error_code ignored;
-    fs::remove_all(at->path(), ignored);
-    ::close(lock);
-  }
-}
-
-/// A private directory that goes away with its owner, or when the next process
-/// makes one.
-class TemporaryDirectory {
-public:
-  TemporaryDirectory() {
-    const char *chosen = std::getenv("TMPDIR");
-    const std::string parent = chosen && *chosen ? chosen : "/tmp";
-    static std::once_flag isClean;
-    std::call_once(isClean, [&] { removeAbandoned(parent); });
-    // Who cleans up may take one between its making and its lock: then another
-    // is made. Where folders cannot be locked, the last is used as it is.
-    constexpr int tries = 16;
-    for (int k = 0; k < tries && lock < 0; ++k) {
-      std::string name = parent + "/" + folderName.str() + "XXXXXX";
-      if (!mkdtemp(name.data())) {
-        reason = std::strerror(errno);
-        path.clear();
-        return;
-      }
-      if (!path.empty())
-        ::rmdir(path.c_str());
-      path = name;
-      lock = lockFolder(name);
-    }
-  }
-  ~TemporaryDirectory() {
-    std::error_code ignored;
-    if (!path.empty())
-      fs::remove_all(path, ignored);
-    if (lock >= 0)
-      ::close(lock);
-  }
-  TemporaryDirectory(const TemporaryDirectory &) = delete;
-  TemporaryDirectory &operator=(const TemporaryDirectory &) = delete;
-
-  std::string path;   ///< empty where it could not be made
-  std::string reason; ///< why
-
-private:
-  int lock = -1; ///< held until the folder is gone
-};
-
-/// The linker says so, but its exit code is that of any of its errors.
-bool isDiskFull(const std::string &folder) {
-  std::error_code error;
-  const fs::space_info space = fs::space(folder, error);
-  return !error && space.available == 0;
-}
-
-Result<std::string> findLinker() {
-  if (const char *chosen = std::getenv("MGPU_LD_LLD"); chosen && *chosen) {
-    if (access(chosen, X_OK) == 0)
-      return std::string(chosen);
-    return fail(ErrorKind::Absent,
-                std::string("cannot start the linker '") + chosen +
-                    "' that MGPU_LD_LLD in the environment names; let it name "
-                    "ld.lld, or unset it");
-  }
-  if (access(MGPU_LD_LLD, X_OK) == 0)
-    return std::string(MGPU_LD_LLD);
-  if (auto found = llvm::sys::findProgramByName("ld.lld"))
-    return *found;
-  return fail(ErrorKind::Absent,
-              "the linker ld.lld, which host kernels are linked with, was "
-              "found neither at " MGPU_LD_LLD " nor in PATH; install lld-22");
-}
 
 /// The runtime resolves these from the process; anything else is ours to
 /// refuse here rather than at load.
@@ -179,73 +74,77 @@ Result<void> checkSymbols(const llvm::SmallVectorImpl<char> &object) {
   return {};
 }
 
-} // namespace
-
-Result<std::string> linkerId() {
-  MGPU_TRY_ASSIGN(const std::string linker, findLinker());
-  std::error_code error;
-  const auto bytes = fs::file_size(linker, error);
-  const auto changed = fs::last_write_time(linker, error);
-  return linker + " " + std::to_string(bytes) + " " +
-         std::to_string(changed.time_since_epoch().count());
+/// A path of an open file for whoever takes names.
+std::string pathOf(const Descriptor &file) {
+  return "/proc/self/fd/" + std::to_string(file.get());
 }
+
+/// Reads a pipe until it is empty and `isWritten` is set. There may be no end
+/// of it: a child that another thread has forked may have its other side, too.
+std::vector<std::byte> drain(const Descriptor &pipe,
+                             const Descriptor &isWritten) {
+  std::vector<std::byte> bytes;
+  std::byte part[1 << 14];
+  for (;;) {
+    pollfd ready[] = {{pipe.get(), POLLIN, 0}, {isWritten.get(), POLLIN, 0}};
+    if (poll(ready, 2, -1) < 0 && errno == EINTR)
+      continue;
+    if (!(ready[0].revents & POLLIN))
+      return bytes;
+    const ssize_t got = read(pipe.get(), part, sizeof part);
+    if (got > 0)
+      bytes.insert(bytes.end(), part, part + got);
+  }
+}
+
+/// Runs lld. Its messages are the error.
+Result<void> runLinker(const std::string &input, const std::string &output) {
+  const char *arguments[] = {
+      "ld.lld",      "-shared",         "--hash-style=gnu",
+      "-s",          "--build-id=none", "-z",
+      "noexecstack", "--threads=1",     "--no-mmap-output-file",
+      "-o",          output.c_str(),    input.c_str()};
+  std::string said;
+  llvm::raw_string_ostream stream(said);
+  const bool isLinked = lld::elf::link(arguments, stream, stream,
+                                       /*exitEarly=*/false,
+                                       /*disableOutput=*/false);
+  lld::CommonLinkerContext::destroy();
+  if (!isLinked)
+    return fail(ErrorKind::Internal, "lld could not link a kernel: " + said);
+  return {};
+}
+
+} // namespace
 
 Result<std::vector<std::byte>>
 linkSharedObject(const llvm::SmallVectorImpl<char> &object) {
   MGPU_TRY(checkSymbols(object));
-  MGPU_TRY_ASSIGN(std::string linker, findLinker());
-  TemporaryDirectory directory;
-  if (directory.path.empty())
-    return fail(ErrorKind::Invalid,
-                "no temporary directory could be made to link a kernel in (" +
-                    directory.reason + "); set TMPDIR to a writable directory");
-  std::string input = directory.path + "/kernel.o",
-              output = directory.path + "/kernel.so";
-  if (auto written = writeFileAtomic(
-          input, std::string_view(object.data(), object.size()));
-      !written)
-    return fail(ErrorKind::Invalid,
-                written.error().message +
-                    "; TMPDIR names the directory to link kernels in");
-  std::string arguments[] = {linker,
-                             "-shared",
-                             "--hash-style=gnu",
-                             "-s",
-                             "--build-id=none",
-                             "-z",
-                             "noexecstack",
-                             "-o",
-                             output,
-                             input};
-  std::vector<char *> argv;
-  for (std::string &argument : arguments)
-    argv.push_back(argument.data());
-  argv.push_back(nullptr);
-  pid_t child = 0;
-  if (int error = posix_spawn(&child, linker.c_str(), nullptr, nullptr,
-                              argv.data(), environ))
+  const Descriptor input(memfd_create("kernel.o", MFD_CLOEXEC));
+  int ends[] = {-1, -1};
+  const bool isPiped = pipe2(ends, O_CLOEXEC) == 0;
+  const Descriptor from(ends[0]), to(ends[1]);
+  const Descriptor isWritten(eventfd(0, EFD_CLOEXEC));
+  const bool isOpen = isPiped && input.isOpen() && isWritten.isOpen();
+  const int code =
+      isOpen ? writeFully(input.get(), std::as_bytes(std::span(object)))
+             : errno;
+  if (code != 0)
     return fail(ErrorKind::Absent,
-                "cannot start " + linker + ": " + std::strerror(error));
-  int status = 0;
-  while (waitpid(child, &status, 0) < 0)
-    if (errno != EINTR)
-      return fail(ErrorKind::Internal,
-                  std::string("waiting for ld.lld: ") + std::strerror(errno));
-  const bool isLinked = WIFEXITED(status) && WEXITSTATUS(status) == 0;
-  if (!isLinked && isDiskFull(directory.path))
-    return fail(ErrorKind::Invalid,
-                "cannot write '" + output + "': " + std::strerror(ENOSPC) +
-                    "; TMPDIR names the directory to link kernels in");
-  if (!isLinked)
-    return fail(ErrorKind::Internal,
-                "ld.lld could not link a kernel (its message is above)");
-  std::ifstream file(output, std::ios::binary | std::ios::ate);
-  std::vector<std::byte> bytes(file ? size_t(file.tellg()) : 0);
-  file.seekg(0);
-  file.read(reinterpret_cast<char *>(bytes.data()),
-            std::streamsize(bytes.size()));
-  if (!file || bytes.empty())
-    return fail(ErrorKind::Internal, "cannot read back " + output);
+                std::string("a kernel cannot be put into memory to be linked "
+                            "(") +
+                    std::strerror(code) +
+                    "): raise the limits on memory or open files");
+  static std::mutex oneAtATime;
+  const std::lock_guard<std::mutex> lock(oneAtATime);
+  std::vector<std::byte> bytes;
+  std::thread reader([&] { bytes = drain(from, isWritten); });
+  const Result<void> linked = runLinker(pathOf(input), pathOf(to));
+  eventfd_write(isWritten.get(), 1);
+  reader.join();
+  MGPU_TRY(linked);
+  if (bytes.empty())
+    return fail(ErrorKind::Internal, "lld linked a kernel into nothing");
   return bytes;
 }
 

@@ -3,7 +3,7 @@
 """A bundle is profiled, tuned and compared where there is no compiler, and what was found runs to
 the same bits.
 
-Usage: tune.py MGPU_TUNE BUNDLE
+Usage: tune.py MGPU_TUNE BUNDLE, where the command is the one without a compiler
 """
 
 import functools
@@ -20,7 +20,7 @@ def main():
         sys.exit(__doc__)
     tune, bundle = (os.path.realpath(path) for path in sys.argv[1:])
     with tempfile.TemporaryDirectory() as folder:
-        command = functools.partial(harness.command, cwd=folder, env={**os.environ, "MGPU_LD_LLD": "/nowhere"})
+        command = functools.partial(harness.command, cwd=folder)
         arguments = harness.pairs("--arg", [f"{name}=random:{ord(name)}" for name in "ab"])
         stored = ["--db", "t.db"]
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Does to a whole `mgpu-tune tune` what a machine may do to it, and counts what is left.
 
-Usage: tune_faults.py MGPU_TUNE PROGRAM kills|together|full|readonly|damaged|linking [SEED]
+Usage: tune_faults.py MGPU_TUNE PROGRAM kills|together|full|readonly|damaged [SEED]
 
 MGPU_FAULTS=all: 200 kills instead of 6, a minute of two tuners and a reader instead of 4 s.
 """
@@ -282,40 +282,6 @@ def damaged(command, folder):
     print(f"damaged files: {counts}")
 
 
-def linking(command, folder):
-    """Kills runs while they link a kernel; the next one that links removes their folders."""
-    place = os.path.join(folder, "link")
-    os.mkdir(place)
-    slow = os.path.join(folder, "slow")
-    with open(slow, "w") as file:
-        file.write("#!/bin/sh\nexec sleep 2\n")
-    os.chmod(slow, 0o755)
-    # A cache of its own: a kernel that another test has linked would not be linked again.
-    environment = os.environ | {"TMPDIR": place, "XDG_CACHE_HOME": os.path.join(folder, "cache"),
-                                "MGPU_KERNEL_CACHE": os.path.join(folder, "kernels"),
-                                "MGPU_DB": os.path.join(folder, "none.db")}
-    for number in range(20 if ALL else 4):
-        running = subprocess.Popen([command.tune, "run", command.program, "--random"], stdout=subprocess.DEVNULL,
-                                   stderr=subprocess.DEVNULL, env=environment | {"MGPU_LD_LLD": slow})
-        end = time.monotonic() + 60
-        while not os.listdir(place) and running.poll() is None and time.monotonic() < end:
-            time.sleep(0.01)
-        if not os.listdir(place):
-            fail(f"nothing is linked in TMPDIR (run {number})")
-        running.kill()
-        running.wait()
-        for name in os.listdir(place):  # the next run is to have one of its own
-            os.rename(os.path.join(place, name), os.path.join(folder, name))
-    for name in [name for name in os.listdir(folder) if name.startswith("mgpu-link-")]:
-        os.rename(os.path.join(folder, name), os.path.join(place, name))
-    if not os.listdir(place):
-        fail("no folder was left to be removed")
-    command.run("run", command.program, "--random", env=environment)
-    if left := os.listdir(place):
-        fail(f"{len(left)} folders are left, as {left[0]}")
-    print("no folders are left")
-
-
 def main():
     if len(sys.argv) not in (4, 5):
         sys.exit(__doc__)
@@ -325,7 +291,7 @@ def main():
     command = Command(os.path.realpath(sys.argv[1]), os.path.realpath(sys.argv[2]))
     with tempfile.TemporaryDirectory() as folder:
         {"kills": kills, "together": together, "full": full, "readonly": readonly,
-         "damaged": damaged, "linking": linking}[sys.argv[3]](command, folder)
+         "damaged": damaged}[sys.argv[3]](command, folder)
 
 
 if __name__ == "__main__":
