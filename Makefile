@@ -6,7 +6,7 @@ SHELL := /bin/bash
 JOBS ?= $(shell nproc)
 CTEST := ctest --output-on-failure -j $(JOBS)
 
-.PHONY: help setup build demo check check-sanitizers check-all bench
+.PHONY: help setup build demo packages check check-sanitizers check-all bench
 
 help: ## What can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -35,6 +35,11 @@ demo: ## Build and install mgpu into build/mgpu; check, plan, train, tune and re
 	@cmake/build.sh build/dev $(JOBS) installed
 	@cmake --install build/dev --prefix build/mgpu > build/install.log
 	@examples/digits/demo.sh build/mgpu build/demo
+
+packages: ## A wheel with everything, Debian packages and a tarball that need the C library alone: build/static/packages
+	@cmake/install-packages.sh --without-tests
+	@$(call CONFIGURE,static,-DMGPU_TESTS=OFF)
+	@cmake/build.sh build/static $(JOBS) packages
 
 check: build ## All tests, and those of the half that needs no LLVM, built with g++
 	@$(CTEST) --preset dev
@@ -66,6 +71,8 @@ check-all: check check-sanitizers ## Both; the long sweeps, each header alone, a
 	  tests/gpu/pack.sh build/dev build/runtime-static build/mgpu-gpu.tar.gz; \
 	  tests/rehearsal/rehearse.sh build/dev build/mgpu-gpu.tar.gz; \
 	else echo 'no headers of CUDA: what runs on GPUs is not rehearsed'; fi
+	@$(call CONFIGURE,static); cmake --build --preset static -j $(JOBS) --target packages
+	@$(CTEST) --preset static -R '^install.wheel$$'
 	@$(call BUILD,gcc)
 	@$(CTEST) --preset gcc
 	@$(call BUILD,asan-compiler)

@@ -24,10 +24,9 @@ install(DIRECTORY pipeline/c/python/ DESTINATION "${CMAKE_INSTALL_DATADIR}/mgpu/
 
 if(MGPU_COMPILER)
   set(components runtime tools)
-  # Debian has LLVM's libraries in a folder of their own.
-  set_target_properties(mgpu-tune-compiler mgpu-opt mgpu-lsp-server PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
   install(TARGETS mgpu-tune-compiler RUNTIME DESTINATION lib/mgpu COMPONENT tools)
-  install(TARGETS mgpu-tune mgpu-opt mgpu-lsp-server RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}" COMPONENT tools)
+  install(FILES "${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/mgpu-lsp-server" DESTINATION "${CMAKE_INSTALL_BINDIR}" COMPONENT tools)
+  install(TARGETS mgpu-tune mgpu-opt RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}" COMPONENT tools)
 else()
   set(components runtime)
   install(TARGETS mgpu-tune RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}" COMPONENT runtime)
@@ -48,7 +47,7 @@ endforeach()
 
 # All that is installed, for those who build no more than that.
 add_custom_target(installed DEPENDS mgt mgpu-tune mgpu_pages)
-foreach(target mgpu-opt mgpu-lsp-server mgpu-mpi-openmpi mgpu-mpi-mpich)
+foreach(target mgpu-opt mgpu-mpi-openmpi mgpu-mpi-mpich)
   if(TARGET ${target})
     add_dependencies(installed ${target})
   endif()
@@ -76,3 +75,15 @@ set(CPACK_DEBIAN_TOOLS_PACKAGE_NAME mgpu-tools)
 set(CPACK_COMPONENT_RUNTIME_DESCRIPTION "libmgt.so with its headers and Python package: builds, plans and replays graphs; needs no LLVM.")
 set(CPACK_COMPONENT_TOOLS_DESCRIPTION "mgpu-tune, mgpu-opt and mgpu-lsp-server: checks, plans, compiles and tunes programs in MLIR.")
 include(CPack)
+
+# For other machines: a wheel that holds everything, Debian packages and a tarball.
+if(MGPU_STATIC AND MGPU_COMPILER)
+  find_package(Python3 REQUIRED COMPONENTS Interpreter)
+  set(root "${CMAKE_BINARY_DIR}/packages/root")
+  add_custom_target(packages DEPENDS installed VERBATIM
+    COMMAND "${CMAKE_COMMAND}" -E rm -rf "${CMAKE_BINARY_DIR}/packages"
+    COMMAND "${CMAKE_COMMAND}" --install "${CMAKE_BINARY_DIR}" --strip --prefix "${root}"
+    COMMAND Python3::Interpreter "${root}/share/mgpu/python/build_wheel_of_mgpu.py" "${CMAKE_BINARY_DIR}/packages"
+      "${root}/lib/mgpu/mgpu-tune-compiler"
+    COMMAND "${CMAKE_CPACK_COMMAND}" --config "${CMAKE_BINARY_DIR}/CPackConfig.cmake" -B "${CMAKE_BINARY_DIR}/packages")
+endif()

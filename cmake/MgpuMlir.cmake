@@ -24,9 +24,10 @@ list(FILTER MGPU_LLVM_ARCHIVES EXCLUDE REGEX Test)
 if(NOT MGPU_LLVM_ARCHIVES)
   message(FATAL_ERROR "no static libraries of LLVM are in ${LLVM_LIBRARY_DIR}: see cmake/packages.txt")
 endif()
+find_library(MGPU_ZSTD zstd REQUIRED)
 # The linker takes of them what is used.
 target_link_options(mgpu_mlir INTERFACE -Wl,--gc-sections)
-target_link_libraries(mgpu_mlir INTERFACE -Wl,--start-group ${MGPU_LLVM_ARCHIVES} -Wl,--end-group zstd ZLIB::ZLIB ${CMAKE_DL_LIBS} Threads::Threads)
+target_link_libraries(mgpu_mlir INTERFACE -Wl,--start-group ${MGPU_LLVM_ARCHIVES} -Wl,--end-group "${MGPU_ZSTD}" ZLIB::ZLIB ${CMAKE_DL_LIBS} Threads::Threads)
 separate_arguments(MGPU_LLVM_DEFINITIONS NATIVE_COMMAND "${LLVM_DEFINITIONS}")
 target_compile_options(mgpu_mlir INTERFACE ${MGPU_LLVM_DEFINITIONS})
 

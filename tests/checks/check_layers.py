@@ -175,7 +175,7 @@ def check(path, text, tracked):
         beside = os.path.normpath(os.path.join(os.path.dirname(path), name))
         target = beside if match.group(1) and beside in tracked else name
         owner = folder_of(target) if "/" in target else None
-        if owner == "tools/options" and source == "tools/mgpu-tune":
+        if owner in ("tools/options", "tools/mgpu-lsp-server") and source == "tools/mgpu-tune":
             continue
         if owner is not None and owner.startswith("tools/") and owner != source:
             faults.append(f"{path}:{line}: nothing may include {target}: what it needs of a tool belongs to pipeline")

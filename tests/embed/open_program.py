@@ -55,6 +55,6 @@ expect(said, code == 0 and "ok: 1 device" in said)
 expect("an exit code", module("check", "nothere.mlir")[0] == 2)
 os.environ["MGPU_TUNE"] = "/nothere"
 code, said = module("check", "nothere.mlir")
-expect(said, code == 3 and "name mgpu-tune in MGPU_TUNE" in said)
+expect(said, code == 3 and "name it in MGPU_TUNE" in said)
 print("\n".join(failed) or "programs are opened, refused and passed on")
 sys.exit(1 if failed else 0)

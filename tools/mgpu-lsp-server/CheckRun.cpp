@@ -68,13 +68,6 @@ static std::string folderOf(const std::string &uri) {
   return fs::is_directory(folder, error) ? folder.string() : "";
 }
 
-static std::string commandPath() {
-  std::error_code error;
-  const fs::path beside =
-      fs::read_symlink("/proc/self/exe", error).parent_path() / "mgpu-tune";
-  return ::access(beside.c_str(), X_OK) == 0 ? beside.string() : "mgpu-tune";
-}
-
 std::optional<CheckRun> CheckRun::start(const std::string &uri,
                                         const std::string &text) {
   CheckRun run(uri, text);
@@ -87,7 +80,7 @@ std::optional<CheckRun> CheckRun::start(const std::string &uri,
   bool isReady =
       ::write(input, text.data(), text.size()) == ssize_t(text.size());
   isReady &= ::lseek(input, 0, SEEK_SET) == 0;
-  std::vector<std::string> words{commandPath(), "check", "-", "--json"};
+  std::vector<std::string> words{"mgpu-tune", "check", "-", "--json"};
   for (std::string &option : optionsIn(text))
     words.push_back(std::move(option));
   std::vector<char *> arguments;
@@ -101,8 +94,8 @@ std::optional<CheckRun> CheckRun::start(const std::string &uri,
   posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
   if (const std::string folder = folderOf(uri); !folder.empty())
     posix_spawn_file_actions_addchdir_np(&actions, folder.c_str());
-  isReady = isReady && posix_spawnp(&run.child, arguments[0], &actions, nullptr,
-                                    arguments.data(), environ) == 0;
+  isReady = isReady && posix_spawn(&run.child, "/proc/self/exe", &actions,
+                                   nullptr, arguments.data(), environ) == 0;
   posix_spawn_file_actions_destroy(&actions);
   ::close(input);
   ::close(ends[1]);

@@ -13,6 +13,7 @@
 #include "tools/options/OptionTable.h"
 #ifdef MGPU_TUNE_COMPILES
 #include "pipeline/compiler/MlirCompiler.h"
+#include "tools/mgpu-lsp-server/Server.h"
 #endif
 #ifndef MGPU_LLVM // the build says it where there is one
 #define MGPU_LLVM ""
@@ -110,6 +111,13 @@ int startCompiler(char **argv) {
 } // namespace
 
 int main(int argc, char **argv) {
+  if (std::filesystem::path(argv[0]).filename() == "mgpu-lsp-server") {
+#if defined(MGPU_TUNE_COMPILES)
+    return tools::lsp::runServer(argc, argv);
+#elif defined(MGPU_TUNE_STARTS_COMPILER)
+    return startCompiler(argv);
+#endif
+  }
   CLI::App app("Checks, plans and replays multi-GPU programs as prebuilt "
                "graphs.",
                "mgpu-tune");

@@ -4,19 +4,34 @@
 import os
 import shutil
 import subprocess
+import sys
 from typing import List, Optional, Sequence
 
 from mgpu import _library
 
 
-def find(name: str = "mgpu-tune") -> str:
-    """MGPU_TUNE, else the one beside the library, else the one in PATH; other programs lie beside it."""
-    beside = os.path.join(os.path.dirname(_library.find()), "..", "bin", "mgpu-tune")
-    tune = os.environ.get("MGPU_TUNE") or (beside if os.path.exists(beside) else shutil.which("mgpu-tune"))
-    path = tune if name == "mgpu-tune" or not tune else os.path.join(os.path.dirname(tune), name)
+def find() -> str:
+    """MGPU_TUNE, else the one of the wheel or the prefix that the library is in, else the one in PATH."""
+    library = os.path.dirname(_library.find())
+    beside = [os.path.join(library, *folder, "mgpu-tune") for folder in (["bin"], ["..", "bin"], ["..", "..", "bin"])]
+    path = os.environ.get("MGPU_TUNE") or next(filter(os.path.exists, beside), None) or shutil.which("mgpu-tune")
     if not path or not os.path.exists(path):
-        raise _library.AbsentError(f"{name} is not here: name mgpu-tune in MGPU_TUNE")
+        raise _library.AbsentError("mgpu-tune is not here: name it in MGPU_TUNE")
     return path
+
+
+def become(words: Sequence[str], name: str = "mgpu-tune") -> None:
+    """This process goes on as mgpu-tune, or under another of its names."""
+    try:
+        os.execv(find(), [name, *words])
+    except (_library.AbsentError, OSError) as error:
+        print(f"mgpu: error: {error}", file=sys.stderr)
+        sys.exit(_library.AbsentError.status)
+
+
+def main() -> None:
+    """The command mgpu-tune of a wheel."""
+    become(sys.argv[1:])
 
 
 def run(words: Sequence[str]) -> str:

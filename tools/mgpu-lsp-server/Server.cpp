@@ -3,6 +3,8 @@
 // Completion, hover and diagnostics in editors for programs in our dialects and
 // StableHLO. MLIR's language server does the work, in a process of its own, and
 // `mgpu-tune check` finds what only the whole program shows.
+#include "tools/mgpu-lsp-server/Server.h"
+
 #include "dialect/mgpu/MgpuDialect.h"
 #include "dialect/mpmd/MpmdDialect.h"
 #include "dialect/sdy/SdyDialect.h"
@@ -21,6 +23,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+namespace mgpu::tools::lsp {
+
 static int serve(int argc, char **argv) {
   mlir::DialectRegistry registry;
   registry.insert<mgpu::ir::MgpuDialect, mgpu::mpmd::MpmdDialect,
@@ -31,7 +35,7 @@ static int serve(int argc, char **argv) {
   return mlir::failed(mlir::MlirLspServerMain(argc, argv, registry));
 }
 
-int main(int argc, char **argv) {
+int runServer(int argc, char **argv) {
   // -lit-test is of tests: messages are delimited, and the answers pretty.
   bool isTest = false;
   std::vector<char *> others;
@@ -64,8 +68,10 @@ int main(int argc, char **argv) {
     std::perror("mgpu-lsp-server");
     return 4;
   }
-  mgpu::tools::lsp::Proxy(questions[1], answers[0], isTest).run();
+  Proxy(questions[1], answers[0], isTest).run();
   int status = 0;
   ::waitpid(child, &status, 0);
   return WIFEXITED(status) ? WEXITSTATUS(status) : 4;
 }
+
+} // namespace mgpu::tools::lsp

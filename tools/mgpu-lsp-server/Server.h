@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_TOOLS_LSP_SERVER_H
+#define MGPU_TOOLS_LSP_SERVER_H
+
+namespace mgpu::tools::lsp {
+
+/// The program mgpu-lsp-server: serves an editor at the standard input and
+/// output until it closes them. Returns the exit code.
+int runServer(int argc, char **argv);
+
+} // namespace mgpu::tools::lsp
+
+#endif // MGPU_TOOLS_LSP_SERVER_H
