@@ -59,13 +59,9 @@ Operation *StablehloDialect::materializeConstant(OpBuilder &builder,
 #define GET_OP_CLASSES
 #include "dialect/stablehlo/StablehloOps.cpp.inc"
 
-OpFoldResult ConstantOp::fold(FoldAdaptor) {
-  // A folder merges equal constants, and elided weights are not known to be.
-  auto resource = dyn_cast<DenseResourceElementsAttr>(getValue());
-  if (resource && !resource.getRawHandle().getBlob())
-    return {};
-  return getValue();
-}
+// A constant whose elements were left out of the file is an argument before any
+// folder merges equal ones (PrepareStablehlo).
+OpFoldResult ConstantOp::fold(FoldAdaptor) { return getValue(); }
 
 void CustomCallOp::getEffects(
     SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>>

@@ -13,6 +13,8 @@ namespace mgpu::conversion {
 
 using namespace mlir;
 
+static constexpr int64_t mostY = 8; ///< threads of a block along y
+
 int64_t threadsAlong(int64_t extent, int64_t most) {
   if (extent <= most)
     return extent;
@@ -78,10 +80,26 @@ void guard(OpBuilder &b, Location loc, Value id, Value extent) {
   b.setInsertionPointToStart(branch.thenBlock());
 }
 
+/// The number of outer dimensions that one axis counts together: those before
+/// the last two along z, or all along x where CUDA has not as many blocks.
+static size_t countedTogether(ArrayRef<int64_t> extents) {
+  constexpr int64_t mostBlocks = 65535; // along y and z
+  const size_t rank = extents.size();
+  int64_t outer = 1;
+  for (int64_t extent : extents.drop_back(std::min<size_t>(rank, 2)))
+    outer *= extent;
+  const int64_t inner = rank > 1 ? extents[rank - 2] : 1;
+  if (outer > mostBlocks ||
+      llvm::divideCeil(inner, threadsAlong(inner, mostY)) > mostBlocks)
+    return rank;
+  return rank - std::min<size_t>(rank, 2);
+}
+
 std::array<int64_t, 3> sizesOf(ArrayRef<int64_t> extents) {
+  const bool areAllTogether = countedTogether(extents) == extents.size();
   std::array<int64_t, 3> sizes{1, 1, 1};
   for (auto [k, extent] : llvm::enumerate(llvm::reverse(extents)))
-    sizes[std::min<size_t>(k, 2)] *= extent;
+    sizes[areAllTogether ? 0 : std::min<size_t>(k, 2)] *= extent;
   return sizes;
 }
 
@@ -90,18 +108,18 @@ SmallVector<Value> pointOf(OpBuilder &b, Location loc,
   auto index = [&](int64_t value) -> Value {
     return arith::ConstantIndexOp::create(b, loc, value);
   };
-  SmallVector<Value> point(extents.size());
-  for (size_t k = 0; k < extents.size(); ++k) {
-    size_t fromLast = extents.size() - 1 - k;
-    if (fromLast < 2 || extents.size() == 3) {
-      point[k] = ids[fromLast];
+  const size_t rank = extents.size(), together = countedTogether(extents);
+  SmallVector<Value> point(rank);
+  for (size_t k = 0; k < rank; ++k) {
+    if (k >= together) {
+      point[k] = ids[rank - 1 - k];
       continue;
     }
-    // z counts the outer dimensions together, the last of them fastest.
+    // The last of them goes fastest.
     int64_t below = 1;
-    for (size_t j = k + 1; j + 2 < extents.size(); ++j)
+    for (size_t j = k + 1; j < together; ++j)
       below *= extents[j];
-    Value at = ids[2];
+    Value at = ids[together == rank ? 0 : 2];
     if (below > 1)
       at = arith::DivUIOp::create(b, loc, at, index(below));
     if (k > 0)
@@ -114,10 +132,12 @@ SmallVector<Value> pointOf(OpBuilder &b, Location loc,
 PointLaunch::PointLaunch(Operation *op, Value device,
                          ArrayRef<int64_t> extents) {
   Location location = op->getLoc();
-  constexpr int64_t mostAlone = 256, mostX = 32, mostY = 8;
+  constexpr int64_t mostAlone = 256, mostX = 32;
   std::array<int64_t, 3> size = sizesOf(extents);
+  const bool isAlone =
+      extents.size() < 2 || countedTogether(extents) == extents.size();
   int64_t threads[3] = {1, 1, 1};
-  threads[0] = threadsAlong(size[0], extents.size() > 1 ? mostX : mostAlone);
+  threads[0] = threadsAlong(size[0], isAlone ? mostAlone : mostX);
   threads[1] = threadsAlong(size[1], mostY);
   OpBuilder b(op);
   llvm::SmallDenseMap<int64_t, Value, 4> numbers; // few differ

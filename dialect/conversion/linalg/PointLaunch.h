@@ -48,7 +48,8 @@ makeLoop(mlir::OpBuilder &b, mlir::Location loc, int64_t trips,
              make);
 
 /// The point of a box that the ids along x, y and z stand for. The axis z
-/// counts all dimensions but the last two together.
+/// counts all dimensions but the last two together; where these are more than
+/// CUDA has blocks along y or z, x counts all.
 llvm::SmallVector<mlir::Value> pointOf(mlir::OpBuilder &b, mlir::Location loc,
                                        llvm::ArrayRef<int64_t> extents,
                                        const mlir::Value (&ids)[3]);

@@ -300,6 +300,10 @@ struct ConvolutionDims {
   }
 };
 
+/// The most elements of a convolution's columns, each of which stands in them
+/// as often as windows have it.
+constexpr int64_t mostColumns = int64_t(1) << 26;
+
 class Convolution {
 public:
   Convolution(Lowering &low, ConvolutionOp op)
@@ -312,6 +316,12 @@ public:
 private:
   Value paddedInput();
   Value kernel();
+  /// The sums, whose points are `parallel` dimensions of the result, the window
+  /// and the input's features. `sizes` are those of all.
+  Value sums(Products of, ArrayRef<int64_t> sizes);
+  bool isProduct(const Products &of, ArrayRef<int64_t> sizes) const;
+  Value spread(Value tensor, AffineMap places, ArrayRef<unsigned> order,
+               ArrayRef<int64_t> sizes, ArrayRef<int64_t> shape);
   static ConvolutionDims dimsOf(Value tensor) {
     auto type = cast<RankedTensorType>(tensor.getType());
     return {SmallVector<AffineExpr>(type.getRank()),
@@ -396,11 +406,127 @@ Value Convolution::make() {
   auto map = [&](ArrayRef<AffineExpr> places) {
     return AffineMap::get(count, 0, places, low.b.getContext());
   };
-  Value sum =
-      makeSum(low, {op, low.reshaped(input, lhs.shape),
+  auto filterType = cast<RankedTensorType>(filter.getType());
+  SmallVector<int64_t> sizes = out.shape;
+  for (int64_t k : numbers.getKernelSpatialDimensions())
+    sizes.push_back(filterType.getDimSize(k));
+  sizes.push_back(
+      filterType.getDimSize(numbers.getKernelInputFeatureDimension()));
+  Value sum = sums({op, low.reshaped(input, lhs.shape),
                     low.reshaped(filter, rhs.shape), out.shape, map(lhs.places),
-                    map(rhs.places), map(out.places), parallel, spatial + 1});
+                    map(rhs.places), map(out.places), parallel, spatial + 1},
+                   sizes);
   return low.reshaped(sum, type.getShape());
+}
+
+/// Where one product is many times what its columns take to be written. Behind
+/// the features of a group, groups would be strided.
+bool Convolution::isProduct(const Products &of, ArrayRef<int64_t> sizes) const {
+  const Type element = getElementTypeOrSelf(of.lhs.getType());
+  const unsigned feature = numbers.getOutputFeatureDimension() + (groups > 1);
+  const bool isLast = feature + 1 == of.parallel;
+  int64_t points = 1, terms = 1;
+  for (unsigned k = 0; k < of.parallel; ++k)
+    points *= k == feature ? 1 : sizes[k];
+  for (unsigned k = of.parallel; k < sizes.size(); ++k)
+    terms *= sizes[k];
+  constexpr int64_t least = 8;
+  return isa<FloatType>(element) &&
+         element == getElementTypeOrSelf(of.rhs.getType()) &&
+         (groups == 1 || !isLast) && sizes[feature] >= least &&
+         points >= least * groups && terms >= least &&
+         points <= mostColumns / terms;
+}
+
+/// `tensor` as points of the dimensions `order`, each where `places` has it,
+/// reshaped to `shape`.
+Value Convolution::spread(Value tensor, AffineMap places,
+                          ArrayRef<unsigned> order, ArrayRef<int64_t> sizes,
+                          ArrayRef<int64_t> shape) {
+  auto type = cast<RankedTensorType>(tensor.getType());
+  SmallVector<AffineExpr> at(sizes.size(), low.b.getAffineConstantExpr(0));
+  SmallVector<int64_t> made;
+  for (unsigned k : order) {
+    if (sizes[k] == 1)
+      continue;
+    at[k] = low.dim(made.size());
+    made.push_back(sizes[k]);
+  }
+  Generic of;
+  of.parallel = made.size();
+  of.inputs = {tensor};
+  of.inits = {low.empty(RankedTensorType::get(made, type.getElementType()))};
+  of.maps = {
+      simplifyAffineMap(places.replaceDimsAndSymbols(at, {}, made.size(), 0)),
+      low.b.getMultiDimIdentityMap(made.size())};
+  SmallVector<AffineExpr> moving;
+  for (AffineExpr each : of.maps[0].getResults())
+    if (!isa<AffineConstantExpr>(each))
+      moving.push_back(each);
+  const bool isAsItIs =
+      type.getNumElements() == ShapedType::getNumElements(made) &&
+      AffineMap::get(made.size(), 0, moving, low.b.getContext()).isIdentity();
+  Value points = tensor;
+  if (!isAsItIs)
+    points = low.generic(of, [](ImplicitLocOpBuilder &, ValueRange in) {
+      return SmallVector<Value>{in[0]};
+    })[0];
+  return low.reshaped(points, shape);
+}
+
+Value Convolution::sums(Products of, ArrayRef<int64_t> sizes) {
+  if (!isProduct(of, sizes))
+    return makeSum(low, of);
+  const unsigned feature = numbers.getOutputFeatureDimension() + (groups > 1);
+  const bool isLast = feature + 1 == of.parallel;
+  // Outer points with groups, features, terms, inner points.
+  int64_t outer = 1, inner = 1, terms = 1;
+  SmallVector<unsigned> columns, filters;
+  for (unsigned k = 0; k < feature; ++k) {
+    columns.push_back(k);
+    outer *= sizes[k];
+  }
+  if (!isLast) // each batch has a matrix of its own
+    filters = columns;
+  filters.push_back(feature);
+  for (unsigned k = of.parallel; k < sizes.size(); ++k) {
+    columns.push_back(k);
+    filters.push_back(k);
+    terms *= sizes[k];
+  }
+  for (unsigned k = feature + 1; k < of.parallel; ++k) {
+    columns.push_back(k);
+    inner *= sizes[k];
+  }
+  auto map = [&](unsigned count, ArrayRef<unsigned> dims) {
+    return AffineMap::getMultiDimMapWithTargets(count, dims,
+                                                low.b.getContext());
+  };
+  const int64_t features = sizes[feature];
+  const SmallVector<int64_t> shape = std::move(of.shape);
+  if (isLast) { // points times features
+    std::rotate(filters.begin(), filters.begin() + 1, filters.end());
+    of.lhs = spread(of.lhs, of.lhsMap, columns, sizes, {outer, terms});
+    of.rhs = spread(of.rhs, of.rhsMap, filters, sizes, {terms, features});
+    of.shape = {outer, features};
+    of.lhsMap = map(3, {0, 2});
+    of.rhsMap = map(3, {2, 1});
+    of.sumMap = map(3, {0, 1});
+    of.parallel = 2;
+  } else { // features times points
+    Value points =
+        spread(of.lhs, of.lhsMap, columns, sizes, {outer, terms, inner});
+    of.lhs =
+        spread(of.rhs, of.rhsMap, filters, sizes, {outer, features, terms});
+    of.rhs = points;
+    of.shape = {outer, features, inner};
+    of.lhsMap = map(4, {0, 1, 3});
+    of.rhsMap = map(4, {0, 3, 2});
+    of.sumMap = map(4, {0, 1, 2});
+    of.parallel = 3;
+  }
+  of.reduction = 1;
+  return low.reshaped(makeSum(low, of), shape);
 }
 
 LogicalResult lowerConvolution(Lowering &low, ConvolutionOp op) {
