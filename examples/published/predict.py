@@ -76,7 +76,7 @@ def predict(tune, row):
 
 
 def parts(text):
-    """Of what a replay is made, as `plan --explain` says it."""
+    """The parts of a replay, as `plan --explain` says them."""
     return text[text.index("a replay is made of"):].split("makespan with contention from")[0]
 
 
