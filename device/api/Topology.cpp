@@ -226,16 +226,19 @@ Topology::Calibration parseCalibration(Fields in, uint32_t devices) {
   return out;
 }
 
-constexpr std::array<std::string_view, 10> achieved = {
+constexpr std::array<std::string_view, 13> achieved = {
     "memory_share",
     "memory_share_below_100mb",
     "memory_share_below_10mb",
     "memory_share_below_1mb",
     "flops_share",
+    "product_share",
     "clock_share",
     "launch_us",
     "start_us",
     "one_shot_us",
+    "relay_us",
+    "linked_devices",
     "replay_us"};
 
 /// The fields that a rate may be the source of.
@@ -290,7 +293,7 @@ void parseRate(Fields &in, Topology &topology) {
     in.bad("value", "must be that of the field it names");
   else if (topology.rate(rate.name))
     in.bad("name", "must differ from those before it");
-  if (!rate.name.ends_with("_us") && field == fields.end() && rate.high > 1)
+  if (rate.name.find("_share") != std::string::npos && rate.high > 1)
     in.bad("high", "must be at most 1, as it is a share");
   topology.rates.push_back(std::move(rate));
 }

@@ -244,6 +244,20 @@ static double measuredLink(uint32_t architecture) {
   return architecture >= 100 ? 900e9 : 450e9;
 }
 
+/// A small all-reduce by one kernel in which each device reads what the others
+/// have, from a half of them through another device where not all are joined.
+static std::optional<double> oneShotUs(const device::Topology &topology,
+                                       double bytes, uint32_t ranks) {
+  const auto *start = topology.rate("one_shot_us");
+  if (!start)
+    return std::nullopt;
+  const auto *relay = topology.rate("relay_us"),
+             *linked = topology.rate("linked_devices");
+  return start->value +
+         (relay && linked && ranks > linked->value ? relay->value : 0) +
+         bytes * (ranks - 1) / (topology.link.bytesPerSecond / 1e6);
+}
+
 Estimate Machine::collective(CollectiveKind kind, double bytes, uint32_t ranks,
                              uint32_t nodes) const {
   Key key{kind, bytes, ranks, nodes};
@@ -288,15 +302,10 @@ Estimate Machine::collective(CollectiveKind kind, double bytes, uint32_t ranks,
                           toString(taken.algorithm.shape),
                           toString(taken.algorithm.protocol))};
   }
-  // Each device reads what all others have.
-  if (const auto *start = about.rate("one_shot_us");
-      start && kind == CollectiveKind::AllReduce && nodes == 1)
-    if (double us = start->value +
-                    bytes * (ranks - 1) / (about.link.bytesPerSecond / 1e6);
-        us < result.us)
-      result = {us,
-                start->assumed.empty() ? Origin::Published : Origin::Assumed,
-                "one kernel, in which each reads from all"};
+  if (auto us = oneShotUs(about, bytes, ranks);
+      us && *us < result.us && kind == CollectiveKind::AllReduce && nodes == 1)
+    result = {*us, Origin::Published,
+              "one kernel, in which each reads from all"};
   known.emplace(key, result);
   return result;
 }
@@ -444,8 +453,12 @@ Estimate Machine::kernel(const Dag &dag, const DagNode &node) const {
     MatmulRates rates{device.bf16FlopsPerSecond / 1e6 * share.clock,
                       device.memoryBytesPerSecond / 1e6,
                       double(device.smCount)};
+    // The most that any product was measured to reach.
+    const auto *most = about.rate("product_share");
     if (model)
-      return {model->us(*product, rates),
+      return {std::max(model->us(*product, rates),
+                       most ? product->flops() / rates.flopsPerUs / most->value
+                            : 0),
               own ? Origin::Measured : Origin::Assumed,
               fmt::format("matrix product, fit of sm_{}",
                           own ? device.architecture : 90)};
