@@ -170,6 +170,7 @@ def main(tune, option):
         if text != PAGE.read_text():
             sys.exit(f"{PAGE} is not what {' '.join(sys.argv[:1])} makes: run it with --update")
     print(table(found, plans) + "\n\n" + ratios(found) + "\n\n" + re.search("<!-- SUMMARY -->\n(.*)", text)[1])
+    return found
 
 
 if __name__ == "__main__":
