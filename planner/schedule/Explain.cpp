@@ -44,7 +44,7 @@ std::string explainModel(const TargetPlan &plan, const Dag &dag,
       plan.algorithms.empty() ? given.withoutAlgorithms() : given;
   out += explainAlgorithms(plan.algorithms, dag, machine);
   if (!machine.isHost())
-    out += stepPartsText(plan.plan, plan.dag ? *plan.dag : dag, machine);
+    out += stepPartsText(plan.plan, dag, machine);
   double sums[allOrigins.size()] = {}, total = 0;
   for (uint32_t i = 0; i < dag.nodes.size(); ++i) {
     Estimate estimate = machine.estimate(dag, NodeId{i});
