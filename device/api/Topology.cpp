@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <initializer_list>
@@ -225,7 +226,107 @@ Topology::Calibration parseCalibration(Fields in, uint32_t devices) {
   return out;
 }
 
+constexpr std::array<std::string_view, 13> achieved = {
+    "memory_share",
+    "memory_share_below_100mb",
+    "memory_share_below_10mb",
+    "memory_share_below_1mb",
+    "flops_share",
+    "product_share",
+    "clock_share",
+    "launch_us",
+    "start_us",
+    "one_shot_us",
+    "relay_us",
+    "linked_devices",
+    "replay_us"};
+
+/// The fields that a rate may be the source of.
+std::map<std::string_view, double> fieldsOf(const Topology &topology) {
+  const Topology::Device &device = topology.device;
+  std::map<std::string_view, double> out{
+      {"memory_bytes", double(device.memoryBytes)},
+      {"memory_bytes_per_second", device.memoryBytesPerSecond},
+      {"sm_count", device.smCount},
+      {"flops_per_second", device.flopsPerSecond},
+      {"bf16_flops_per_second", device.bf16FlopsPerSecond},
+      {"tf32_flops_per_second", device.tf32FlopsPerSecond},
+      {"link_bytes_per_second", topology.link.bytesPerSecond},
+      {"host_link_bytes_per_second", topology.hostLink.bytesPerSecond}};
+  if (topology.nic) {
+    out["nic_count"] = topology.nic->count;
+    out["nic_bytes_per_second"] = topology.nic->bytesPerSecond;
+  }
+  return out;
+}
+
+void parseRate(Fields &in, Topology &topology) {
+  in.allow({"name", "value", "low", "high", "from", "url", "quote", "assumed"});
+  Topology::Rate rate;
+  rate.name = in.text("name");
+  rate.low = rate.high = rate.value = in.rate("value");
+  if (in.has("low") || in.has("high") || in.has("assumed")) {
+    rate.low = in.rate("low");
+    rate.high = in.rate("high");
+  }
+  if (in.has("assumed")) {
+    rate.assumed = in.text("assumed");
+    if (!rate.isRange())
+      in.bad("low", "must be below \"high\" in a rate that is assumed");
+  } else {
+    rate.from = in.text("from");
+    rate.url = in.text("url");
+    rate.quote = in.text("quote");
+  }
+  if (rate.value < rate.low || rate.value > rate.high)
+    in.bad("value", "must lie from \"low\" to \"high\"");
+  const auto fields = fieldsOf(topology);
+  const auto field = fields.find(rate.name);
+  if (field == fields.end() &&
+      std::find(achieved.begin(), achieved.end(), rate.name) == achieved.end())
+    in.bad("name", fmt::format("must be a figure of the device, \"link_\", "
+                               "\"host_link_\" or \"nic_\" and one of theirs, "
+                               "or one of {}",
+                               fmt::join(achieved, ", ")));
+  else if (field != fields.end() &&
+           std::abs(field->second - rate.value) > 1e-6 * rate.value)
+    in.bad("value", "must be that of the field it names");
+  else if (topology.rate(rate.name))
+    in.bad("name", "must differ from those before it");
+  if (rate.name.find("_share") != std::string::npos && rate.high > 1)
+    in.bad("high", "must be at most 1, as it is a share");
+  topology.rates.push_back(std::move(rate));
+}
+
 } // namespace
+
+std::vector<std::string_view> rateNames() {
+  return {achieved.begin(), achieved.end()};
+}
+
+const Topology::Rate *Topology::rate(std::string_view name) const {
+  auto it = std::ranges::find(rates, name, &Rate::name);
+  return it == rates.end() ? nullptr : &*it;
+}
+
+bool Topology::hasRanges() const {
+  return std::ranges::any_of(rates, &Rate::isRange);
+}
+
+Topology Topology::atEnd(bool slow) const {
+  Topology out = *this;
+  for (Rate &rate : out.rates)
+    rate.low = rate.high = rate.value =
+        rate.name.ends_with("_us") == slow ? rate.high : rate.low;
+  return out;
+}
+
+std::string Topology::Rate::source() const {
+  const std::string words = assumed.empty()
+                                ? fmt::format("{} says \"{}\"", url, quote)
+                                : "assumed: " + assumed;
+  return isRange() ? fmt::format("{:g} to {:g}; {}", low, high, words) : words;
+}
 
 Result<Topology> parseTopology(std::string_view text, std::string_view source) {
   Json root = Json::parse(text.begin(), text.end(), nullptr, false);
@@ -235,7 +336,7 @@ Result<Topology> parseTopology(std::string_view text, std::string_view source) {
   Topology topology;
   Fields top(root, std::string(source), fault);
   top.allow({"format", "name", "nodes", "devices", "device", "link",
-             "host_link", "nic", "calibration"});
+             "host_link", "nic", "calibration", "rates"});
   if (std::string format = top.text("format"); format != "mgpu-topology/1")
     top.bad("format", "must be \"mgpu-topology/1\"");
   topology.name = top.text("name");
@@ -285,6 +386,9 @@ Result<Topology> parseTopology(std::string_view text, std::string_view source) {
   if (top.has("calibration"))
     topology.calibration =
         parseCalibration(top.inside("calibration"), topology.devices);
+  if (top.has("rates"))
+    for (Fields &each : top.list("rates", 100))
+      parseRate(each, topology);
   if (!fault)
     return fail(std::move(fault.error()));
   return topology;
@@ -301,6 +405,22 @@ const Topology::Calibration::Pair *Topology::pair(uint32_t from,
                                return std::pair(pair.from, pair.to) < key;
                              });
   return at != pairs.end() && at->from == from && at->to == to ? &*at : nullptr;
+}
+
+static nlohmann::ordered_json ratesJson(const Topology &topology) {
+  auto out = nlohmann::ordered_json::array();
+  for (const auto &each : topology.rates) {
+    nlohmann::ordered_json &into = out.emplace_back();
+    into = {{"name", each.name}, {"value", each.value}};
+    if (each.isRange())
+      into.update({{"low", each.low}, {"high", each.high}});
+    if (!each.assumed.empty())
+      into["assumed"] = each.assumed;
+    else
+      into.update(
+          {{"from", each.from}, {"url", each.url}, {"quote", each.quote}});
+  }
+  return out;
 }
 
 std::string topologyText(const Topology &topology) {
@@ -366,6 +486,8 @@ std::string topologyText(const Topology &topology) {
       into["kernel_beside_kernel"].push_back(
           {{"multiprocessors", each.multiprocessors}, {"factor", each.factor}});
   }
+  if (!topology.rates.empty())
+    out["rates"] = ratesJson(topology);
   return out.dump(1) + "\n";
 }
 

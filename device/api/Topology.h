@@ -19,7 +19,9 @@
 //      "host":[{"counts":{S:R,...},"bytes":R,"us":R},...],
 //      "contention":[{"work":W,"beside":W,"factor":R},...],
 //      "kernel_beside_kernel":[{"multiprocessors":N,"factor":R},...],
-//      "pairs":[{"from":N,"to":N,"start_us":R,"bytes_per_second":R},...]}}
+//      "pairs":[{"from":N,"to":N,"start_us":R,"bytes_per_second":R},...]},
+//    "rates":[{"name":S,"value":R,"low":R,"high":R,"from":S,"url":S,"quote":S}
+//             or {"name":S,"value":R,"low":R,"high":R,"assumed":S},...]}
 // "devices" counts those of all nodes, which have equally many; devices are
 // numbered node by node. "nodes" is 1 where absent; "nic", each node's, may be
 // absent where there is one. "architecture" is 90 for compute capability 9.0.
@@ -39,6 +41,12 @@
 // It may be absent, and so may "turned", which says that B lies as n x k.
 // "pairs" says what a send from one device to another takes, where that was
 // measured of each; it may be absent.
+//
+// "rates" may be absent. A rate is one of rateNames() with the words that hold
+// it: "from" is arithmetic on numbers that stand in "quote", which "url" has. A
+// rate that nobody states is "assumed", for a reason, and has a range. "low"
+// and "high" may be absent in one that is quoted. One that has the name of a
+// field above is its source and has its value.
 
 #include "support/Result.h"
 
@@ -126,6 +134,16 @@ struct Topology {
     std::vector<BesideKernel> besideKernel;
     std::vector<HostWork> host; ///< of a host's devices, which share its memory
   };
+  /// A share that work reaches of a figure above, a time that it takes, or the
+  /// source of such a figure.
+  struct Rate {
+    std::string name;
+    double value = 0, low = 0, high = 0;
+    std::string from, url, quote; ///< empty where it is assumed
+    std::string assumed;          ///< the reason; else empty
+    bool isRange() const { return low < high; }
+    std::string source() const;
+  };
   std::string name;
   uint32_t nodes = 1;
   uint32_t devices = 0; ///< all nodes' together
@@ -134,6 +152,13 @@ struct Topology {
   HostLink hostLink;
   std::optional<Nic> nic; ///< of each node
   std::optional<Calibration> calibration;
+  std::vector<Rate> rates;
+
+  /// Null where the machine does not say it.
+  const Rate *rate(std::string_view name) const;
+  /// With each rate at the end of its range where work takes longest, or least.
+  Topology atEnd(bool slow) const;
+  bool hasRanges() const;
 
   /// The measured sends between two devices; null: none were measured.
   const Calibration::Pair *pair(uint32_t from, uint32_t to) const;
@@ -145,6 +170,13 @@ struct Topology {
 inline double lanesOf(uint32_t architecture) {
   return architecture <= 80 ? 64 : 128;
 }
+
+/// The rates that are no field: shares that kernels reach of the memory's rate
+/// and of arithmetic, the share of the clock that a power limit leaves, the
+/// time from kernel to kernel in a graph, that until a kernel's loads arrive,
+/// that of a small all-reduce by one kernel in which each device reads from all
+/// others, and that between two replays. Times end in _us.
+std::vector<std::string_view> rateNames();
 
 /// `source` names the text in errors.
 Result<Topology> parseTopology(std::string_view text, std::string_view source);

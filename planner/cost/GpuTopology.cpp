@@ -81,7 +81,8 @@ static Topology nearest(const GpuFacts &gpu, bool &isThis) {
   isThis = false;
   for (std::string_view name : device::builtinTopologies()) {
     auto each = device::openTopology(fmt::format("sim:{}", name));
-    if (!each)
+    // One that is known at a limit of power says nothing of this GPU.
+    if (!each || each->rate("clock_share"))
       continue;
     if (isOf(gpu, each->device)) {
       isThis = true;

@@ -11,11 +11,21 @@
 
 namespace mgpu::planner {
 
-// Published: Hazy Research, "No Bubbles" (2025): about 1.3 us from kernel to
-// kernel inside a CUDA graph on an H100.
-static constexpr double launchUs = 1.3;
-// Assumed: what kernels written by hand reach of the data sheet.
-static constexpr double memoryShare = 0.85, flopsShare = 0.6;
+/// The rates of a GPU whose topology does not say them.
+static const std::vector<device::Topology::Rate> &defaultRates() {
+  static const std::vector<device::Topology::Rate> rates{
+      {"launch_us", 1.3, 1.3, 1.3, "1.3",
+       "https://mlops.substack.com/p/one-megakernel-to-rule-llama-1b",
+       "measurements on an H100 showed launch costs of about 1.3 microseconds "
+       "per kernel",
+       ""},
+      {"memory_share", 0.85, 0.78, 0.92, "", "", "",
+       "what kernels reach of the data sheet: 78 % by one kernel for a whole "
+       "model on an H100, 92 % by copies of 1 GB"},
+      {"flops_share", 0.6, 0.5, 0.8, "", "", "",
+       "what kernels written by hand reach of the data sheet"}};
+  return rates;
+}
 // Assumed: the share of a link's data-sheet rate that a copy engine reaches,
 // and how long it takes to start.
 static constexpr double copyShare = 0.8, copyLatencyUs = 2.5;
@@ -37,6 +47,10 @@ Machine::Machine(device::Topology topology,
       choosesAlgorithms(choosesAlgorithms) {
   if (isHost() && about.calibration && !about.calibration->host.empty())
     hostRates = std::make_shared<const HostRates>(*about.calibration);
+  if (!isHost() && !about.calibration)
+    for (const device::Topology::Rate &rate : defaultRates())
+      if (!about.rate(rate.name))
+        about.rates.push_back(rate);
 }
 
 Machine Machine::withTimes(NodeTimes measured) const {
@@ -52,16 +66,24 @@ size_t Machine::numMeasured() const {
       times, [](const auto &us) { return us.has_value(); }));
 }
 
-/// The rates of the roofline and copies: assumed where the machine was not
-/// calibrated, measured where it was.
+/// The rates of the roofline and copies: the topology's rates where the machine
+/// was not calibrated, measured where it was. `clock` is what a limit of power
+/// leaves of the rates of arithmetic.
 struct Machine::Shares {
-  double launchUs, memory, flops, copy, copyLatencyUs;
+  double launchUs, memory, flops, copy, copyLatencyUs, clock = 1, startUs = 0;
 };
 
 Machine::Shares Machine::shares() const {
   if (const auto &measured = about.calibration)
     return {measured->launchUs, 1, 1, 1, measured->copyLatencyUs};
-  return {launchUs, memoryShare, flopsShare, copyShare, copyLatencyUs};
+  auto rate = [&](const char *name, double otherwise) {
+    const device::Topology::Rate *known = about.rate(name);
+    return known ? known->value : otherwise;
+  };
+  return {rate("launch_us", 0),   rate("memory_share", 1),
+          rate("flops_share", 1), copyShare,
+          copyLatencyUs,          rate("clock_share", 1),
+          rate("start_us", 0)};
 }
 
 /// Interpolates the rows measured for one operation and number of ranks, by
@@ -155,12 +177,6 @@ std::vector<Coefficient> Machine::coefficients() const {
        "fewer blocks leave multiprocessors idle, at no gain for the others"},
   };
   const std::vector<Coefficient> uncalibrated{
-      {"kernel.launch", "us", launchUs, Origin::Published,
-       "Hazy Research 2025: kernel to kernel in a CUDA graph, H100"},
-      {"kernel.memory_share", "", memoryShare, Origin::Assumed,
-       "kernels written by hand, of the data sheet"},
-      {"kernel.flops_share", "", flopsShare, Origin::Assumed,
-       "kernels written by hand, of the data sheet"},
       {"copy.share", "", copyShare, Origin::Assumed,
        "copy engines, of the link's data sheet"},
       {"copy.latency", "us", copyLatencyUs, Origin::Assumed, "start of a copy"},
@@ -181,6 +197,10 @@ std::vector<Coefficient> Machine::coefficients() const {
   } else {
     list.insert(list.end(), uncalibrated.begin(), uncalibrated.end());
   }
+  for (const device::Topology::Rate &rate : t.rates)
+    list.push_back({"rate." + rate.name, "", rate.value,
+                    rate.assumed.empty() ? Origin::Published : Origin::Assumed,
+                    rate.source()});
   if (t.nic)
     list.push_back({"nic", "bytes/s", t.nic->bytesPerSecond, Origin::Published,
                     t.nic->source});
@@ -222,6 +242,20 @@ static std::optional<CollectiveOp> opOf(CollectiveKind kind) {
 /// The links the curves were measured on, bytes per second.
 static double measuredLink(uint32_t architecture) {
   return architecture >= 100 ? 900e9 : 450e9;
+}
+
+/// A small all-reduce by one kernel in which each device reads what the others
+/// have, from a half of them through another device where not all are joined.
+static std::optional<double> oneShotUs(const device::Topology &topology,
+                                       double bytes, uint32_t ranks) {
+  const auto *start = topology.rate("one_shot_us");
+  if (!start)
+    return std::nullopt;
+  const auto *relay = topology.rate("relay_us"),
+             *linked = topology.rate("linked_devices");
+  return start->value +
+         (relay && linked && ranks > linked->value ? relay->value : 0) +
+         bytes * (ranks - 1) / (topology.link.bytesPerSecond / 1e6);
 }
 
 Estimate Machine::collective(CollectiveKind kind, double bytes, uint32_t ranks,
@@ -268,6 +302,10 @@ Estimate Machine::collective(CollectiveKind kind, double bytes, uint32_t ranks,
                           toString(taken.algorithm.shape),
                           toString(taken.algorithm.protocol))};
   }
+  if (auto us = oneShotUs(about, bytes, ranks);
+      us && *us < result.us && kind == CollectiveKind::AllReduce && nodes == 1)
+    result = {*us, Origin::Published,
+              "one kernel, in which each reads from all"};
   known.emplace(key, result);
   return result;
 }
@@ -383,10 +421,23 @@ static std::optional<Product> libraryProductOf(const Dag &dag,
                        : std::nullopt;
 }
 
+/// The share of the memory's rate that a kernel of so many bytes reaches.
+static double memoryShareOf(const device::Topology &topology, double bytes,
+                            double otherwise) {
+  for (auto [below, name] : {std::pair(1e6, "memory_share_below_1mb"),
+                             std::pair(1e7, "memory_share_below_10mb"),
+                             std::pair(1e8, "memory_share_below_100mb")})
+    if (const auto *rate = topology.rate(name); rate && bytes < below)
+      return rate->value;
+  return otherwise;
+}
+
 Estimate Machine::kernel(const Dag &dag, const DagNode &node) const {
   const device::Topology::Device &device = about.device;
   double in = double(node.bytesRead), out = double(node.bytesWritten);
-  const Shares share = shares();
+  Shares share = shares();
+  if (!about.calibration)
+    share.memory = memoryShareOf(about, in + out, share.memory);
   const std::optional<Product> product = libraryProductOf(dag, node);
   const bool onTensorCores = node.isMatmul || product;
   if (const auto &measured = about.calibration;
@@ -399,17 +450,21 @@ Estimate Machine::kernel(const Dag &dag, const DagNode &node) const {
     bool own = model != nullptr;
     if (!own)
       model = MatmulModel::shipped(90, true);
-    MatmulRates rates{device.bf16FlopsPerSecond / 1e6,
+    MatmulRates rates{device.bf16FlopsPerSecond / 1e6 * share.clock,
                       device.memoryBytesPerSecond / 1e6,
                       double(device.smCount)};
+    // The most that any product was measured to reach.
+    const auto *most = about.rate("product_share");
     if (model)
-      return {model->us(*product, rates),
+      return {std::max(model->us(*product, rates),
+                       most ? product->flops() / rates.flopsPerUs / most->value
+                            : 0),
               own ? Origin::Measured : Origin::Assumed,
               fmt::format("matrix product, fit of sm_{}",
                           own ? device.architecture : 90)};
   }
-  double rate =
-      onTensorCores ? device.bf16FlopsPerSecond : device.flopsPerSecond;
+  double rate = share.clock * (onTensorCores ? device.bf16FlopsPerSecond
+                                             : device.flopsPerSecond);
   double busy = 1, asked = 0, awaited = 0;
   if (auto *call = std::get_if<KernelCall>(&node.work)) {
     uint64_t blocks =
@@ -429,7 +484,7 @@ Estimate Machine::kernel(const Dag &dag, const DagNode &node) const {
   const double full = std::max(
       {node.flops / (rate / 1e6 * share.flops), asked,
        (in + out) / (device.memoryBytesPerSecond / 1e6 * share.memory)});
-  return {share.launchUs + std::max(full / busy, awaited),
+  return {share.launchUs + std::max(full / busy, awaited) + share.startUs,
           about.calibration ? Origin::Measured : Origin::Assumed,
           about.calibration ? "roofline of measured rates" : "roofline"};
 }

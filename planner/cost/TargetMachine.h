@@ -75,6 +75,7 @@ public:
   Estimate collective(CollectiveKind kind, double bytes, uint32_t ranks,
                       uint32_t nodes) const;
 
+  /// With all rates of work on it, also those it was made without.
   const device::Topology &topology() const { return about; }
   /// Virtual devices of the host, which share its memory.
   bool isHost() const { return about.link.kind == device::LinkKind::Memory; }

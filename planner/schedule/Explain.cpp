@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/plan/ArenaLayout.h"
+#include "planner/schedule/StepParts.h"
 #include "planner/schedule/TargetSearch.h"
 #include "planner/schedule/Timeline.h"
 #include "planner/schedule/list/Schedulers.h"
@@ -42,6 +43,8 @@ std::string explainModel(const TargetPlan &plan, const Dag &dag,
   const Machine machine =
       plan.algorithms.empty() ? given.withoutAlgorithms() : given;
   out += explainAlgorithms(plan.algorithms, dag, machine);
+  if (!machine.isHost())
+    out += stepPartsText(plan.plan, dag, machine);
   double sums[allOrigins.size()] = {}, total = 0;
   for (uint32_t i = 0; i < dag.nodes.size(); ++i) {
     Estimate estimate = machine.estimate(dag, NodeId{i});

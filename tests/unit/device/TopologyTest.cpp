@@ -7,7 +7,7 @@ using namespace mgpu;
 using namespace mgpu::device;
 
 TEST(Topology, EveryBuiltInOneIsValid) {
-  ASSERT_EQ(builtinTopologies().size(), 10u);
+  ASSERT_EQ(builtinTopologies().size(), 14u);
   for (std::string_view name : builtinTopologies()) {
     Result<Topology> topology = openTopology("sim:" + std::string(name));
     ASSERT_TRUE(topology) << topology.error().message;
@@ -105,5 +105,38 @@ TEST(Topology, FaultsOfACalibrationAreNamed) {
   EXPECT_NE(with("\"source\": \"measured\"", "\"source\": \"\"").find("source"),
             std::string::npos);
   EXPECT_NE(with("\"matmuls\"", "\"matmul\"").find("matmul"),
+            std::string::npos);
+}
+
+TEST(Topology, ARateIsReadWithItsSourceAndItsFaultsAreNamed) {
+  const Topology quoted = *openTopology("sim:a100-hybrid-cube-330w");
+  ASSERT_NE(quoted.rate("memory_share"), nullptr);
+  EXPECT_NE(quoted.rate("memory_share")->source().find("1700 GB/s"),
+            std::string::npos);
+  EXPECT_TRUE(quoted.hasRanges());
+  EXPECT_FALSE(quoted.atEnd(true).hasRanges());
+  // Slow are the longest time and the smallest share.
+  EXPECT_EQ(quoted.atEnd(true).rate("one_shot_us")->value, 15);
+  EXPECT_EQ(quoted.atEnd(true).rate("clock_share")->value, 0.825);
+  EXPECT_EQ(quoted.atEnd(false).rate("clock_share")->value, 1);
+  const std::string good = topologyText(quoted);
+  auto with = [&](const std::string &from, const std::string &to) {
+    std::string text = good;
+    size_t at = text.find(from);
+    EXPECT_NE(at, std::string::npos) << from;
+    text.replace(at, from.size(), to);
+    Result<Topology> topology = parseTopology(text, "t");
+    return topology ? std::string() : topology.error().message;
+  };
+  EXPECT_NE(with("\"clock_share\"", "\"clock_shore\"").find("clock_share"),
+            std::string::npos);
+  EXPECT_NE(with("\"value\": 312", "\"value\": 313").find("the field"),
+            std::string::npos);
+  EXPECT_NE(with("\"low\": 0.825", "\"low\": 1").find("below"),
+            std::string::npos);
+  EXPECT_NE(
+      with("\"url\": \"https", "\"url\": \"\", \"name\": \"h").find("url"),
+      std::string::npos);
+  EXPECT_NE(with("\"high\": 1.0", "\"high\": 1.5").find("share"),
             std::string::npos);
 }
