@@ -273,6 +273,8 @@ def main():
     options.add_argument("--count", type=int, default=12)
     options.add_argument("--seed", type=int, default=1)
     given = options.parse_args()
+    if os.environ.get("MGPU_SWEEPS"):
+        given.count = max(given.count, 400)
     faults, counts = 0, {}
     with tempfile.TemporaryDirectory() as folder:
         os.environ["MGPU_DB"] = f"{folder}/attention.db"
