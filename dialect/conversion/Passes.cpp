@@ -16,6 +16,7 @@ namespace {
 void buildLaunchPipeline(OpPassManager &passes,
                          const LaunchPipelineOptions &options) {
   passes.addPass(createConvertGpuLaunchToMgpu({options.entry}));
+  passes.addPass(createConvertAttentionToMgpu({options.entry}));
   passes.addPass(createJoinProductRows({options.entry}));
   passes.addPass(createSplitReductions({options.entry}));
   if (options.fuse)

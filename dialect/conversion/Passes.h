@@ -107,6 +107,9 @@ struct SpmdPipelineOptions : mlir::PassPipelineOptions<SpmdPipelineOptions> {
   ListOption<std::string> customs{
       *this, "customs",
       llvm::cl::desc("The kernels of custom calls: NAME=FILE.cu:ENTRY")};
+  Option<bool> attention{*this, "attention",
+                         llvm::cl::desc("Attention is one launch"),
+                         llvm::cl::init(false)};
   Option<bool> tosa{*this, "tosa", llvm::cl::desc("Convert operations of tosa"),
                     llvm::cl::init(true)};
 };

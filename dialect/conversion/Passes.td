@@ -514,6 +514,31 @@ def ConvertStablehloToLinalg
     "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"];
 }
 
+def NameAttention : Pass<"spmd-name-attention", "::mlir::ModuleOp"> {
+  let summary = "Make spmd.attention of softmax(score(Q K^T)) V";
+  let description = [{
+    Finds a product with V whose other factor, or whose quotient, is a softmax
+    along the keys, of a function of the product of Q and K: in any order of
+    dimensions, with reshapes, transposes and broadcasts between. What lies
+    between Q K^T and the softmax (a scale, masks, conversions) becomes the
+    body. Where a value on the way is used otherwise, or the parts of a softmax
+    are those of different scores, the operations stay.
+  }];
+  let dependentDialects = ["::mgpu::spmd::SpmdDialect",
+    "::mgpu::ir::MgpuDialect", "::mlir::arith::ArithDialect",
+    "::mlir::tensor::TensorDialect"];
+}
+
+def ConvertAttentionToMgpu
+    : Pass<"convert-attention-to-mgpu", "::mlir::ModuleOp"> {
+  let summary = "Convert spmd.attention on device buffers into launches";
+  let options = [EntryOption];
+  let dependentDialects = ["::mgpu::ir::MgpuDialect",
+    "::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect",
+    "::mlir::gpu::GPUDialect", "::mlir::math::MathDialect",
+    "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"];
+}
+
 def NameProducts : Pass<"spmd-name-products", "::mlir::ModuleOp"> {
   let summary = "Make linalg.matmul and linalg.batch_matmul of sums of products";
   let description = [{

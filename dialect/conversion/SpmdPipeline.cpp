@@ -132,6 +132,8 @@ void addSpmdPlacement(OpPassManager &passes,
                       const SpmdPipelineOptions &options) {
   passes.addPass(createInlineCalls({options.entry}));
   passes.addPass(createConvertElementwiseToLinalgPass());
+  if (options.attention)
+    passes.addPass(createNameAttention());
   passes.addPass(createNameProducts());
   passes.addPass(createDecomposeTensors());
   passes.addPass(createConvertTensorToLinalgPass());

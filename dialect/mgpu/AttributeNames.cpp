@@ -17,7 +17,7 @@ using namespace mgpu::ir;
 
 bool mgpu::ir::isFactOfPasses(StringRef name) {
   static constexpr StringLiteral facts[] = {
-      productName, sparseName, clusterName, markName,
+      productName, attentionName, sparseName, clusterName, markName,
       "mgpu.dynamic_shared_bytes", "mgpu.fragment", "mgpu.launch_group",
       "mgpu.subgroup",
       // Facts of earlier versions, which say nothing any more.
@@ -101,6 +101,8 @@ LogicalResult MgpuDialect::verifyOperationAttribute(Operation *op,
               "#mgpu.device_config<numDevices = N>` in it";
   if (name == productName)
     return verifyProduct(op, attribute.getValue());
+  if (name == attentionName)
+    return verifyAttention(op, attribute.getValue());
   if (name == markName)
     return verifyMark(op, attribute.getValue());
   if (isFactOfPasses(name))

@@ -45,8 +45,8 @@ def Mgpu_Dialect : Dialect {
     | `mgpu.dynamic_shared_bytes` | a kernel's function | import | kernels |
     | `mgpu.subgroup` | operations of a kernel | kernels/lower | kernels |
 
-    Those with a type are verified: `mgpu.product`, `mgpu.sparse`,
-    `mgpu.cluster` and `mgpu.mark`, which is a set of these:
+    Those with a type are verified: `mgpu.product`, `mgpu.attention`,
+    `mgpu.sparse`, `mgpu.cluster` and `mgpu.mark`, which is a set of these:
 
     | mark | on | set by | read by |
     |---|---|---|---|
@@ -221,6 +221,42 @@ def Mgpu_SparseProductAttr : AttrDef<Mgpu_Dialect, "SparseProduct"> {
       OptionalArrayRefParameter<"int64_t">:$operands);
   let assemblyFormat = "`<` struct($kind, $rows, $columns, $entries, $breadth, $isFirstTurned, $isSecondTurned) (`:` `[` $operands^ `]`)? `>`";
   let genVerifyDecl = 1;
+}
+
+def Mgpu_AttentionAttr : AttrDef<Mgpu_Dialect, "Attention"> {
+  let mnemonic = "attention";
+  let summary = "The attention that a launch or a kernel computes";
+  let description = [{
+    softmax(score(Q K^T)) V over the keys, for each query of each of a batch.
+    The sizes are those of the batch's dimensions, then the numbers of queries,
+    of keys, of elements of a head, and of elements of a value. `maps` say where
+    an element of Q, K, V and the result lies in its buffer: each is linear in
+    (batch..., query, key, element of the head, element of the value). A batch
+    dimension that a map leaves out is one that shares what lies there, as
+    query heads share a key head.
+
+    The launch that `spmd.attention` became has it as `mgpu.attention`; its
+    `args` are the four buffers. A kernel's `operands` are the positions of its
+    arguments that these are. The body says the same; targets may compute the
+    attention in another way, within the bound of docs/numerics.md.
+
+    ```mlir
+    #mgpu.attention<[2, 8], queries = 64, keys = 64, head = 16, value = 16 :
+        [affine_map<(b, h, q, k, d, v) -> (b, h, q, d)>, ...]>
+    ```
+  }];
+  let parameters = (ins ArrayRefParameter<"int64_t">:$batch,
+      "int64_t":$queries, "int64_t":$keys, "int64_t":$head, "int64_t":$value,
+      "::mlir::ArrayAttr":$maps, OptionalArrayRefParameter<"int64_t">:$operands);
+  let assemblyFormat = "`<` `[` $batch `]` `,` struct($queries, $keys, $head, $value) `:` $maps (`at` `[` $operands^ `]`)? `>`";
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// How many queries there are of each number: the batch's sizes multiplied.
+    int64_t getBatchSize() const;
+    ::mlir::AffineMap getMap(unsigned operand) const {
+      return ::llvm::cast<::mlir::AffineMapAttr>(getMaps()[operand]).getValue();
+    }
+  }];
 }
 
 def Mgpu_ClusterAttr : AttrDef<Mgpu_Dialect, "Cluster"> {

@@ -68,6 +68,15 @@ MatrixAttr matrixOf(mlir::FunctionOpInterface kernel, int64_t position);
 /// That `op`, a launch or a kernel's function, has such arguments.
 mlir::LogicalResult verifyProduct(mlir::Operation *op, mlir::Attribute product);
 
+inline constexpr llvm::StringLiteral attentionName = "mgpu.attention";
+/// The attention that a launch or a kernel's function computes, or null.
+inline AttentionAttr attentionOf(mlir::Operation *op) {
+  return op->getAttrOfType<AttentionAttr>(attentionName);
+}
+/// That `op`, a launch or a kernel's function, has the buffers of an attention.
+mlir::LogicalResult verifyAttention(mlir::Operation *op,
+                                    mlir::Attribute attention);
+
 inline constexpr llvm::StringLiteral sparseName = "mgpu.sparse",
                                      clusterName = "mgpu.cluster";
 /// They are on a launch or on a kernel's function; null where it has none.

@@ -88,6 +88,8 @@ struct DestinationModel
     onMemrefs.addOperands(operands);
     onMemrefs.addAttributes(op->getAttrs());
     onMemrefs.propertiesAttr = op->getPropertiesAsAttribute();
+    for (Region &region : op->getRegions())
+      onMemrefs.addRegion()->takeBody(region);
     rewriter.create(onMemrefs);
     for (auto [from, to] : back)
       memref::CopyOp::create(rewriter, op->getLoc(), from, to);
@@ -193,7 +195,7 @@ void mgpu::spmd::registerBufferization(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, SpmdDialect *) {
     attachModels<DistributeOp, CollectOp, AllReduceOp, AllGatherOp,
                  ReduceScatterOp, AllToAllOp, BroadcastOp, PermuteOp, MoveOp,
-                 CustomCallOp>(context);
+                 CustomCallOp, AttentionOp>(context);
     OnOp::attachInterface<OnModel>(*context);
     YieldOp::attachInterface<YieldModel>(*context);
   });

@@ -278,6 +278,52 @@ def Spmd_CallOp : Spmd_Op<"call",
   }];
 }
 
+def Spmd_AttentionOp : Spmd_Op<"attention", [DestinationStyleOpInterface,
+    SingleBlock, DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "softmax(score(Q K^T)) V in one launch";
+  let description = [{
+    What `spmd-name-attention` makes of the operations that compute it. `inputs`
+    are Q, K and V, then what the body reads, whose elements `extras` say by
+    the indices of `of`. The body takes the product of a query and a key, an
+    element of each further input, and the indices of the batch, the query and
+    the key; it gives the score. A query whose scores are all -inf gets 0.
+
+    Constraints, by the label that ends the message about each:
+    - (attention_c1) `inputs` are Q, K, V and one for each map of `extras`, and
+      each map has the indices of `of` and a result for each dimension;
+    - (attention_c2) the body takes and gives such numbers; products and scores
+      are floats;
+    - (attention_c3) sizes are static, and elements that the maps name exist.
+  }];
+  let arguments = (ins Mgpu_AttentionAttr:$of, AffineMapArrayAttr:$extras,
+      Variadic<Spmd_Shaped>:$inputs, Spmd_Shaped:$init);
+  let results = (outs Variadic<AnyRankedTensor>:$result);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    $of $extras `ins` `(` $inputs `:` type($inputs) `)`
+    `outs` `(` $init `:` type($init) `)` attr-dict-with-keyword
+    $body (`->` type($result)^)?
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    ::mlir::MutableOperandRange getDpsInitsMutable() { return getInitMutable(); }
+  }];
+  let extraClassDefinition = [{
+    void $cppClass::getEffects(::llvm::SmallVectorImpl<
+        ::mlir::SideEffects::EffectInstance<::mlir::MemoryEffects::Effect>>
+        &effects) {
+      ::mgpu::spmd::addEffects(*this, effects);
+    }
+  }];
+}
+
+def Spmd_ScoreOp : Spmd_Op<"score", [Pure, Terminator,
+                                     HasParent<"AttentionOp">]> {
+  let summary = "The score that the body of an attention gives";
+  let arguments = (ins AnyFloat:$score);
+  let assemblyFormat = "$score attr-dict `:` type($score)";
+}
+
 def Spmd_CustomCallOp : Spmd_Op<"custom_call", [AttrSizedOperandSegments,
     DestinationStyleOpInterface,
     DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {

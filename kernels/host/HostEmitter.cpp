@@ -3,6 +3,7 @@
 
 #include "dialect/mgpu/Diagnostics.h"
 #include "kernels/host/Assertions.h"
+#include "kernels/host/AttentionForm.h"
 #include "kernels/host/ErrorBounds.h"
 #include "kernels/host/HostCodegen.h"
 #include "kernels/host/PackedProduct.h"
@@ -22,6 +23,20 @@ static host::VectorUnit unitOf(const std::string &cpu) {
           : hasFeature(cpu, "avx2") ? 256u
                                     : 128u,
           hasFeature(cpu, "fma")};
+}
+
+/// No configuration changes an attention's bits: all have its one form.
+static Result<HostCodeOptions>
+lowerAttention(mlir::ModuleOp kernel, Dim3 block,
+               const host::AttentionBody &attention, host::VectorUnit unit,
+               HostCodeOptions code, ir::FirstError &first) {
+  if (mlir::failed(host::makeAttention(kernel, block, attention, unit)) ||
+      mlir::failed(mlir::verify(kernel)) ||
+      mlir::failed(lowerToLlvm(kernel, code)))
+    return fail(
+        first.error("the attention could not be lowered for the host target"));
+  code.vectorBits = unit.bits;
+  return code;
 }
 
 /// The kernel as LLVM's dialect has it, ready for code by the options that are
@@ -49,6 +64,9 @@ static Result<HostCodeOptions> lowerHostKernel(mlir::ModuleOp kernel,
   };
   const host::VectorUnit unit = unitOf(options.cpu);
   HostCodeOptions code{options.cpu, 0, shape.unroll};
+  if (!options.boundsErrors)
+    if (const auto attention = host::attentionForm(kernel))
+      return lowerAttention(kernel, block, *attention, unit, code, first);
   if (!unit.hasFma)
     splitSteps(kernel);
   KernelConfig asWritten;

@@ -45,6 +45,8 @@ Result<db::ProgramRecord> originOf(const LoadOptions &options) {
   origin.options += fmt::format("roll-from {}\n", options.rollFrom);
   if (!options.fuse)
     origin.options += "no-fusion\n";
+  if (options.exact)
+    origin.options += "exact\n";
   MGPU_TRY_ASSIGN(origin.sourceHash, hashOf(options.file));
   return origin;
 }

@@ -210,11 +210,12 @@ MlirCompiler::importProgram(const ImportOptions &options,
   auto parsed = planner::parseProgram(
       isMade ? options.file + " as StableHLO" : options.file, context, record,
       {options.text.get(), options.entry, options.nodeLimit, options.fuse,
-       productsToFuse(options), int64_t(options.devices), options.meshes,
-       options.arguments, options.roles, options.reportSharding,
-       options.schedule, options.remat, options.isQuiet, options.shardings,
-       options.keepText, exchangeCost(options.times, options.oneDevice),
-       options.oneDevice, std::move(customs)});
+       productsToFuse(options), options.fuse && !options.exact,
+       int64_t(options.devices), options.meshes, options.arguments,
+       options.roles, options.reportSharding, options.schedule, options.remat,
+       options.isQuiet, options.shardings, options.keepText,
+       exchangeCost(options.times, options.oneDevice), options.oneDevice,
+       std::move(customs)});
   if (!parsed && (numErrors == 0 || parsed.error().kind != ErrorKind::Invalid))
     return countErrors(std::move(parsed.error()));
   if (!parsed)
@@ -237,6 +238,7 @@ MlirCompiler::importProgram(const ImportOptions &options,
   static_cast<planner::Program &>(program) = std::move(*imported);
   program.numRaces = imported->numRaces;
   program.notFused = std::move(parsed->notFused);
+  program.changed = std::move(parsed->changed);
   program.sharding = std::move(parsed->sharding);
   program.shardings = std::move(parsed->shardings);
   program.meshes = std::move(parsed->meshes);

@@ -71,7 +71,7 @@ Result<void> checkMadeFor(const LoadedProgram &program,
   for (const char *option :
        {"--node-limit", "--roll-from", "--devices", "--assign", "--custom",
         "--schedule", "--remat", "--grid", "--mesh", "--shard", "--shardings",
-        "--one-device"})
+        "--one-device", "--exact"})
     if (options.given.count(option))
       return fail(ErrorKind::Usage,
                   fmt::format("{}: the nodes of a bundle are made: make it "
@@ -189,10 +189,16 @@ void sayDefaults(const LoadedProgram &program) {
                names);
 }
 
+/// Whether the kernels are those of a host target.
+bool isForHost(const LoadOptions &options) {
+  return options.target.empty() || options.target.starts_with("host");
+}
+
 Result<LoadedProgram> importSource(const LoadOptions &options,
                                    std::vector<Message> *messages) {
   ImportOptions import = options;
   import.variants = withEvidence(options);
+  import.exact |= !isForHost(options);
   MGPU_TRY_ASSIGN(LoadedProgram program,
                   options.compiler->importProgram(import, messages));
   program.variants = import.variants;
@@ -264,6 +270,7 @@ const Format formats[] = {
       {"--one-device", holdsNodes},
       {"--roll-from", holdsNodes},
       {"--no-fusion", holdsNodes},
+      {"--exact", holdsNodes},
       {"--variant", holdsNodes}},
      openJson},
     {"program", isSource, {}, importSource},
@@ -330,6 +337,7 @@ static Result<LoadedProgram> loadAgain(const LoadedProgram &program,
                                        LoadOptions options) {
   ImportOptions import = options;
   import.variants = program.variants;
+  import.exact |= !isForHost(options);
   import.isQuiet = true;
   MGPU_TRY_ASSIGN(LoadedProgram ordered,
                   options.compiler->importProgram(import, nullptr));

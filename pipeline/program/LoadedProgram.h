@@ -78,7 +78,10 @@ struct ImportOptions : RoleOptions {
   uint64_t nodeLimit = 4'000'000; ///< most nodes of the unrolled program
   uint64_t rollFrom = 8; ///< trips from which the outermost loop stays rolled
   bool fuse = true;      ///< several linalg operations may share a launch
-  Variants variants;     ///< of how GPUs compute and launch
+  /// Nothing takes a form whose bits are others than those of the operations
+  /// one by one. loadProgram() turns it on for GPUs, which have no such form.
+  bool exact = false;
+  Variants variants;           ///< of how GPUs compute and launch
   bool racesAreErrors = false; ///< a proven race fails; else it is a warning
   /// Kernels come with their source. Callers that compile none turn it off.
   bool kernelTexts = true;
@@ -119,6 +122,7 @@ struct LoadedProgram : planner::Program {
   uint32_t numRaces = 0;
   MadeResident madeResident;
   std::vector<std::string> notFused; ///< as planner::ParsedProgram has it
+  std::vector<std::string> changed;  ///< the same
   std::vector<std::string> sharding; ///< the same
   planner::Shardings shardings;      ///< the same
   std::vector<planner::MeshDevices> meshes; ///< the same

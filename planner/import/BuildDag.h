@@ -64,6 +64,7 @@ struct ParseOptions {
   /// linalg operations and parallel loops share launches where they can.
   bool fuse = true;
   FuseProducts products = FuseProducts::Wide;
+  bool attention = false; ///< attention is one launch
   /// How many devices run a function over tensors; 0: as many as it says.
   int64_t devices = 0;
   /// The meshes of ImportOptions.
@@ -96,6 +97,9 @@ struct ParsedProgram {
   /// "X at FILE:LINE:COLUMN with Y at ...: why", for computations on device
   /// buffers that follow each other and share no launch.
   std::vector<std::string> notFused;
+  /// "NAME at FILE:LINE:COLUMN: ...", for launches whose form gives other bits
+  /// than the operations that they compute, one by one.
+  std::vector<std::string> changed = {};
   /// The choices for a partitioned program: a line for each layout, and for
   /// each collective that it takes.
   std::vector<std::string> sharding = {};

@@ -34,7 +34,8 @@ void setDynamicSharedBytes(ModuleOp module, int64_t bytes) {
 llvm::SmallVector<int64_t> productPositions(const KernelParts &kernel) {
   llvm::SmallVector<int64_t> positions;
   ir::LaunchOp launch = kernel.launch;
-  if (!ir::productOf(launch) && !ir::sparseProductOf(launch))
+  if (!ir::productOf(launch) && !ir::attentionOf(launch) &&
+      !ir::sparseProductOf(launch))
     return positions;
   for (Value arg : launch.getArgs()) {
     int64_t position = 0;
@@ -138,6 +139,29 @@ static void dropWorks(ModuleOp module) {
                                         /*replaceLocs=*/true);
 }
 
+/// Says on a kernel what its launch computes: `positions` are those of the
+/// launch's `args` among the arguments.
+static void setForms(func::FuncOp entry, ir::LaunchOp launch,
+                     llvm::ArrayRef<int64_t> positions) {
+  if (auto product = facts::productOf(entry, ir::productOf(launch), positions))
+    entry->setAttr(ir::productName, product);
+  if (ir::AttentionAttr of = ir::attentionOf(launch))
+    entry->setAttr(ir::attentionName,
+                   ir::AttentionAttr::get(of.getContext(), of.getBatch(),
+                                          of.getQueries(), of.getKeys(),
+                                          of.getHead(), of.getValue(),
+                                          of.getMaps(), positions));
+  if (ir::ClusterAttr cluster = ir::clusterOf(launch))
+    entry->setAttr(ir::clusterName, cluster);
+  if (ir::SparseProductAttr of = ir::sparseProductOf(launch))
+    entry->setAttr(
+        ir::sparseName,
+        ir::SparseProductAttr::get(of.getContext(), of.getKind(), of.getRows(),
+                                   of.getColumns(), of.getEntries(),
+                                   of.getBreadth(), of.getIsFirstTurned(),
+                                   of.getIsSecondTurned(), positions));
+}
+
 OwningOpRef<ModuleOp> buildKernelModule(const KernelParts &kernel) {
   ir::LaunchOp launch = kernel.launch;
   Location location = launch.getLoc();
@@ -189,18 +213,7 @@ OwningOpRef<ModuleOp> buildKernelModule(const KernelParts &kernel) {
   }
   cloneCallees(entry, launch->getParentOfType<ModuleOp>(), *module);
   setDynamicSharedBytes(*module, kernel.dynamicSharedBytes);
-  if (auto product = facts::productOf(entry, ir::productOf(launch),
-                                      productPositions(kernel)))
-    entry->setAttr(ir::productName, product);
-  if (ir::ClusterAttr cluster = ir::clusterOf(launch))
-    entry->setAttr(ir::clusterName, cluster);
-  if (ir::SparseProductAttr of = ir::sparseProductOf(launch))
-    entry->setAttr(ir::sparseName,
-                   ir::SparseProductAttr::get(
-                       of.getContext(), of.getKind(), of.getRows(),
-                       of.getColumns(), of.getEntries(), of.getBreadth(),
-                       of.getIsFirstTurned(), of.getIsSecondTurned(),
-                       productPositions(kernel)));
+  setForms(entry, launch, productPositions(kernel));
   dropWorks(*module);
   return module;
 }
@@ -397,7 +410,8 @@ std::string KernelHasher::hash(const KernelParts &kernel) {
   begin(kernel.block);
   word(uint64_t(kernel.dynamicSharedBytes));
   ir::LaunchOp launch = kernel.launch;
-  for (StringRef name : {ir::productName, ir::sparseName, ir::clusterName})
+  for (StringRef name :
+       {ir::productName, ir::attentionName, ir::sparseName, ir::clusterName})
     if (Attribute of = launch->getAttr(name)) {
       text(name);
       attribute(of);

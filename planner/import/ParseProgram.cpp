@@ -120,6 +120,7 @@ public:
     const llvm::StringRef category = found.getCategoryName();
     auto &texts = category == "spmd-partition-tensors" ? program.sharding
                   : category == "mpmd-schedule"        ? program.schedules
+                  : category == "spmd-name-attention"  ? program.changed
                                                        : program.notFused;
     texts.push_back(found.getArgs().front().val);
   }
@@ -138,6 +139,7 @@ static void setOptions(conversion::SpmdPipelineOptions &spmd, ModuleOp module,
     spmd.assign += name + "=" + mesh + ",";
   spmd.schedule = options.schedule;
   spmd.remat = options.remat;
+  spmd.attention = options.attention;
   spmd.tosa = conversion::hasTosa(module);
   for (const auto &[name, kernel] : options.customs)
     spmd.customs.push_back(name + "=" + kernel);
@@ -311,6 +313,7 @@ static Result<ParsedProgram> lower(OwningOpRef<ModuleOp> module, StringRef text,
   MLIRContext &context = *program.module->getContext();
   remark::RemarkCategories categories;
   categories.missed = "mgpu-fuse-launches";
+  categories.passed = "spmd-name-attention";
   categories.analysis = options.reportSharding
                             ? "mpmd-schedule|spmd-partition-tensors"
                             : "mpmd-schedule";

@@ -40,7 +40,7 @@ PRODUCTS = {
 ATTRIBUTES = set("""
     expect expected name role dynamic_shared_bytes fragment launch_group subgroup""".split())
 # Those with one, and names that are read and dropped.
-TYPED = {"cluster", "mark", "product", "sparse", "device_config"}
+TYPED = {"attention", "cluster", "mark", "product", "sparse", "device_config"}
 EARLIER = {"b_turned", "matmul"}
 
 listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", "*.h", "*.cpp"], check=True, text=True,

@@ -79,6 +79,8 @@ static json toJson(const Result<LoadedProgram> &program,
   out["arguments"] = argumentsJson(program->arguments);
   out["results"] = argumentsJson(program->results);
   addUploads(out, *program, durationsOf(*program));
+  if (!program->changed.empty())
+    out["other_bits"] = program->changed;
   if (load.reportSharding)
     out["sharding"] = program->sharding;
   return out;
@@ -140,6 +142,8 @@ Result<int> runCheck(const CheckOptions &options) {
     printArgument("argument", argument);
   for (const planner::ProgramArgument &result : program->results)
     printArgument("result", result);
+  for (const std::string &line : program->changed)
+    fmt::print("  other bits than with --exact: {}\n", line);
   for (const std::string &line : program->sharding)
     fmt::print("  {}\n", line);
   fmt::print("{}", uploadsText(*program, durationsOf(*program)));

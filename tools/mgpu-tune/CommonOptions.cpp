@@ -158,6 +158,9 @@ void addProgramOptions(CLI::App *command, ProgramOptions &options) {
                              "Trips from which the program's loop stays "
                              "rolled; 0: never")
                 ->capture_default_str());
+  command->add_flag("--exact", load.exact,
+                    "Nothing takes a form that gives other bits than its "
+                    "operations one by one, as attention in one launch does");
   command->add_flag(
       "!--no-fusion", load.fuse,
       "A launch for each linalg operation and parallel loop, even "

@@ -21,7 +21,7 @@ const std::vector<Group> &groups() {
       {"Program",
        {"--entry", "--arg", "--random", "--role", "--dim", "--devices",
         "--grid", "--mesh", "--shard", "--assign", "--custom", "--schedule",
-        "--remat", "--node-limit", "--roll-from", "--no-fusion"}},
+        "--remat", "--node-limit", "--roll-from", "--no-fusion", "--exact"}},
       {"Target",
        {"--target", "--distributed", "--cpu", "--arch", "--memory", "--nccl",
         "--deadline", "--variant", "--compile-timeout", "--guard"}},

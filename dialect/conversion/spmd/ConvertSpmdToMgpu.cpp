@@ -103,7 +103,8 @@ LogicalResult check(Operation *op, int64_t devices) {
               "of the spmd dialect there";
   if (isa_and_nonnull<spmd::SpmdDialect>(op->getDialect()))
     return isa<spmd::DeviceIndexOp, spmd::DistributeOp, spmd::CollectOp,
-               spmd::CustomCallOp, spmd::OnOp, spmd::YieldOp>(op)
+               spmd::CustomCallOp, spmd::OnOp, spmd::YieldOp, spmd::AttentionOp,
+               spmd::ScoreOp>(op)
                ? success()
                : checkDevices(op, runningOf(op, devices));
   if (isa<memref::LoadOp>(op))

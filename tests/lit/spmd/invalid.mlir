@@ -586,3 +586,51 @@ func.func @f(%x: tensor<?xf32>) {
   %y = spmd.custom_call "k" ins() outs(%x : tensor<?xf32>) -> tensor<?xf32>
   return
 }
+
+// -----
+
+#q = affine_map<(b, q, k, d, v) -> (q, d)>
+#k = affine_map<(b, q, k, d, v) -> (k, d)>
+#v = affine_map<(b, q, k, d, v) -> (k, v)>
+#r = affine_map<(b, q, k, d, v) -> (q, v)>
+func.func @f(%q: tensor<4x8xf32>, %k: tensor<6x8xf32>, %v: tensor<6x5xf32>, %r: tensor<4x5xf32>) {
+  // expected-error @below {{has 3 inputs and 4 maps of inputs [attention_c1]}}
+  %y = spmd.attention <[1], queries = 4, keys = 6, head = 8, value = 5 : [#q, #k, #v, #r]> [#q]
+      ins(%q, %k, %v : tensor<4x8xf32>, tensor<6x8xf32>, tensor<6x5xf32>) outs(%r : tensor<4x5xf32>) {
+  ^bb0(%s: f32, %b: index, %i: index, %j: index):
+    spmd.score %s : f32
+  } -> tensor<4x5xf32>
+  return
+}
+
+// -----
+
+#q = affine_map<(b, q, k, d, v) -> (q, d)>
+#k = affine_map<(b, q, k, d, v) -> (k, d)>
+#v = affine_map<(b, q, k, d, v) -> (k, v)>
+#r = affine_map<(b, q, k, d, v) -> (q, v)>
+func.func @f(%q: tensor<4x8xf32>, %k: tensor<6x8xf32>, %v: tensor<6x5xf32>, %r: tensor<4x5xf32>) {
+  // expected-error @below {{has a body of other numbers than a product, 0 further elements and 3 indices [attention_c2]}}
+  %y = spmd.attention <[1], queries = 4, keys = 6, head = 8, value = 5 : [#q, #k, #v, #r]> []
+      ins(%q, %k, %v : tensor<4x8xf32>, tensor<6x8xf32>, tensor<6x5xf32>) outs(%r : tensor<4x5xf32>) {
+  ^bb0(%s: f32, %b: index, %i: index):
+    spmd.score %s : f32
+  } -> tensor<4x5xf32>
+  return
+}
+
+// -----
+
+#q = affine_map<(b, q, k, d, v) -> (q, d)>
+#k = affine_map<(b, q, k, d, v) -> (k, d)>
+#v = affine_map<(b, q, k, d, v) -> (k, v)>
+#r = affine_map<(b, q, k, d, v) -> (q, v)>
+func.func @f(%q: tensor<4x8xf32>, %k: tensor<6x8xf32>, %v: tensor<6x5xf32>, %r: tensor<4x5xf32>) {
+  // expected-error @below {{reads or writes elements that 'tensor<6x8xf32>' does not have [attention_c3]}}
+  %y = spmd.attention <[1], queries = 4, keys = 7, head = 8, value = 5 : [#q, #k, #v, #r]> []
+      ins(%q, %k, %v : tensor<4x8xf32>, tensor<6x8xf32>, tensor<6x5xf32>) outs(%r : tensor<4x5xf32>) {
+  ^bb0(%s: f32, %b: index, %i: index, %j: index):
+    spmd.score %s : f32
+  } -> tensor<4x5xf32>
+  return
+}

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// RUN: mgpu-opt --split-input-file --spmd-name-attention %s | FileCheck %s
+
+// A softmax of linalg; two query heads share a key head. A mask is added.
+// CHECK-DAG: #[[Q:.*]] = affine_map<(d0, d1, d2, d3, d4, d5) -> (d0, d1, d2, d4)>
+// CHECK-DAG: #[[K:.*]] = affine_map<(d0, d1, d2, d3, d4, d5) -> (d0, d3, d4)>
+// CHECK-DAG: #[[V:.*]] = affine_map<(d0, d1, d2, d3, d4, d5) -> (d0, d3, d5)>
+// CHECK-DAG: #[[R:.*]] = affine_map<(d0, d1, d2, d3, d4, d5) -> (d0, d1, d2, d5)>
+// CHECK-DAG: #[[MASK:.*]] = affine_map<(d0, d1, d2, d3, d4, d5) -> (d2, d3)>
+// CHECK-LABEL: func.func @grouped
+// CHECK: spmd.attention <[3, 2], queries = 8, keys = 10, head = 16, value = 5 : [#[[Q]], #[[K]], #[[V]], #[[R]]]> [#[[MASK]]]
+// CHECK: ^bb0(%[[PRODUCT:.*]]: f32, %[[ADDED:.*]]: f32, %{{.*}}: index, %{{.*}}: index, %{{.*}}: index, %{{.*}}: index):
+// CHECK: %[[SCORE:.*]] = arith.addf %[[PRODUCT]], %[[ADDED]] : f32
+// CHECK: spmd.score %[[SCORE]] : f32
+// CHECK-NOT: linalg.softmax
+#q = affine_map<(h, g, q, k, d) -> (h, g, q, d)>
+#k = affine_map<(h, g, q, k, d) -> (h, k, d)>
+#s = affine_map<(h, g, q, k, d) -> (h, g, q, k)>
+#w = affine_map<(h, g, q, v, k) -> (h, g, q, k)>
+#v = affine_map<(h, g, q, v, k) -> (h, k, v)>
+#o = affine_map<(h, g, q, v, k) -> (h, g, q, v)>
+#all = affine_map<(h, g, q, k) -> (h, g, q, k)>
+#mask = affine_map<(h, g, q, k) -> (q, k)>
+func.func @grouped(%q: tensor<3x2x8x16xf32>, %k: tensor<3x10x16xf32>, %v: tensor<3x10x5xf32>, %m: tensor<8x10xf32>) -> tensor<3x2x8x5xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<3x2x8x10xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<3x2x8x10xf32>) -> tensor<3x2x8x10xf32>
+  %s = linalg.generic {indexing_maps = [#q, #k, #s], iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction"]}
+      ins(%q, %k : tensor<3x2x8x16xf32>, tensor<3x10x16xf32>) outs(%f : tensor<3x2x8x10xf32>) {
+  ^bb0(%x: f32, %y: f32, %sum: f32):
+    %p = arith.mulf %x, %y : f32
+    %n = arith.addf %sum, %p : f32
+    linalg.yield %n : f32
+  } -> tensor<3x2x8x10xf32>
+  %t = linalg.generic {indexing_maps = [#all, #mask, #all], iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
+      ins(%s, %m : tensor<3x2x8x10xf32>, tensor<8x10xf32>) outs(%e : tensor<3x2x8x10xf32>) {
+  ^bb0(%x: f32, %y: f32, %old: f32):
+    %n = arith.addf %x, %y : f32
+    linalg.yield %n : f32
+  } -> tensor<3x2x8x10xf32>
+  %w = linalg.softmax dimension(3) ins(%t : tensor<3x2x8x10xf32>) outs(%e : tensor<3x2x8x10xf32>) -> tensor<3x2x8x10xf32>
+  %e2 = tensor.empty() : tensor<3x2x8x5xf32>
+  %f2 = linalg.fill ins(%zero : f32) outs(%e2 : tensor<3x2x8x5xf32>) -> tensor<3x2x8x5xf32>
+  %r = linalg.generic {indexing_maps = [#w, #v, #o], iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction"]}
+      ins(%w, %v : tensor<3x2x8x10xf32>, tensor<3x10x5xf32>) outs(%f2 : tensor<3x2x8x5xf32>) {
+  ^bb0(%x: f32, %y: f32, %sum: f32):
+    %p = arith.mulf %x, %y : f32
+    %n = arith.addf %sum, %p : f32
+    linalg.yield %n : f32
+  } -> tensor<3x2x8x5xf32>
+  return %r : tensor<3x2x8x5xf32>
+}
+
+// -----
+
+// Along the queries it is no softmax of an attention.
+// CHECK-LABEL: func.func @columns
+// CHECK-NOT: spmd.attention
+func.func @columns(%q: tensor<8x16xf32>, %k: tensor<16x8xf32>, %v: tensor<8x5xf32>) -> tensor<8x5xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<8x8xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<8x8xf32>) -> tensor<8x8xf32>
+  %s = linalg.matmul ins(%q, %k : tensor<8x16xf32>, tensor<16x8xf32>) outs(%f : tensor<8x8xf32>) -> tensor<8x8xf32>
+  %w = linalg.softmax dimension(0) ins(%s : tensor<8x8xf32>) outs(%e : tensor<8x8xf32>) -> tensor<8x8xf32>
+  %e2 = tensor.empty() : tensor<8x5xf32>
+  %f2 = linalg.fill ins(%zero : f32) outs(%e2 : tensor<8x5xf32>) -> tensor<8x5xf32>
+  %r = linalg.matmul ins(%w, %v : tensor<8x8xf32>, tensor<8x5xf32>) outs(%f2 : tensor<8x5xf32>) -> tensor<8x5xf32>
+  return %r : tensor<8x5xf32>
+}
