@@ -43,6 +43,11 @@ Result<SearchBudget> parseBudget(std::string_view text);
 /// "340.2 ns", "1.118 us", "12.35 ms", "3.000 s".
 std::string durationText(double us);
 
+/// Microseconds that may be wrong by the share `error`, without the digits that
+/// are finer than that; with three decimals where it is 0, that is unknown:
+/// "44.436", by 0.9 "40".
+std::string withinError(double us, double error);
+
 } // namespace mgpu
 
 #endif // MGPU_SUPPORT_UNITS_H

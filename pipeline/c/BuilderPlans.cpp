@@ -8,6 +8,7 @@
 #include "pipeline/program/SourceCompiler.h"
 #include "pipeline/run/Probe.h"
 #include "pipeline/target/OpenMachine.h"
+#include "pipeline/target/Workers.h"
 #include "planner/schedule/Timeline.h"
 
 using namespace mgpu;
@@ -17,7 +18,7 @@ using namespace mgpu::pipeline;
 namespace {
 
 struct PlanChoice : pipeline::PrepareOptions {
-  uint32_t threads = 0;
+  bool pins = false;
   std::chrono::milliseconds deadline{};     ///< 0: the target's own
   std::string machine;                      ///< "": the host
   std::optional<pipeline::Meeting> meeting; ///< of several processes
@@ -57,6 +58,8 @@ Result<PlanChoice> planChoice(const char *call, const mgt_plan_options *given) {
   if (options.streams > 0)
     out.streams = options.streams;
   out.threads = options.threads;
+  out.cpu = textOf(options.cpu);
+  out.pins = options.pin != 0;
   out.isChosen = options.scheduler || options.streams > 0 ||
                  options.transforms || options.threads > 0 || options.memory;
   out.useTuned = options.no_tuned == 0;
@@ -200,18 +203,21 @@ mgt_status mgt_builder_open(mgt_builder *builder, const char *target,
     *program = nullptr;
     MGPU_TRY_ASSIGN(const PlanChoice choice, planChoice(call, options));
     MGPU_TRY(requireHere(call, choice));
+    MGPU_TRY(pipeline::checkWorkersOf(textOf(target), choice.threads,
+                                      choice.cpu, choice.pins));
     MGPU_TRY_ASSIGN(const Program *built, builder->program.program());
     if (choice.meeting) {
-      MGPU_TRY_ASSIGN(auto shared,
-                      pipeline::OpenedBuilt::openShared(
-                          *built, textOf(target), choice, choice.threads,
-                          choice.deadline, *choice.meeting));
+      if (!choice.cpu.empty() || choice.pins)
+        return usage("cpu and pin are of a program that is alone: leave them "
+                     "out with ranks");
+      MGPU_TRY_ASSIGN(auto shared, pipeline::OpenedBuilt::openShared(
+                                       *built, textOf(target), choice,
+                                       choice.deadline, *choice.meeting));
       return giveProgram(std::move(shared), {}, program);
     }
-    MGPU_TRY_ASSIGN(auto opened,
-                    pipeline::OpenedBuilt::open(*built, textOf(target), choice,
-                                                {.threads = choice.threads},
-                                                choice.deadline));
+    MGPU_TRY_ASSIGN(auto opened, pipeline::OpenedBuilt::open(
+                                     *built, textOf(target), choice,
+                                     {.pins = choice.pins}, choice.deadline));
     return giveProgram(std::move(opened), {choice.deadline}, program);
   });
 }

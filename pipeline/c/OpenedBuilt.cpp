@@ -33,8 +33,8 @@ OpenedBuilt::open(const planner::Program &program, const std::string &target,
 
 Result<std::unique_ptr<OpenedBuilt>> OpenedBuilt::openShared(
     const planner::Program &program, const std::string &target,
-    const PrepareOptions &prepare, uint32_t threads,
-    std::chrono::milliseconds deadline, const Meeting &meeting) {
+    const PrepareOptions &prepare, std::chrono::milliseconds deadline,
+    const Meeting &meeting) {
   MGPU_TRY(checkShared(target));
   MGPU_TRY(checkDeadline(target, deadline));
   std::unique_ptr<OpenedBuilt> out(new OpenedBuilt);
@@ -43,7 +43,7 @@ Result<std::unique_ptr<OpenedBuilt>> OpenedBuilt::openShared(
   // The others wait for this rank, so they are told why it does not come.
   if (Result<void> done = device::isCudaTarget(target)
                               ? out->openGpuPart(prepare, deadline)
-                              : out->openPart(prepare, threads);
+                              : out->openPart(prepare);
       !done) {
     out->ranks->abort(done.error().message);
     return tl::unexpected(done.error());
@@ -51,14 +51,13 @@ Result<std::unique_ptr<OpenedBuilt>> OpenedBuilt::openShared(
   return out;
 }
 
-Result<void> OpenedBuilt::openPart(const PrepareOptions &prepare,
-                                   uint32_t threads) {
+Result<void> OpenedBuilt::openPart(const PrepareOptions &prepare) {
   MGPU_TRY(pipeline::targetDevices(loaded.from.target, loaded.dag.numDevices));
   auto prepareFirst = [&]() -> Result<Prepared> {
     PrepareOptions options = prepare;
     options.useTuned = false; // it was tuned for one process
     MGPU_TRY_ASSIGN(Prepared made, pipeline::prepare(loaded, options));
-    made.threads = threads;
+    made.threads = options.threads;
     return made;
   };
   MGPU_TRY_ASSIGN(theRunner, pipeline::shareDevices(loaded.dag, prepareFirst,

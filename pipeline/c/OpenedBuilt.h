@@ -16,12 +16,11 @@ public:
   open(const planner::Program &program, const std::string &target,
        const PrepareOptions &prepare, OpenOptions options,
        std::chrono::milliseconds deadline);
-  /// Opens it on a host target or GPUs that several processes share. `threads`
-  /// replay on the host; 0: as many as useful.
+  /// Opens it on a host target or GPUs that several processes share.
   static Result<std::unique_ptr<OpenedBuilt>>
   openShared(const planner::Program &program, const std::string &target,
-             const PrepareOptions &prepare, uint32_t threads,
-             std::chrono::milliseconds deadline, const Meeting &meeting);
+             const PrepareOptions &prepare, std::chrono::milliseconds deadline,
+             const Meeting &meeting);
 
   const planner::Program &program() const override { return loaded; }
   const planner::Plan &plan() const override { return prepared.plan; }
@@ -44,7 +43,7 @@ public:
 
 private:
   OpenedBuilt() = default;
-  Result<void> openPart(const PrepareOptions &prepare, uint32_t threads);
+  Result<void> openPart(const PrepareOptions &prepare);
   Result<void> openGpuPart(const PrepareOptions &prepare,
                            std::chrono::milliseconds deadline);
 

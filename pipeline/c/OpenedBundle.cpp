@@ -104,22 +104,12 @@ static Result<void> changeRoles(planner::Program &program,
   return {};
 }
 
-/// Usage for what is not of the target, or not to be had.
-static Result<void> checkHow(const std::string &target,
-                             const OpenedBundle::How &how) {
-  if (device::isCudaTarget(target) &&
-      (how.threads > 0 || !how.cpu.empty() || how.pins))
-    return fail(ErrorKind::Usage,
-                "threads, cpu and pin are of the host: leave them out on GPUs");
-  return checkWorkers(how.threads, how.cpu, "");
-}
-
 Result<std::unique_ptr<OpenedBundle>>
 OpenedBundle::open(const std::string &path, const std::string &target,
                    const How &how) {
   MGPU_TRY_ASSIGN(const device::NcclOptions settings,
                   device::parseNccl(how.nccl));
-  MGPU_TRY(checkHow(target, how));
+  MGPU_TRY(checkWorkersOf(target, how.threads, how.cpu, how.pins));
   MGPU_TRY_ASSIGN(capture::Bundle bundle, capture::Bundle::open(path));
   std::unique_ptr<OpenedBundle> out(new OpenedBundle);
   out->deadline = how.deadline;

@@ -578,6 +578,10 @@ typedef struct mgt_plan_options {
    * All processes build the same. Nothing that was tuned is used. */
   const mgt_ranks *ranks;
   const char *memory; /* most bytes of each device, "4GB"; NULL: its own */
+  /* Of mgt_builder_open on the host: as those of mgt_options, which `threads`
+   * above is too. With `ranks` there is neither. */
+  const char *cpu;
+  int pin;
 } mgt_plan_options;
 /* As mgt_plan_text() and mgt_explain(), without a target to run on; NULL
  * `options` are the defaults. Valid until the builder's next call. */

@@ -26,7 +26,8 @@ static Result<bool> takeTuned(LoadedProgram &program,
   MGPU_TRY_ASSIGN(const planner::Machine machine, machineOf(program, *choice));
   MGPU_TRY_ASSIGN(report.plan, tuner::planOf(program.dag, choice->config,
                                              machine, choice->isTuned));
-  report.threads = choice->config.threads;
+  report.predicted =
+      planner::predictReplay(report.plan, program.dag, choice->config.threads);
   return true;
 }
 
@@ -45,13 +46,12 @@ static Result<void> planTarget(LoadedProgram &program,
   MGPU_TRY_ASSIGN(planner::TargetPlan made,
                   makePlan(program, requestOf(options, report)));
   report.plan = made.plan;
+  if (!isElsewhere(target))
+    report.predicted = planner::predictReplay(
+        report.plan, program.dag, threadsFor(report.plan, program.dag));
   if (!report.machine)
     return {}; // it was stored
   report.target = std::move(made);
-  if (!isElsewhere(target))
-    report.predicted =
-        planner::predictReplay(report.plan, program.dag, *report.machine,
-                               threadsFor(report.plan, program.dag));
   if (options.noisePercent > 0) {
     std::vector<double> plays = planner::simulateNoise(
         report.plan, program.dag,

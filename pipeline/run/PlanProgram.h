@@ -35,12 +35,11 @@ struct ChangedPlan {
 /// A plan, and what is known of it beside.
 struct PlanReport {
   planner::Plan plan;
-  uint32_t threads = 0; ///< that replay it on the host, where that is known
   /// The machine it was planned for, and how it was found; none of a stored
   /// plan and of one that `tune` found.
   std::optional<planner::Machine> machine;
   std::optional<planner::TargetPlan> target;
-  /// The time of a replay here, by the host's calibrated rates.
+  /// The time of a replay on the host's threads.
   std::optional<planner::HostPrediction> predicted;
   uint64_t workspace = 0;             ///< each device's, for cuBLASLt
   std::optional<ChangedPlan> changed; ///< for --what-if

@@ -2,6 +2,7 @@
 #include "pipeline/target/Workers.h"
 
 #include "device/host/CpuLevel.h"
+#include "pipeline/target/Target.h"
 #include "planner/schedule/HostReplay.h"
 #include "support/Affinity.h"
 #include "support/Units.h"
@@ -26,6 +27,14 @@ Result<void> checkWorkers(uint32_t threads, const std::string &cpu,
                             "{}",
                             where, cpu, fmt::join(levels, ", ")));
   return {};
+}
+
+Result<void> checkWorkersOf(const std::string &target, uint32_t threads,
+                            const std::string &cpu, bool pins) {
+  if (device::isCudaTarget(target) && (threads > 0 || !cpu.empty() || pins))
+    return fail(ErrorKind::Usage,
+                "threads, cpu and pin are of the host: leave them out on GPUs");
+  return checkWorkers(threads, cpu, "");
 }
 
 uint32_t threadsFor(const planner::Plan &plan, const planner::Dag &dag) {

@@ -17,6 +17,9 @@ namespace mgpu::pipeline {
 /// `where` comes before the options' names in the sentence ("--").
 Result<void> checkWorkers(uint32_t threads, const std::string &cpu,
                           const char *where);
+/// A program that is opened by a call: on GPUs any of them is Usage too.
+Result<void> checkWorkersOf(const std::string &target, uint32_t threads,
+                            const std::string &cpu, bool pins);
 
 /// On how many threads a plan is replayed that nobody has measured.
 uint32_t threadsFor(const planner::Plan &plan, const planner::Dag &dag);

@@ -9,6 +9,7 @@
 #include "pipeline/target/TheRanks.h"
 #include "planner/cost/TargetMachine.h"
 #include "planner/dagfile/DagJson.h"
+#include "planner/schedule/HostReplay.h"
 #include "planner/schedule/list/Schedulers.h"
 #include "support/FileIO.h"
 #include "tuner/record/MeasuredTimes.h"
@@ -61,18 +62,14 @@ std::vector<uint32_t> threadCounts(const TunedChoice &choice) {
   return {1};
 }
 
-Result<void> writeTrace(const LoadedProgram &program,
-                        const ProfileRequest &request,
-                        const bench::ProfileSamples &samples,
-                        const TunedChoice &choice) {
-  if (request.traceFile.empty())
-    return {};
-  // Its durations are those that `plan` has from now on.
+/// The plan that a program has by the times stored. Not tuned here, a bundle
+/// runs as it was planned.
+Result<planner::Plan> planOf(const LoadedProgram &program,
+                             const TunedChoice &choice) {
+  if (program.bundle && !choice.isTuned)
+    return program.bundle->plan();
   MGPU_TRY_ASSIGN(const planner::Machine machine, machineOf(program, choice));
-  MGPU_TRY_ASSIGN(
-      const planner::Plan plan,
-      tuner::planOf(program.dag, choice.config, machine, choice.isTuned));
-  return writeProfileTrace(program, request, samples, false, plan);
+  return tuner::planOf(program.dag, choice.config, machine, choice.isTuned);
 }
 
 /// The plans to measure, one for each number of threads.
@@ -81,13 +78,7 @@ subjectsOf(const LoadedProgram &program, TunedChoice &choice) {
   std::vector<bench::ProfileSubject> subjects;
   for (uint32_t threads : threadCounts(choice)) {
     choice.config.threads = threads;
-    MGPU_TRY_ASSIGN(const planner::Machine machine, machineOf(program, choice));
-    // Not tuned here, a bundle runs as it was planned.
-    MGPU_TRY_ASSIGN(planner::Plan plan,
-                    program.bundle && !choice.isTuned
-                        ? program.bundle->plan()
-                        : tuner::planOf(program.dag, choice.config, machine,
-                                        choice.isTuned));
+    MGPU_TRY_ASSIGN(planner::Plan plan, planOf(program, choice));
     subjects.push_back({std::move(plan), threads});
   }
   return subjects;
@@ -190,8 +181,13 @@ Result<ProfileResult> profileOnHost(LoadedProgram &program,
                        profile.subjects[best]);
     facts.program = std::move(about);
   }
+  // `plan` and the trace go by the times that were stored.
+  MGPU_TRY_ASSIGN(planner::Plan plan, planOf(program, choice));
+  facts.plan = planner::planLine(plan, program.dag, choice.config.threads);
   MGPU_TRY(tuner::storeProfile(key, facts, MGPU_VERSION, store));
-  MGPU_TRY(writeTrace(program, request, profile.subjects[best], choice));
+  if (!request.traceFile.empty())
+    MGPU_TRY(writeProfileTrace(program, request, profile.subjects[best], false,
+                               plan));
   ProfileResult out{std::move(facts), choice.isTuned, {}};
   for (size_t k = 0; k < subjects.size(); ++k)
     if (k != best)

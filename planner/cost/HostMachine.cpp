@@ -10,6 +10,8 @@
 namespace mgpu::planner {
 
 static constexpr double startUs = 0.1, meetingUs = 0.5;
+/// The error of assumed rates: an order of magnitude.
+static constexpr double ofAssumed = 0.9;
 
 /// Arithmetic in products that the host computes by packed panels, a second,
 /// by the type of the sums, rounded down (docs/benchmarks.md#products).
@@ -106,7 +108,7 @@ Estimate Machine::onHost(const Dag &dag, const DagNode &node) const {
   const double memory = about.device.memoryBytesPerSecond / 1e6,
                link = about.link.bytesPerSecond / 1e6;
   auto assumed = [](double us, const char *how) {
-    return Estimate{us, Origin::Assumed, how};
+    return Estimate{us, Origin::Assumed, how, ofAssumed};
   };
   if (auto *copy = std::get_if<CopyCall>(&node.work)) {
     const double bytes =

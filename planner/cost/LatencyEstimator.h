@@ -17,6 +17,8 @@ public:
   /// The origin of that duration: the file's where the node has a duration of
   /// its own, else by default assumed.
   virtual Origin origin(const Dag &dag, NodeId node) const;
+  /// The share by which it may be too long or too short; 0: that is not known.
+  virtual double error(const Dag &, NodeId) const { return 0; }
   /// Where the figures come from, for the plan's `model` line.
   virtual std::string name() const = 0;
 };

@@ -34,6 +34,9 @@ static constexpr double copyShare = 0.8, copyLatencyUs = 2.5;
 static constexpr double loadUs = 0.8, residentThreads = 2048,
                         sectorBytesPerClock = 32;
 
+/// One process differs as much from the next (docs/benchmarks.md#prediction).
+static constexpr double ofMeasuredNodes = 0.2;
+
 LatencyEstimator::~LatencyEstimator() = default;
 
 Origin LatencyEstimator::origin(const Dag &dag, NodeId node) const {
@@ -492,7 +495,8 @@ Estimate Machine::kernel(const Dag &dag, const DagNode &node) const {
 Estimate Machine::estimate(const Dag &dag, NodeId id) const {
   const DagNode &node = dag.node(id);
   if (id.value < times.size() && times[id.value])
-    return {*times[id.value], Origin::Measured, "of this node here"};
+    return {*times[id.value], Origin::Measured, "of this node here",
+            ofMeasuredNodes};
   if (node.durationUs)
     return {*node.durationUs, Origin::Given, "given"};
   Estimate result = hostRates  ? onMeasuredHost(dag, node)

@@ -31,8 +31,8 @@ struct Estimate {
   double us = 0;
   Origin origin = Origin::Assumed;
   std::string how; ///< "curve fitted to sm_90 all_reduce of 8", ...
-  /// The share by which it may be wrong, where that is known: of a host that
-  /// was calibrated, and of what was measured of nodes.
+  /// The share by which it may be wrong, where that is known: of the host, and
+  /// of what was measured of its nodes.
   double error = 0;
 };
 
@@ -69,6 +69,9 @@ public:
     return kernel(dag, node).us * node.timeFactor;
   }
   Origin origin(const Dag &dag, NodeId node) const override;
+  double error(const Dag &dag, NodeId node) const override {
+    return isHost() ? estimate(dag, node).error : 0;
+  }
   std::string name() const override;
   Estimate estimate(const Dag &dag, NodeId node) const;
   /// A collective of `ranks` >= 2, `ranks / nodes` on each node.

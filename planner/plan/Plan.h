@@ -100,6 +100,8 @@ struct Plan {
   double makespanUs = 0;   ///< of one replay, with all trips of a rolled loop
   double lowerBoundUs = 0; ///< of makespanUs
   double loadUs = 0, fetchUs = 0; ///< what runs once, beside the replays
+  /// The share by which these times may be wrong; 0: that is not known.
+  double error = 0;
   BoundArgument boundBy = BoundArgument::Unknown;
 
   /// How far from the least makespan the plan can be: "optimal", "within 0.39 %
@@ -108,7 +110,9 @@ struct Plan {
   /// boundVerdict(), which ends in "under assumed rates" where a step's time
   /// is.
   std::string verdict() const;
-  /// "makespan 12.5 us, bound 12.5 us by path: optimal (host roofline)".
+  /// Microseconds by the model, without digits that it cannot know.
+  std::string usText(double us) const;
+  /// "makespan 12 us +-40 %, bound 12 us by path: optimal (host, calibrated)".
   std::string verdictLine() const;
   /// "load 84.4 us, once before the replays; fetch 2 us, once after them"; ""
   /// where there is neither.

@@ -2,6 +2,7 @@
 #include "planner/plan/PlanDiff.h"
 
 #include "support/LineText.h"
+#include "support/Units.h"
 
 #include <algorithm>
 #include <cmath>
@@ -87,6 +88,8 @@ PlanDiff diffPlans(const PlanAlone &a, const PlanAlone &b) {
   diff.bMakespanUs = b.plan.makespanUs;
   diff.aLowerBoundUs = a.plan.lowerBoundUs;
   diff.bLowerBoundUs = b.plan.lowerBoundUs;
+  diff.aError = a.plan.error;
+  diff.bError = b.plan.error;
   diff.aLoadUs = a.plan.loadUs;
   diff.bLoadUs = b.plan.loadUs;
   diff.aFetchUs = a.plan.fetchUs;
@@ -129,19 +132,23 @@ PlanDiff diffPlans(const PlanAlone &a, const PlanAlone &b) {
 std::string toText(const PlanDiff &diff, size_t most) {
   double saved = diff.aMakespanUs - diff.bMakespanUs;
   std::string out = fmt::format(
-      "makespan {:.3f} -> {:.3f} us ({:+.2f} %), bound {:.3f} -> {:.3f} us\n"
+      "makespan {} -> {} us ({:+.2f} %), bound {} -> {} us\n"
       "largest arena {} -> {} bytes, cross-stream waits {} -> {}\n"
       "{} steps as before, {} changed, {} gone, {} new\n",
-      diff.aMakespanUs, diff.bMakespanUs,
+      withinError(diff.aMakespanUs, diff.aError),
+      withinError(diff.bMakespanUs, diff.bError),
       diff.aMakespanUs > 0 ? -100 * saved / diff.aMakespanUs : 0,
-      diff.aLowerBoundUs, diff.bLowerBoundUs, diff.aArenaBytes,
+      withinError(diff.aLowerBoundUs, diff.aError),
+      withinError(diff.bLowerBoundUs, diff.bError), diff.aArenaBytes,
       diff.bArenaBytes, diff.aWaits, diff.bWaits, diff.same,
       diff.changes.size(), diff.onlyInA.size(), diff.onlyInB.size());
   auto append = [&out](const std::string &text) { out += text; };
   if (diff.aLoadUs + diff.bLoadUs + diff.aFetchUs + diff.bFetchUs > 0)
-    append(fmt::format(
-        "once: load {:.3f} -> {:.3f} us, fetch {:.3f} -> {:.3f} us\n",
-        diff.aLoadUs, diff.bLoadUs, diff.aFetchUs, diff.bFetchUs));
+    append(fmt::format("once: load {} -> {} us, fetch {} -> {} us\n",
+                       withinError(diff.aLoadUs, diff.aError),
+                       withinError(diff.bLoadUs, diff.bError),
+                       withinError(diff.aFetchUs, diff.aError),
+                       withinError(diff.bFetchUs, diff.bError)));
   for (size_t k = 0; k < diff.changes.size() && k < most; ++k) {
     const StepChange &change = diff.changes[k];
     append(fmt::format(

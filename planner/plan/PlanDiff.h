@@ -27,6 +27,7 @@ struct StepChange {
 struct PlanDiff {
   double aMakespanUs = 0, bMakespanUs = 0;
   double aLowerBoundUs = 0, bLowerBoundUs = 0;
+  double aError = 0, bError = 0; ///< the shares by which times may be wrong
   double aLoadUs = 0, bLoadUs = 0, aFetchUs = 0, bFetchUs = 0;
   uint64_t aArenaBytes = 0, bArenaBytes = 0; ///< the largest of a device
   uint64_t aWaits = 0, bWaits = 0;

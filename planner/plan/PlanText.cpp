@@ -12,6 +12,8 @@
 //   load 84.4                  of what runs once, before the replays
 //   replay 12.5                of one replay: the makespan
 //   fetch 0                    of what runs once, after them
+//   error 0.4                  the share by which times may be wrong; may be
+//                              absent
 //   bound 11 by path           of the replay; what proves it may be absent
 //   arena 0 1024                 device, bytes; one line per device
 //   place 3 "x" at 256           buffer, its name, offset
@@ -29,6 +31,7 @@
 #include "planner/plan/Plan.h"
 
 #include "support/LineText.h"
+#include "support/Units.h"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -78,11 +81,14 @@ std::string Plan::verdict() const {
   return words;
 }
 
+std::string Plan::usText(double us) const { return withinError(us, error); }
+
 std::string Plan::verdictLine() const {
   const std::string words = verdict();
   return fmt::format(
-      "makespan {:.3f} us, bound {:.3f} us{}{}{}{} ({})", makespanUs,
-      lowerBoundUs, boundBy == BoundArgument::Unknown ? "" : " by ",
+      "makespan {} us{}, bound {} us{}{}{}{} ({})", usText(makespanUs),
+      error > 0 ? fmt::format(" +-{:.0f} %", 100 * error) : "",
+      usText(lowerBoundUs), boundBy == BoundArgument::Unknown ? "" : " by ",
       toString(boundBy), words.empty() ? "" : ": ", words, model);
 }
 
@@ -103,10 +109,10 @@ std::vector<double> durationsOf(const Plan &plan, const Dag &dag) {
 std::string Plan::onceLine() const {
   std::string out;
   if (loadUs > 0)
-    out = fmt::format("load {:.3f} us, once before the replays", loadUs);
+    out = fmt::format("load {} us, once before the replays", usText(loadUs));
   if (fetchUs > 0)
-    out += fmt::format("{}fetch {:.3f} us, once after the replays",
-                       out.empty() ? "" : "; ", fetchUs);
+    out += fmt::format("{}fetch {} us, once after the replays",
+                       out.empty() ? "" : "; ", usText(fetchUs));
   return out;
 }
 
@@ -127,9 +133,11 @@ std::string toText(const Plan &plan, const Dag &dag) {
                      plan.streamsPerDevice));
   if (plan.memoryBytes != UINT64_MAX)
     append(fmt::format("memory {}\n", plan.memoryBytes));
-  append(fmt::format("load {}\nreplay {}\nfetch {}\nbound {}",
-                     numberText(plan.loadUs), numberText(plan.makespanUs),
-                     numberText(plan.fetchUs), numberText(plan.lowerBoundUs)));
+  append(fmt::format("load {}\nreplay {}\nfetch {}\n", numberText(plan.loadUs),
+                     numberText(plan.makespanUs), numberText(plan.fetchUs)));
+  if (plan.error > 0)
+    append(fmt::format("error {}\n", numberText(plan.error)));
+  append(fmt::format("bound {}", numberText(plan.lowerBoundUs)));
   if (plan.boundBy != BoundArgument::Unknown)
     append(fmt::format(" by {}", toString(plan.boundBy)));
   out += '\n';
@@ -206,14 +214,9 @@ private:
                          "mgpu-tune plan PROGRAM -o FILE"));
     MGPU_TRY_ASSIGN(plan.scheduler, textLine("scheduler"));
     MGPU_TRY_ASSIGN(plan.model, textLine("model"));
-    LineSource after = lines;
-    LineReader line = after.next();
-    if (line.peek() != "transforms")
-      return {};
-    lines = after;
-    (void)line.word();
-    while (!line.atEnd())
-      plan.transforms.emplace_back(line.word());
+    if (auto line = lineThatMayBe("transforms"))
+      while (!line->atEnd())
+        plan.transforms.emplace_back(line->word());
     return {};
   }
 
@@ -226,10 +229,17 @@ private:
                               "program has {}",
                               lines.number(), plan.numDevices, dag.numDevices));
     MGPU_TRY_ASSIGN(plan.streamsPerDevice, countLine("streams"));
-    MGPU_TRY(parseMemory());
+    if (auto line = lineThatMayBe("memory")) {
+      MGPU_TRY_ASSIGN(plan.memoryBytes, line->integer<uint64_t>("byte count"));
+      MGPU_TRY(line->expectEnd());
+    }
     MGPU_TRY_ASSIGN(plan.loadUs, timeLine("load"));
     MGPU_TRY_ASSIGN(plan.makespanUs, timeLine("replay"));
     MGPU_TRY_ASSIGN(plan.fetchUs, timeLine("fetch"));
+    if (auto line = lineThatMayBe("error")) {
+      MGPU_TRY_ASSIGN(plan.error, line->number("share"));
+      MGPU_TRY(line->expectEnd());
+    }
     MGPU_TRY(parseBound());
     for (uint32_t device = 0; device < plan.numDevices; ++device) {
       LineReader line = lines.next();
@@ -247,15 +257,15 @@ private:
     return {};
   }
 
-  Result<void> parseMemory() {
+  /// The next line after its keyword, if it has that one.
+  std::optional<LineReader> lineThatMayBe(std::string_view key) {
     LineSource after = lines;
     LineReader line = after.next();
-    if (line.peek() != "memory")
-      return {};
+    if (line.peek() != key)
+      return std::nullopt;
     lines = after;
     (void)line.word();
-    MGPU_TRY_ASSIGN(plan.memoryBytes, line.integer<uint64_t>("byte count"));
-    return line.expectEnd();
+    return line;
   }
 
   Result<void> parseBound() {

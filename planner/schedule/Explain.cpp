@@ -257,14 +257,14 @@ std::string explain(const Plan &plan, const Dag &dag) {
     out += once + "\n";
   const std::string verdict = plan.verdict();
   out += fmt::format(
-      "makespan {:.3f} us, lower bound {:.3f} us, ratio {:.3f}{}{}\n"
-      "one node after the other {:.3f} us, {} cross-stream waits\n"
+      "makespan {} us, lower bound {} us, ratio {:.3f}{}{}\n"
+      "one node after the other {} us, {} cross-stream waits\n"
       "arenas {} bytes for {} bytes of device buffers; no layout "
       "takes less than {} (ratio {:.3f} at most)\n",
-      summary.makespanUs, summary.lowerBoundUs, summary.ratio,
-      verdict.empty() ? "" : ": ", verdict, summary.serialMakespanUs,
-      summary.waits, summary.arenaBytes, summary.bufferBytes,
-      summary.arenaBoundBytes, summary.arenaRatio);
+      plan.usText(summary.makespanUs), plan.usText(summary.lowerBoundUs),
+      summary.ratio, verdict.empty() ? "" : ": ", verdict,
+      plan.usText(summary.serialMakespanUs), summary.waits, summary.arenaBytes,
+      summary.bufferBytes, summary.arenaBoundBytes, summary.arenaRatio);
   for (const std::string &line : originLines(plan, dag))
     out += "durations of " + line + "\n";
   for (size_t d = 0; d < summary.devices.size(); ++d) {

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/schedule/HostReplay.h"
 
+#include "support/Units.h"
+
 #include <algorithm>
+#include <fmt/format.h>
 
 namespace mgpu::planner {
 
@@ -66,21 +69,23 @@ double hostReplayUs(const Plan &plan, const Dag &dag, uint32_t threads) {
   return replayUs(plan, dag, std::max(threads, 1u), handOverUs);
 }
 
+std::string HostPrediction::text() const {
+  return fmt::format("{} us +-{:.0f} % a replay here on {}",
+                     withinError(us, error), 100 * error,
+                     counted(threads, "thread"));
+}
+
 std::optional<HostPrediction> predictReplay(const Plan &plan, const Dag &dag,
-                                            const Machine &machine,
                                             uint32_t threads) {
-  if (!machine.isHost() || !machine.topology().calibration)
+  if (!(plan.error > 0) || threads == 0)
     return std::nullopt;
-  HostPrediction out{threads, hostReplayUs(plan, dag, threads)};
-  double weights = 0;
-  for (const PlanStep &step : plan.steps)
-    if (dag.node(step.node).phase == Phase::Replay) {
-      out.error += step.durationUs * machine.estimate(dag, step.node).error;
-      weights += step.durationUs;
-    }
-  if (weights > 0)
-    out.error /= weights;
-  return out;
+  return HostPrediction{threads, hostReplayUs(plan, dag, threads), plan.error};
+}
+
+std::string planLine(const Plan &plan, const Dag &dag, uint32_t threads) {
+  const auto predicted = predictReplay(plan, dag, threads);
+  return plan.verdictLine() +
+         (predicted ? "; predicted " + predicted->text() : "");
 }
 
 uint32_t usefulThreads(const Plan &plan, const Dag &dag, uint32_t most) {

@@ -5,7 +5,6 @@
 // How long the host target takes for a plan: not the planning model's one
 // device beside the other, but device/host's threads, which share them.
 
-#include "planner/cost/TargetMachine.h"
 #include "planner/plan/Plan.h"
 
 namespace mgpu::planner {
@@ -22,19 +21,22 @@ inline constexpr double hostNodeUs = 0.00115;
 /// word to begin. Every thread has a processor core.
 double hostReplayUs(const Plan &plan, const Dag &dag, uint32_t threads);
 
-/// The time of hostReplayUs(), and the share by which a replay may be longer or
-/// shorter: the mean of the steps' own, weighed by their time, as steps of one
-/// kind err alike.
+/// The time of hostReplayUs(), and the plan's error.
 struct HostPrediction {
   uint32_t threads = 1;
   double us = 0, error = 0;
   double lowUs() const { return us * (1 - error); }
   double highUs() const { return us * (1 + error); }
+  /// "9 us +-20 % a replay here on 2 threads".
+  std::string text() const;
 };
-/// None where the machine is not a host that was calibrated.
+/// None of a plan whose error is not known, which is not the host's, and
+/// without threads.
 std::optional<HostPrediction> predictReplay(const Plan &plan, const Dag &dag,
-                                            const Machine &machine,
                                             uint32_t threads);
+/// The plan's verdict and, where there is one, the prediction: what all
+/// commands say of it.
+std::string planLine(const Plan &plan, const Dag &dag, uint32_t threads);
 
 /// The threads, up to `most`, on which a replay is predicted to be shortest
 /// where each that is handed a result has to be woken for it. Assumed rates are

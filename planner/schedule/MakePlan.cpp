@@ -59,8 +59,8 @@ public:
       if (auto policyFlag = policyFlagOf(transform.kind);
           policyFlag && schedulePolicy.*policyFlag)
         MGPU_TRY(weigh(transform.kind));
-    if (best->overlap && isDraft)
-      MGPU_TRY(complete(best->plan));
+    if (isDraft)
+      MGPU_TRY(complete(*best));
     return finish();
   }
 
@@ -290,10 +290,13 @@ private:
   }
 
   /// A draft becomes a plan: with the smaller arena, and verified.
-  Result<void> complete(Plan &plan) const {
-    ArenaLayout layout = layoutArena(plan, current());
-    plan.placements = std::move(layout.placements);
-    plan.arenaBytes = std::move(layout.arenaBytes);
+  Result<void> complete(TargetPlan &draft) const {
+    Plan &plan = draft.plan;
+    if (draft.overlap) {
+      ArenaLayout layout = layoutArena(plan, current());
+      plan.placements = std::move(layout.placements);
+      plan.arenaBytes = std::move(layout.arenaBytes);
+    }
     return verify(plan, current(),
                   {plan.streamsPerDevice, options.memoryBytes});
   }

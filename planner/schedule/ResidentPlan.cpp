@@ -134,6 +134,7 @@ static std::optional<Plan> planApart(const Plan &other, Dag &made,
   }
   plan->transforms = other.transforms;
   plan->memoryBytes = other.memoryBytes;
+  plan->error = other.error;
   setBound(*plan, model->bound.us, model->bound.by);
   return std::move(*plan);
 }

@@ -22,15 +22,15 @@ static std::string exposedText(const Plan &plan, const Dag &dag,
     return "exposed    nothing: all communication hides behind kernels\n";
   const DeviceTimes &times = summary.devices[worst];
   std::string out = fmt::format(
-      "exposed    {:.3f} us of communication on device {}, beside {:.3f} us of "
+      "exposed    {} us of communication on device {}, beside {} us of "
       "kernels\n",
-      times.exposedUs, worst, times.kernelUs);
+      plan.usText(times.exposedUs), worst, plan.usText(times.kernelUs));
   for (const ExposedCollective &one :
        exposedCollectives(plan, dag, mostExposed)) {
     const DagNode &node = dag.node(one.node);
-    out += fmt::format("           {:.3f} us of {} \"{}\"{}: {}: {}; would "
+    out += fmt::format("           {} us of {} \"{}\"{}: {}: {}; would "
                        "help: {}\n",
-                       one.exposedUs, one.node.value, node.name,
+                       plan.usText(one.exposedUs), one.node.value, node.name,
                        node.location.empty() ? "" : " at " + node.location,
                        toString(one.reason), one.why, one.change);
   }
@@ -72,8 +72,8 @@ std::string summaryText(const Plan &plan, const Dag &dag) {
   out += plan.verdictLine() + "\n";
   if (const std::string once = plan.onceLine(); !once.empty())
     out += fmt::format("once       {}\n", once);
-  out += fmt::format("serial     {:.3f} us, one node after the other\n",
-                     summary.serialMakespanUs);
+  out += fmt::format("serial     {} us, one node after the other\n",
+                     plan.usText(summary.serialMakespanUs));
   if (dag.loop.trips > 1)
     out +=
         fmt::format("loop       {} is rolled: of its {} trips the steps show "

@@ -285,12 +285,14 @@ public:
       schedulePolicy.join = false; // there is nothing to gain
   }
 
-  Result<TargetPlan> run(exact::Budget &budget) {
+  Result<TargetPlan> run(exact::Budget &budget, Proof proof) {
     MGPU_TRY_ASSIGN(model, modelOf(dag, machine, options.memoryBytes));
     MGPU_TRY(options.isFixed() ? planFixed() : improve(budget));
     if (!hasPlan())
       return fail(
           search::doesNotFit(model.phases, smallest, dag, options.memoryBytes));
+    if (proof == Proof::Verified)
+      MGPU_TRY(prove(best.plan));
     setBound(best.plan, model.bound.us, model.bound.by);
     return std::move(best);
   }
@@ -339,7 +341,9 @@ private:
       MGPU_TRY(search(budget));
     if (schedulePolicy.order && (contends() || !hasPlan()))
       MGPU_TRY(disturb(budget));
-    return schedulePolicy.join && hasPlan() ? join() : Result<void>();
+    if (schedulePolicy.join && hasPlan())
+      join();
+    return {};
   }
 
   bool hasPlan() const { return !best.plan.steps.empty() || dag.nodes.empty(); }
@@ -363,7 +367,6 @@ private:
         std::pair(contended, lengths(plan)) >=
             std::pair(best.contendedUs, lengths(best.plan)))
       return {};
-    MGPU_TRY(prove(plan));
     best.plan = std::move(plan);
     best.contendedUs = contended;
     return {};
@@ -378,11 +381,9 @@ private:
     return {};
   }
 
-  Result<void> join() {
-    if (joinForks(best.plan, dag, contention) == 0)
-      return {};
-    best.contendedUs = simulate(best.plan, dag, contention).makespanUs;
-    return prove(best.plan);
+  void join() {
+    if (joinForks(best.plan, dag, contention) > 0)
+      best.contendedUs = simulate(best.plan, dag, contention).makespanUs;
   }
 
   /// Plans that are shorter where contention is left out, which leaves half the
@@ -456,7 +457,7 @@ Result<TargetPlan> searchPlan(const Dag &dag, const Machine &machine,
                               Proof proof) {
   return dag.spmd && !request.isFixed()
              ? searchOverlap(dag, machine, request, budget, proof)
-             : Search(dag, machine, request).run(budget);
+             : Search(dag, machine, request).run(budget, proof);
 }
 
 } // namespace mgpu::planner

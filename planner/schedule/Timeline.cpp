@@ -165,12 +165,6 @@ std::string toDot(const Plan &plan, const Dag &dag) {
   return out + "}\n";
 }
 
-void recordOrigins(Plan &plan, const Dag &dag,
-                   const LatencyEstimator &latency) {
-  for (PlanStep &step : plan.steps)
-    step.origin = latency.origin(dag, step.node);
-}
-
 bool KindOrigins::isMixed() const {
   return std::count(nodes.begin(), nodes.end(), 0u) + 1 < long(nodes.size());
 }

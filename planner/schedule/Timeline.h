@@ -91,9 +91,6 @@ std::vector<std::string> reasonsOf(const Plan &plan, const Dag &dag);
 /// with its reason.
 std::string explain(const Plan &plan, const Dag &dag);
 
-/// Writes into the steps what their durations rest on, which are `latency`'s.
-void recordOrigins(Plan &plan, const Dag &dag, const LatencyEstimator &latency);
-
 /// The nodes of one kind ("kernel", "matrix product", "copy", "all_reduce").
 struct KindOrigins {
   std::string kind;

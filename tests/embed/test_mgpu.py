@@ -404,17 +404,26 @@ class Bundles(unittest.TestCase):
             allowed = os.sched_getaffinity(0)
             try:
                 for how in ({"threads": 1}, {"cpu": "x86-64-v2"}, {"threads": 1, "pin": True}):
-                    with mgpu.load(path, "host:2", **how) as program:
-                        self.assertEqual(program(x=range(16), w=[0] * 8)["y"].tolist(), [2.0 * (k + k + 8) for k in range(8)])
-                self.assertEqual(len(os.sched_getaffinity(0)), 1)
+                    for opened in (lambda: mgpu.load(path, "host:2", **how), lambda: scaled().open("host:2", **how)):
+                        os.sched_setaffinity(0, allowed)
+                        with opened() as program:
+                            self.assertEqual(program(x=range(16), w=[0] * 8)["y"].tolist(), [2.0 * (k + k + 8) for k in range(8)])
+                            self.assertIn(how.get("cpu", ""), program.facts().code)
+                            if "threads" in how:
+                                self.assertIn("1 thread", program.facts().device)
+                        self.assertEqual(len(os.sched_getaffinity(0)), 1 if "pin" in how else len(allowed))
             finally:
                 os.sched_setaffinity(0, allowed)
             for how, words in (({"threads": 0}, "threads 0: at least"), ({"threads": 4096}, "this process may use [0-9]+ CPU"),
                                ({"cpu": "x86-64-v9"}, "it runs x86-64")):
                 with self.assertRaisesRegex(mgpu.UsageError, words):
                     mgpu.load(path, "host:2", **how)
+                with self.assertRaisesRegex(mgpu.UsageError, words):
+                    scaled().open("host:2", **how)
             with self.assertRaisesRegex(mgpu.UsageError, "of the host"):
                 mgpu.load(path, "cuda:0/2", threads=1)
+            with self.assertRaisesRegex(mgpu.UsageError, "of the host"):
+                scaled().open("cuda:0/2", pin=True)
 
     def testAnOperatorIsTold(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -30,6 +30,16 @@ void addUploads(json &out, const LoadedProgram &program,
                           {"bytes", program.madeResident.bytes}};
 }
 
+void addPrediction(json &out, const planner::Plan &plan,
+                   const planner::Dag &dag, uint32_t threads) {
+  if (const auto time = planner::predictReplay(plan, dag, threads))
+    out["predicted"] = {{"us", time->us},
+                        {"error", time->error},
+                        {"low_us", time->lowUs()},
+                        {"high_us", time->highUs()},
+                        {"threads", time->threads}};
+}
+
 static const char *nameOf(ErrorKind kind) {
   switch (kind) {
   case ErrorKind::Invalid:

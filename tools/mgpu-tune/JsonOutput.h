@@ -6,6 +6,7 @@
 // schema, on success and on failure.
 
 #include "pipeline/program/Roles.h"
+#include "planner/schedule/HostReplay.h"
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -23,6 +24,10 @@ nlohmann::json errorObject(const Error &error);
 /// {"schema": 2, "ok": false, "error": {...}}, unless an object was printed,
 /// which then has its own "ok".
 void printJsonError(const Error &error);
+
+/// Adds "predicted", where a replay on `threads` of the host is.
+void addPrediction(nlohmann::json &out, const planner::Plan &plan,
+                   const planner::Dag &dag, uint32_t threads);
 
 /// Adds what uploadsText() says: "uploads", and "made_resident".
 void addUploads(nlohmann::json &out, const pipeline::LoadedProgram &program,

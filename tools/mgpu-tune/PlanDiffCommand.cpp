@@ -49,6 +49,7 @@ Result<int> runPlanDiff(const CompareOptions &options) {
                        {"other_streams", change.hasOtherStreams}});
   json out{{"models", {a.plan.model, b.plan.model}},
            {"transforms", {a.plan.transforms, b.plan.transforms}},
+           {"error", {diff.aError, diff.bError}},
            {"load_us", {diff.aLoadUs, diff.bLoadUs}},
            {"replay_us", {diff.aMakespanUs, diff.bMakespanUs}},
            {"fetch_us", {diff.aFetchUs, diff.bFetchUs}},

@@ -108,6 +108,8 @@ json toJson(const planner::Plan &plan, const planner::Dag &dag,
            {"arena_bound_bytes", summary.arenaBoundBytes},
            {"arena_ratio", summary.arenaRatio},
            {"verified", true}};
+  if (plan.error > 0)
+    out["error"] = plan.error;
   if (plan.memoryBytes != UINT64_MAX)
     out["memory_bytes"] = plan.memoryBytes;
   for (const planner::KindOrigins &each : planner::originsOf(plan, dag)) {
@@ -169,11 +171,8 @@ void printJson(const PlanReport &report, const LoadedProgram &program,
                            : std::vector<planner::AlgorithmChoice>(),
                     options.explain);
   addUploads(out, program, durationsOf(report.plan, program.dag));
-  if (const auto &time = report.predicted)
-    out["predicted"] = {{"us", time->us},
-                        {"low_us", time->lowUs()},
-                        {"high_us", time->highUs()},
-                        {"threads", time->threads}};
+  addPrediction(out, report.plan, program.dag,
+                report.predicted ? report.predicted->threads : 0);
   if (report.bound)
     out["replay_bound_words"] = report.bound->words;
   if (!program.meshes.empty())

@@ -25,12 +25,12 @@ void printWhatIf(const planner::TargetPlan &now, const ChangedPlan &then,
   auto percent = [](double from, double to) {
     return from > 0 ? 100 * (to / from - 1) : 0;
   };
-  fmt::print("what if {}: makespan {:.3f} -> {:.3f} us ({:+.2f} %), bound "
-             "{:.3f} -> {:.3f} us",
-             fmt::join(changes, ", "), now.plan.makespanUs,
-             then.plan.plan.makespanUs,
+  fmt::print("what if {}: makespan {} -> {} us ({:+.2f} %), bound {} -> {} us",
+             fmt::join(changes, ", "), now.plan.usText(now.plan.makespanUs),
+             now.plan.usText(then.plan.plan.makespanUs),
              percent(now.plan.makespanUs, then.plan.plan.makespanUs),
-             now.plan.lowerBoundUs, then.plan.plan.lowerBoundUs);
+             now.plan.usText(now.plan.lowerBoundUs),
+             now.plan.usText(then.plan.plan.lowerBoundUs));
   if (contends)
     fmt::print(", with contention {:.3f} -> {:.3f} us ({:+.2f} %)",
                now.contendedUs, then.plan.contendedUs,
@@ -38,8 +38,9 @@ void printWhatIf(const planner::TargetPlan &now, const ChangedPlan &then,
   fmt::print("\n");
   const planner::Plan &was = now.plan, &is = then.plan.plan;
   if (was.loadUs + was.fetchUs + is.loadUs + is.fetchUs > 0)
-    fmt::print("  once: load {:.3f} -> {:.3f} us, fetch {:.3f} -> {:.3f} us\n",
-               was.loadUs, is.loadUs, was.fetchUs, is.fetchUs);
+    fmt::print("  once: load {} -> {} us, fetch {} -> {} us\n",
+               was.usText(was.loadUs), was.usText(is.loadUs),
+               was.usText(was.fetchUs), was.usText(is.fetchUs));
   if (then.scaled > 0)
     fmt::print("  {} durations of the file, scaled as estimated on both "
                "machines (assumed)\n",
@@ -53,10 +54,10 @@ std::string besidePlan(const PlanReport &report, const LoadedProgram &program,
                        double noisePercent) {
   std::string text;
   if (report.noise)
-    text = fmt::format("with durations that vary by {} %: {:.3f} us in half "
-                       "of {} plays, {:.3f} us in 95 %{}\n",
-                       noisePercent, report.noise->first, noisePlays,
-                       report.noise->second,
+    text = fmt::format("with durations that vary by {} %: {} us in half of {} "
+                       "plays, {} us in 95 %{}\n",
+                       noisePercent, report.plan.usText(report.noise->first),
+                       noisePlays, report.plan.usText(report.noise->second),
                        report.machine->isHost() ? "" : " (with contention)");
   const planner::Plan &plan = report.plan;
   if (program.recordedUs > 0)
@@ -86,11 +87,8 @@ void printExplained(const PlanReport &report, const LoadedProgram &program) {
     fmt::print("of the memory of each device, {} bytes are kept for "
                "cuBLASLt's workspaces\n",
                report.workspace);
-  if (report.threads > 0)
-    fmt::print("a replay on {} of this machine: {:.3f} us ({})\n",
-               counted(report.threads, "thread"),
-               planner::hostReplayUs(report.plan, program.dag, report.threads),
-               report.plan.model);
+  if (report.predicted)
+    fmt::print("predicted: {}\n", report.predicted->text());
   if (report.plan.boundBy == planner::BoundArgument::Search)
     fmt::print("bound by search: nothing is shorter; {:.3f} us of it have a "
                "witness:\n",
@@ -177,11 +175,8 @@ void printText(const PlanReport &report, const LoadedProgram &program,
                report.machine && !report.machine->isHost()
                    ? report.machine->topology().devices
                    : targetDevices(program.from.target, used).value_or(used)));
-  if (const auto &time = report.predicted)
-    fmt::print("predicted  {:.2g} us a replay here on {}, {:.2g} to {:.2g}, by "
-               "calibrated rates\n",
-               time->us, counted(time->threads, "thread"), time->lowUs(),
-               time->highUs());
+  if (report.predicted)
+    fmt::print("predicted  {}\n", report.predicted->text());
   if (program.from.oneDevice)
     fmt::print("alike      device 0 stands for {}: of the others the plan has "
                "the collectives alone\n",

@@ -54,6 +54,7 @@ json toJson(const ProfileFacts &facts, bool isTuned,
            {"pinned_cpus", facts.pinnedCpus},
            {"predicted_before_us", facts.predictedUs},
            {"predicted_us", facts.recomputedUs},
+           {"plan", facts.plan},
            {"measured_us", facts.replay.us},
            {"measured_p25_us", facts.replay.p25Us},
            {"measured_p75_us", facts.replay.p75Us},
@@ -118,6 +119,8 @@ void print(const ProfileFacts &facts, const std::string &path) {
     fmt::print("overlap achieved: beside {:.1f} % of the {:.3f} us of copies "
                "and collectives a kernel ran\n",
                *percent, facts.communicationUs);
+  if (!facts.plan.empty())
+    fmt::print("planned by these times: {}\n", facts.plan);
   fmt::print("nodes timed by {}\nstored in {}\n", facts.timedBy, path);
 }
 

@@ -102,7 +102,7 @@ void printJson(const LoadedProgram &program, const RunOptions &options,
   json out{{"file", options.load.file},
            {"target", runner.description()},
            {"scheduler", prepared.plan.scheduler},
-           {"plan", prepared.plan.verdictLine()},
+           {"plan", planLine(prepared.plan, program.dag, prepared.threads)},
            {"tuned", prepared.isTuned},
            {"cpu", prepared.cpu},
            {"pinned_cpus", bench::cpusText(prepared.cpus)},
@@ -117,6 +117,7 @@ void printJson(const LoadedProgram &program, const RunOptions &options,
   for (const MadeRound &round : times.later)
     out["rounds"].push_back(
         {{"bind_us", round.bindUs}, {"replay_us", replayed(round)}});
+  addPrediction(out, prepared.plan, program.dag, prepared.threads);
   addUploads(out, program, durationsOf(prepared.plan, program.dag));
   if (!program.outputs.empty())
     out["printed"] = printed;
@@ -149,7 +150,8 @@ void printText(const LoadedProgram &program, const RunOptions &options,
       durationText(prepared.compileUs));
   const uint32_t used = program.dag.numDevices;
   fmt::print(
-      "plan    {}\n{}{}", prepared.plan.verdictLine(),
+      "plan    {}\n{}{}",
+      planLine(prepared.plan, program.dag, prepared.threads),
       idleText(used, targetDevices(program.from.target, used).value_or(used)),
       uploadsText(program, durationsOf(prepared.plan, program.dag)));
   if (!prepared.cpus.empty())

@@ -72,7 +72,7 @@ std::string coverageText(const std::vector<TuningResult::Part> &parts) {
 
 } // namespace
 
-/// `path` is the database's, `planOf` the plan's verdict in one line.
+/// `path` is the database's, `planOf` is planner::planLine().
 static json toJson(const TuningResult &result, const LoadedProgram &program,
                    const TuneContext &context, const std::string &path,
                    const std::string &planOf) {
@@ -357,15 +357,20 @@ Result<int> runTune(const TuneOptions &options) {
     return found;
   };
   MGPU_TRY_ASSIGN(const TuningResult result, search());
-  MGPU_TRY_ASSIGN(const planner::Dag dag,
-                  tuner::transformed(program.dag, result.config.transforms));
-  MGPU_TRY_ASSIGN(const planner::Plan plan,
-                  tuner::planOf(dag, result.config, context.machine));
+  // `plan` says the same from now on, by the times that `profile` stored too.
+  const TunedChoice choice{context, result.config, /*isTuned=*/true};
+  LoadedProgram chosen = program;
+  MGPU_TRY(transformChosen(chosen, choice));
+  MGPU_TRY_ASSIGN(const planner::Machine machine, machineOf(chosen, choice));
+  MGPU_TRY_ASSIGN(
+      const planner::Plan plan,
+      tuner::planOf(chosen.dag, result.config, machine, choice.isTuned));
+  const std::string line =
+      planLine(plan, chosen.dag, context.target ? 0 : result.config.threads);
   if (options.json)
-    tools::printJson(
-        toJson(result, program, context, path, plan.verdictLine()));
+    tools::printJson(toJson(result, program, context, path, line));
   else
-    print(result, program, context, path, plan.verdictLine());
+    print(result, program, context, path, line);
   // The result is whole; the search is not, and a script must know.
   return result.interrupted ? 128 + interruptedBy : 0;
 }

@@ -159,6 +159,7 @@ Result<void> storeProfile(const db::TuningProblem &program,
                       {"pinned_cpus", facts.pinnedCpus},
                       {"predicted_us", facts.predictedUs},
                       {"recomputed_us", facts.recomputedUs},
+                      {"plan", facts.plan},
                       {"replay", toJson(facts.replay)},
                       {"serial", toJson(facts.serial)},
                       {"span", toJson(facts.span)},
@@ -192,6 +193,7 @@ static std::optional<ProfileFacts> factsFrom(const db::Trial &trial) {
     in.at("pinned_cpus").get_to(facts.pinnedCpus);
     in.at("predicted_us").get_to(facts.predictedUs);
     in.at("recomputed_us").get_to(facts.recomputedUs);
+    facts.plan = in.value("plan", "");
     facts.replay = quartilesFrom(in.at("replay"));
     facts.serial = quartilesFrom(in.at("serial"));
     if (in.contains("span")) { // not in those of the first version

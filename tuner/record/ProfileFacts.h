@@ -39,12 +39,14 @@ struct NodeProfile {
 };
 
 struct ProfileFacts {
-  db::Pairs configuration;  ///< as toPairs() has it
-  std::string model;        ///< what predicted, the nodes too
-  uint32_t threads = 1;     ///< 0: a GPU
-  uint64_t samples = 0;     ///< whole replays
-  double predictedUs = 0;   ///< a replay, by the model
-  double recomputedUs = 0;  ///< a replay, from the nodes measured
+  db::Pairs configuration; ///< as toPairs() has it
+  std::string model;       ///< what predicted, the nodes too
+  uint32_t threads = 1;    ///< 0: a GPU
+  uint64_t samples = 0;    ///< whole replays
+  double predictedUs = 0;  ///< a replay, by the model
+  double recomputedUs = 0; ///< a replay, from the nodes measured
+  /// planner::planLine() of the plan that is made by these times; "" of GPUs.
+  std::string plan;
   Quartiles replay, serial; ///< measured; a serial plan on one thread
   Quartiles span;           ///< a replay, by the device; 0: unknown
   /// The time of copies and collectives, and how long of it a kernel ran beside

@@ -77,6 +77,7 @@ static ordered_json toJson(const std::optional<ProfileFacts> &given) {
           {"samples", given->samples},
           {"predicted_us", given->predictedUs},
           {"recomputed_us", given->recomputedUs},
+          {"plan", given->plan},
           {"replay", quartiles(given->replay)},
           {"serial", quartiles(given->serial)},
           {"nodes", std::move(nodes)}};

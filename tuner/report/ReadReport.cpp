@@ -231,9 +231,13 @@ private:
     for (ReportTrial &each : report.trials) {
       spent += each.trial.seconds;
       each.spentSeconds = spent;
-      ++report.tried;
       report.failed += each.trial.status != db::TrialStatus::Ok;
     }
+    // `tune` counts neither the default nor what a decision measures again.
+    if (!report.decisions.empty())
+      report.tried = report.decisions.back().evaluations;
+    if (report.tried == 0) // by an older version, or undecided
+      report.tried = report.trials.size();
   }
 
   void addImportance() {

@@ -237,7 +237,7 @@ std::string profileText(const Report &report) {
       "of "
       "the samples within {} to {}); {} were predicted ({}; {:+.1f} %) and {} "
       "follow from the nodes measured ({:+.1f} %). A serial plan on one thread "
-      "takes {}. Ratio is measured over predicted. The configuration is {}.",
+      "takes {}.{} Ratio is measured over predicted. The configuration is {}.",
       timeText(profile.timeMs), profile.host, profile.version, profile.samples,
       profile.threads, profile.threads == 1 ? "" : "s",
       profile.pinnedCpus == "none" ? "not pinned"
@@ -246,7 +246,9 @@ std::string profileText(const Report &report) {
       durationText(profile.replay.p75Us), durationText(profile.predictedUs),
       profile.model, error(profile.predictedUs),
       durationText(profile.recomputedUs), error(profile.recomputedUs),
-      durationText(profile.serial.us), which);
+      durationText(profile.serial.us),
+      profile.plan.empty() ? "" : " By these times: " + profile.plan + ".",
+      which);
   if (profile.nodes.size() > mostNodeRows)
     text += fmt::format(" The {} longest of {} nodes; --format json lists all.",
                         mostNodeRows, profile.nodes.size());

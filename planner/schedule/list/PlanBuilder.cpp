@@ -121,11 +121,23 @@ std::vector<StartReason> predictTimes(Plan &plan, const Dag &dag) {
   return reasons;
 }
 
-void retime(Plan &plan, const Dag &dag, const LatencyEstimator &latency) {
+void recordOrigins(Plan &plan, const Dag &dag,
+                   const LatencyEstimator &latency) {
+  double wrongUs = 0, us = 0;
   for (PlanStep &step : plan.steps) {
-    step.durationUs = latency.durationUs(dag, step.node);
     step.origin = latency.origin(dag, step.node);
+    if (dag.node(step.node).phase != Phase::Replay)
+      continue;
+    wrongUs += step.durationUs * latency.error(dag, step.node);
+    us += step.durationUs;
   }
+  plan.error = us > 0 ? wrongUs / us : 0;
+}
+
+void retime(Plan &plan, const Dag &dag, const LatencyEstimator &latency) {
+  for (PlanStep &step : plan.steps)
+    step.durationUs = latency.durationUs(dag, step.node);
+  recordOrigins(plan, dag, latency);
   plan.model = latency.name();
   predictTimes(plan, dag);
 }

@@ -91,6 +91,10 @@ struct StartReason {
 /// each startUs and the lengths of the parts under the planning model, steps
 /// taking resources in plan order. Returns the reason of each start.
 std::vector<StartReason> predictTimes(Plan &plan, const Dag &dag);
+/// Writes into a plan on what its durations rest, which are `latency`'s, and
+/// its error: the mean of the replay's steps, weighed by their time, as steps
+/// of one kind err alike.
+void recordOrigins(Plan &plan, const Dag &dag, const LatencyEstimator &latency);
 /// Gives a plan the durations of `latency` and what they rest on, with the
 /// times that follow. Its order, waits, arena and bound stay.
 void retime(Plan &plan, const Dag &dag, const LatencyEstimator &latency);

@@ -5,6 +5,7 @@
 
 #include "planner/cost/TargetMachine.h"
 #include "planner/schedule/HostReplay.h"
+#include "planner/schedule/list/Schedulers.h"
 
 #include <cmath>
 #include <gtest/gtest.h>
@@ -157,13 +158,24 @@ TEST(HostRates, AMachineOfThemPredictsAReplayWithItsError) {
   Plan plan;
   PlanStep step;
   step.node = {0};
-  step.durationUs = estimate.us;
   plan.steps.push_back(step);
-  const auto predicted = predictReplay(plan, dag, machine, 1);
+  retime(plan, dag, machine);
+  const auto predicted = predictReplay(plan, dag, 1);
   ASSERT_TRUE(predicted);
   EXPECT_NEAR(predicted->us, estimate.us + hostNodeUs, 1e-9);
   EXPECT_NEAR(predicted->error, estimate.error, 1e-9);
-  EXPECT_FALSE(predictReplay(plan, dag, hostMachine(4), 1));
+  EXPECT_FALSE(predictReplay(plan, dag, 0));
+  // Digits finer than the error are not told; rates that are assumed know one.
+  plan.error = 0.9;
+  plan.makespanUs = plan.lowerBoundUs = 44.436;
+  EXPECT_EQ(plan.usText(plan.makespanUs), "40");
+  EXPECT_NE(
+      plan.verdictLine().find("makespan 40 us +-90 %, bound 40 us: optimal"),
+      std::string::npos);
+  retime(plan, dag, hostMachine(4));
+  EXPECT_EQ(plan.error, 0.9);
+  plan.error = 0;
+  EXPECT_EQ(plan.usText(44.436), "44.436");
 }
 
 } // namespace

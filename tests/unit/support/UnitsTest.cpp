@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "support/Units.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 using namespace mgpu;
@@ -53,4 +54,16 @@ TEST(Units, DurationsHaveFourDigitsInTheUnitOfTheirSize) {
   EXPECT_EQ(durationText(12345), "12.35 ms");
   EXPECT_EQ(durationText(3e6), "3.000 s");
   EXPECT_EQ(durationText(3600e6), "3600.0 s");
+}
+
+TEST(Units, DigitsFinerThanTheErrorAreNotTold) {
+  EXPECT_EQ(withinError(44.436, 0), "44.436");
+  EXPECT_EQ(withinError(44.436, 0.9), "40");
+  EXPECT_EQ(withinError(18.6, 0.35), "19");
+  EXPECT_EQ(withinError(4.941, 0.2), "4.9");
+  EXPECT_EQ(withinError(34342.764, 0.9), "30000");
+  EXPECT_EQ(withinError(0.0021, 0.01), "0.002"); // no finer than without error
+  EXPECT_EQ(withinError(9.96, 0.2), "10");
+  EXPECT_EQ(withinError(0, 0.9), "0.000");
+  EXPECT_EQ(withinError(1e308, 0.9), fmt::format("{:.0f}", 1e308));
 }

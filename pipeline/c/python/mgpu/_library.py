@@ -5,6 +5,7 @@ import ctypes
 import glob
 import os
 from ctypes import POINTER, c_char_p, c_double, c_int, c_int32, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
+from typing import Optional
 
 SONAME = "libmgt.so.1"
 ABI = 1
@@ -120,7 +121,7 @@ class CollectiveSpec(Sized):
 class PlanOptions(Sized):
     _fields_ = [("size", c_size_t), ("scheduler", c_char_p), ("seed", c_uint64), ("streams", c_uint32), ("transforms", c_char_p),
                 ("threads", c_uint32), ("machine", c_char_p), ("budget", c_char_p), ("no_tuned", c_int), ("deadline_ms", c_uint32),
-                ("ranks", POINTER(RanksSpec)), ("memory", c_char_p)]
+                ("ranks", POINTER(RanksSpec)), ("memory", c_char_p), ("cpu", c_char_p), ("pin", c_int)]
 
 
 class FiguresSpec(Sized):
@@ -278,6 +279,13 @@ def version_of(path: str) -> str:
 def milliseconds(seconds) -> int:
     """0 is the default."""
     return 0 if seconds is None else max(1, round(seconds * 1000))
+
+
+def workers(threads: Optional[int]) -> int:
+    """0 is as many as are worth it."""
+    if threads is not None and not 0 < threads < 1 << 31:
+        raise UsageError(f"threads {threads}: at least the calling thread replays; leave it out for as many as are worth it")
+    return threads or 0
 
 
 def text(string):

@@ -362,8 +362,8 @@ class Graph:
         `seed`), streams (of each device), transforms (as mgpu-tune's --transforms), threads, memory (of each
         device, "4GB"). With `machine` ("sim:dgx-h200", "cuda:0") it is planned for that target, by a search of
         `budget` ("2s", "100" plans).
-        open() takes `tuned=False` to use the default whatever was tuned, and `deadline`, the seconds that a
-        step on a GPU may take."""
+        open() takes `tuned=False` to use the default whatever was tuned, `deadline`, the seconds that a step
+        on a GPU may take, and on the host `threads`, `cpu` and `pin`, as mgpu.load() has them."""
         return Plan(self, options)
 
     def open(self, target: str = "host", **options: Any) -> Program:
@@ -415,10 +415,10 @@ class Graph:
 
 
 def _plan_options(scheduler: Optional[str] = None, seed: int = 0, streams: int = 0, transforms: Optional[str] = None,
-                  threads: int = 0, machine: Optional[str] = None, budget: Optional[str] = None, tuned: bool = True,
-                  deadline: Optional[float] = None, ranks: Optional[Ranks] = None,
-                  memory: Optional[str] = None) -> _library.PlanOptions:
+                  threads: Optional[int] = None, machine: Optional[str] = None, budget: Optional[str] = None, tuned: bool = True,
+                  deadline: Optional[float] = None, ranks: Optional[Ranks] = None, memory: Optional[str] = None,
+                  cpu: Optional[str] = None, pin: bool = False) -> _library.PlanOptions:
     shared = ctypes.pointer(ranks.spec()) if ranks is not None else None
-    return _library.PlanOptions(scheduler=text(scheduler), seed=seed, streams=streams, transforms=text(transforms), threads=threads,
+    return _library.PlanOptions(scheduler=text(scheduler), seed=seed, streams=streams, transforms=text(transforms), threads=_library.workers(threads),
                                 machine=text(machine), budget=text(budget), no_tuned=not tuned, deadline_ms=_library.milliseconds(deadline),
-                                ranks=shared, memory=text(memory))
+                                ranks=shared, memory=text(memory), cpu=text(cpu), pin=pin)

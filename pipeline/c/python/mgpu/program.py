@@ -414,9 +414,7 @@ def load(path: str, target: str = "host", ranks: Optional[Ranks] = None, deadlin
     With `ranges` replays, and nodes on the host, are ranges of NVTX. On the host `threads` replay, the calling one among them (None: as many as are worth
     it), with kernels for the level `cpu` ("x86-64-v3"; None: the best of the bundle), and with `pin` each
     stays on a CPU of its own."""
-    if threads is not None and not 0 < threads < 1 << 31:
-        raise UsageError(f"threads {threads}: at least the calling thread replays; leave it out for as many as are worth it")
-    handle, options = ctypes.c_void_p(), OpenOptions(deadline_ms=milliseconds(deadline), threads=threads or 0, cpu=text(cpu), pin=pin)
+    handle, options = ctypes.c_void_p(), OpenOptions(deadline_ms=milliseconds(deadline), threads=_library.workers(threads), cpu=text(cpu), pin=pin)
     if ranks is not None:
         options.ranks = ctypes.pointer(ranks.spec())
     options.memory, options.ranges = text(memory), ranges
