@@ -9,7 +9,7 @@ from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tu
 
 from mgpu import _arrays, _commands
 from mgpu._library import (LOG, Argument, CountersSpec, FactsSpec, FiguresSpec, OpenOptions, RanksSpec, Time, UsageError, call, library, milliseconds,
-                           text)
+                           text, workers)
 
 _NUMPY = {"i1": "|b1", "i8": "|i1", "i16": "<i2", "i32": "<i4", "i64": "<i8", "index": "<i8", "f16": "<f2", "bf16": "<u2", "f32": "<f4",
           "f64": "<f8", "f8E4M3FN": "|u1", "f8E5M2": "|u1"}
@@ -414,7 +414,7 @@ def load(path: str, target: str = "host", ranks: Optional[Ranks] = None, deadlin
     With `ranges` replays, and nodes on the host, are ranges of NVTX. On the host `threads` replay, the calling one among them (None: as many as are worth
     it), with kernels for the level `cpu` ("x86-64-v3"; None: the best of the bundle), and with `pin` each
     stays on a CPU of its own."""
-    handle, options = ctypes.c_void_p(), OpenOptions(deadline_ms=milliseconds(deadline), threads=_library.workers(threads), cpu=text(cpu), pin=pin)
+    handle, options = ctypes.c_void_p(), OpenOptions(deadline_ms=milliseconds(deadline), threads=workers(threads), cpu=text(cpu), pin=pin)
     if ranks is not None:
         options.ranks = ctypes.pointer(ranks.spec())
     options.memory, options.ranges = text(memory), ranges
