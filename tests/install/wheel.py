@@ -59,14 +59,14 @@ def install(wheel, folder):
 
 
 def check_commands(python, clean, source, folder):
-    model = os.path.join(source, "examples/torch/mlp.pt2")
+    model = [os.path.join(source, "examples/torch/mlp.pt2"), "--dim", "batch=8"]
     use = [python, "-m", "mgpu"]
-    assert ": ok: " in run(*use, "check", model, env=clean)
-    assert "makespan" in run(*use, "plan", model, "--target", "sim:dgx-h200", env=clean)
-    assert "replay" in run("mgpu-tune", "run", model, "--random", env=clean)
-    run(*use, "tune", model, "--random", "--budget", "5", env=clean)
+    assert ": ok: " in run(*use, "check", *model, env=clean)
+    assert "makespan" in run(*use, "plan", *model, "--target", "sim:dgx-h200", env=clean)
+    assert "replay" in run(os.path.join(os.path.dirname(python), "mgpu-tune"), "run", *model, "--random", env=clean)
+    run(*use, "tune", *model, "--arg", "x=random:1", "--budget", "5", env=clean)
     page = os.path.join(folder, "report.html")
-    run(*use, "report", model, "-o", page, env=clean)
+    run(*use, "report", *model, "-o", page, env=clean)
     assert os.path.getsize(page) > 10000
     message = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"capabilities": {}, "processId": None, "rootUri": None}})
     asked = f"Content-Length: {len(message)}\r\n\r\n{message}"
@@ -76,10 +76,9 @@ def check_commands(python, clean, source, folder):
 
 PROGRAM = """
 import mgpu, sys
-with mgpu.open(sys.argv[1]) as program:
-    names = program.arguments
-    assert names, names
-    print(len(names), "arguments")
+with mgpu.open(sys.argv[1], "host", "--dim", "batch=8") as program:
+    assert program.arguments
+    print(len(program.arguments), "arguments")
 """
 
 

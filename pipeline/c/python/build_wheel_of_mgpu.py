@@ -72,7 +72,7 @@ def _build(folder, tag, program=None):
     with zipfile.ZipFile(os.path.join(folder, wheel), "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
         for name, data in files.items():
             entry = zipfile.ZipInfo(name)
-            entry.external_attr = (0o755 if name == command else 0o644) << 16
+            entry.external_attr = (0o100755 if name == command else 0o100644) << 16  # a regular file
             archive.writestr(entry, data, zipfile.ZIP_DEFLATED)
     return wheel
 
