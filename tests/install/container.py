@@ -29,7 +29,7 @@ def build(source, root):
             packages = next(re.search(r"install \S+ \S+ (.*)", more).group(1) for _, more in lines if "apt-get install" in more)
             run("mmdebstrap", "--variant=minbase", "--include", packages.strip().replace(" ", ","), "bookworm", root)
         elif word == "RUN" and "apt-get" not in rest:
-            run("chroot", root, "/bin/sh", "-ec", rest, env=environment)
+            run("/usr/sbin/chroot", root, "/bin/sh", "-ec", rest, env=environment)
         elif word == "COPY":
             pattern, to = rest.split()
             for path in glob.glob(os.path.join(source, pattern)):
@@ -56,7 +56,7 @@ def main():
         subprocess.run(["mount", "-t", "proc", "proc", root + "/proc"], check=True)
         try:
             for words in (["check"], ["plan"], ["run", "--random"]):
-                said = run("chroot", root, *entry, words[0], "/work/model.pt2", *words[1:], "--dim", "batch=8", env=environment)
+                said = run("/usr/sbin/chroot", root, *entry, words[0], "/work/model.pt2", *words[1:], "--dim", "batch=8", env=environment)
                 print(said.splitlines()[0])
         finally:
             subprocess.run(["umount", root + "/proc"], check=True)
