@@ -12,6 +12,11 @@
 namespace mgpu::pipeline {
 
 /// Finds the configuration that `word` means.
+bool isPlanFile(const std::string &word) {
+  return word != "default" && word != "serial" && word != "tuned" &&
+         !word.ends_with(".db");
+}
+
 static Result<tuner::Realization> realize(const std::string &word,
                                           const LoadedProgram &program,
                                           const TuneContext &context,
@@ -33,7 +38,7 @@ static Result<tuner::Realization> realize(const std::string &word,
                               "machine: run `mgpu-tune tune` first",
                               path));
     config = found->config;
-  } else if (word != "default") {
+  } else if (isPlanFile(word)) {
     static const std::vector<std::string> words = {"default", "serial",
                                                    "tuned"};
     std::error_code none;

@@ -30,6 +30,9 @@ struct Encounter {
   bench::HeadToHead met;
 };
 
+/// Whether it names a plan, and not a way of its own ("default") or a database.
+bool isPlanFile(const std::string &word);
+
 /// Measures until `budget` is spent or the verdict is sure. Errors: Usage for a
 /// word that means nothing, or a database without this program; Invalid for a
 /// way that cannot run or gives other results.

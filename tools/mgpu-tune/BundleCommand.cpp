@@ -24,7 +24,8 @@ Result<int> runBundle(const BundleCommandOptions &options) {
   LoadOptions load = options.load;
   load.usesRecord = mayUseRecord(options.prepare);
   // Without a target it is for GPUs as well, whose forms give other bits.
-  load.exact |= load.target.empty() || !options.bundle.archs.empty();
+  load.exact |= load.target.empty() || !options.bundle.archs.empty() ||
+                !options.prepare.planFile.empty();
   MGPU_TRY_ASSIGN(LoadedProgram program, loadProgram(load));
   MGPU_TRY(chooseOrder(program, options.prepare));
   if (program.bundle)

@@ -81,7 +81,9 @@ Result<void> printStored(const LoadedProgram &program,
 
 Result<int> runCompare(const CompareOptions &options) {
   MGPU_TRY_ASSIGN(SearchBudget budget, parseBudget(options.budget));
-  MGPU_TRY_ASSIGN(LoadedProgram program, loadProgram(options.load));
+  LoadOptions load = options.load;
+  load.exact |= isPlanFile(options.a) || isPlanFile(options.b); // as `plan -o`
+  MGPU_TRY_ASSIGN(LoadedProgram program, loadProgram(load));
   MGPU_TRY(chooseOrder(program, PlanOptions()));
   MGPU_TRY_ASSIGN(TuneContext context, makeTuneContext(program));
   MGPU_TRY_ASSIGN(auto inputs, programInputs(program));

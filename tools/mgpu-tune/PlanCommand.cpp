@@ -167,6 +167,8 @@ Result<int> runPlan(const PlanCommandOptions &asked) {
   options.prepare.isChosen |= asksOfMachine(options);
   options.prepare.streams = streamsOf(load.target, options.prepare.streams);
   load.usesRecord = options.prepare.useTuned && options.output.empty();
+  // A plan in a file is for every target, so it is of operations that all have.
+  load.exact |= !options.output.empty() || !options.certificateFile.empty();
   load.kernelTexts = !isAway && looksForTuned(load, options.prepare);
   load.keepText = options.shardings > 0;
   load.productTexts = onGpu; // the workspaces take of its memory
