@@ -82,7 +82,7 @@ class Program:
         self.d, self.v = draw.choice([2, 8, 16, 33]), draw.choice([2, 5, 8, 16])
         self.element = draw.choice(["f32", "f32", "f32", "f16"])
         self.mask = draw.choice(MASKS)
-        self.miss = draw.choice(MISSES) if draw.random() < 0.25 else ""
+        self.miss = draw.choice(MISSES) if draw.random() < 0.25 else "one_query" if self.s * self.g == 1 else ""
         self.spelling = draw.choice(["jax", "flat"])
         self.late = draw.random() < 0.3 and self.miss not in ("mask_after", "weights_returned")
         self.scaled = draw.choice(["none", "multiply", "divide"])
