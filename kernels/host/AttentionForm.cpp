@@ -362,6 +362,8 @@ SmallVector<Value> AttentionEmitter::block(Value begin, Value query,
       arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, most, lowest);
   Value shift = arith::SelectOp::create(b, isNone, none, most);
   Value correction = power(carried[0], shift);
+  Value isGone =
+      arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, correction, all(0));
   Value total = arith::MulFOp::create(b, carried[1], correction);
   total = loop(zero, here, 1, total, [&](Value key, ValueRange now) {
     Value weight = power(load(scores, key), shift);
@@ -372,7 +374,9 @@ SmallVector<Value> AttentionEmitter::block(Value begin, Value query,
       v, plus(v.first, times(begin, v.key)), v.value, v.key, zero,
       number(of.getValue()), here, scores,
       [&](Value row) -> Value {
-        return arith::MulFOp::create(b, load(sums, row), correction);
+        // Sums that count no more may be infinite.
+        Value before = arith::MulFOp::create(b, load(sums, row), correction);
+        return arith::SelectOp::create(b, isGone, none, before);
       },
       sums);
   return {most, total};

@@ -87,7 +87,7 @@ std::vector<std::byte> drain(const Descriptor &pipe,
   std::byte part[1 << 14];
   for (;;) {
     pollfd ready[] = {{pipe.get(), POLLIN, 0}, {isWritten.get(), POLLIN, 0}};
-    if (poll(ready, 2, -1) < 0 && errno == EINTR)
+    if (poll(ready, 2, -1) < 0)
       continue;
     if (!(ready[0].revents & POLLIN))
       return bytes;

@@ -214,8 +214,10 @@ bool Elements::areSame(Element one, Element other, unsigned depth) {
       one.isOfTensor() || !isMemoryEffectFree(op))
     return false;
   for (unsigned k = 0; k < op->getNumOperands(); ++k)
-    if (!areSame({op->getOperand(k), one.at}, {twin->getOperand(k), other.at},
-                 depth + 1))
+    if (isa<ShapedType>(op->getOperand(k).getType()) // of tensor.extract
+            ? op->getOperand(k) != twin->getOperand(k)
+            : !areSame({op->getOperand(k), one.at},
+                       {twin->getOperand(k), other.at}, depth + 1))
       return false;
   return true;
 }

@@ -110,6 +110,7 @@ private:
   SmallVector<Value> extras;
   SmallVector<Element> extraElements;
   SmallVector<Value> indices; ///< by number of a loop
+  unsigned numBuilt = 0;      ///< values that are shared count each time
 };
 
 void AttentionFinder::restart() {
@@ -118,6 +119,7 @@ void AttentionFinder::restart() {
   batch.clear();
   query = key = inHead = inValue = std::nullopt;
   scores = {};
+  numBuilt = 0;
   body.clear();
   body.eraseArguments(0, body.getNumArguments());
   extras.clear();
@@ -365,7 +367,7 @@ bool AttentionFinder::findProduct() {
   // Its loops are those of the element that the score reads.
   Element product{scores->getResult(0), {}};
   SmallVector<Element> open{score};
-  llvm::DenseSet<Value> seen;
+  SmallVector<Element> seen;
   while (!open.empty()) {
     Element each = elements.computed(open.pop_back_val());
     if (each.value == product.value) {
@@ -378,11 +380,14 @@ bool AttentionFinder::findProduct() {
     if (each.isOfTensor() || !op || isa<linalg::IndexOp>(op))
       continue;
     constexpr size_t most = 256;
+    if (llvm::is_contained(seen, each))
+      continue;
     if (seen.size() > most)
       return false;
-    seen.insert(each.value);
+    seen.push_back(each);
     for (Value operand : op->getOperands())
-      open.push_back({operand, each.at});
+      if (!isa<ShapedType>(operand.getType()))
+        open.push_back({operand, each.at});
   }
   auto factors = productOf(scores);
   if (product.at.empty() || !factors)
@@ -481,8 +486,8 @@ Value AttentionFinder::number(OpBuilder &b, const Index &index) {
 
 /// Builds what computes the element in the body; null where that cannot be.
 Value AttentionFinder::build(OpBuilder &b, Element element, unsigned depth) {
-  constexpr unsigned most = 64;
-  if (depth > most)
+  constexpr unsigned most = 64, mostBuilt = 512;
+  if (depth > most || ++numBuilt > mostBuilt)
     return {};
   Location loc = root.getLoc();
   if (element.isOfTensor()) {
@@ -589,6 +594,16 @@ spmd::AttentionOp AttentionFinder::make() {
   auto sizeOf = [&](std::optional<size_t> loop) {
     return loop ? elements.loops[*loop] : 1;
   };
+  // A launch has as many blocks along y.
+  constexpr int64_t mostBatches = 65535, mostOfLoop = 1 << 30;
+  int64_t batches = 1;
+  for (size_t loop : batch)
+    batches *= std::min(elements.loops[loop], mostBatches + 1);
+  if (batches > mostBatches)
+    return {};
+  for (auto loop : {query, key, inHead, inValue})
+    if (sizeOf(loop) < 1 || sizeOf(loop) > mostOfLoop)
+      return {};
   auto of = ir::AttentionAttr::get(b.getContext(), sizes, sizeOf(query),
                                    sizeOf(key), sizeOf(inHead), sizeOf(inValue),
                                    b.getArrayAttr(maps), {});

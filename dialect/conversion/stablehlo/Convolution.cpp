@@ -425,9 +425,11 @@ bool Convolution::isProduct(const Products &of, ArrayRef<int64_t> sizes) const {
   const Type element = getElementTypeOrSelf(of.lhs.getType());
   const unsigned feature = numbers.getOutputFeatureDimension() + (groups > 1);
   const bool isLast = feature + 1 == of.parallel;
-  int64_t points = 1, terms = 1;
-  for (unsigned k = 0; k < of.parallel; ++k)
+  int64_t points = 1, terms = 1, filters = 1;
+  for (unsigned k = 0; k < of.parallel; ++k) {
     points *= k == feature ? 1 : sizes[k];
+    filters *= k < feature && !isLast ? sizes[k] : 1; // each of a batch's
+  }
   for (unsigned k = of.parallel; k < sizes.size(); ++k)
     terms *= sizes[k];
   constexpr int64_t least = 8;
@@ -435,7 +437,8 @@ bool Convolution::isProduct(const Products &of, ArrayRef<int64_t> sizes) const {
          element == getElementTypeOrSelf(of.rhs.getType()) &&
          (groups == 1 || !isLast) && sizes[feature] >= least &&
          points >= least * groups && terms >= least &&
-         points <= mostColumns / terms;
+         points <= mostColumns / terms &&
+         filters <= mostColumns / terms / sizes[feature];
 }
 
 /// `tensor` as points of the dimensions `order`, each where `places` has it,
@@ -444,28 +447,39 @@ Value Convolution::spread(Value tensor, AffineMap places,
                           ArrayRef<unsigned> order, ArrayRef<int64_t> sizes,
                           ArrayRef<int64_t> shape) {
   auto type = cast<RankedTensorType>(tensor.getType());
-  SmallVector<AffineExpr> at(sizes.size(), low.b.getAffineConstantExpr(0));
+  // Without dimensions of size 1, but for those that keep an index from being
+  // one of a whole dimension of the tensor where it is not.
   SmallVector<int64_t> made;
-  for (unsigned k : order) {
-    if (sizes[k] == 1)
-      continue;
-    at[k] = low.dim(made.size());
-    made.push_back(sizes[k]);
+  auto placesOf = [&](int64_t least) {
+    SmallVector<AffineExpr> at(sizes.size(), low.b.getAffineConstantExpr(0));
+    made.clear();
+    for (unsigned k : order)
+      if (sizes[k] >= least) {
+        at[k] = low.dim(made.size());
+        made.push_back(sizes[k]);
+      }
+    return simplifyAffineMap(
+        places.replaceDimsAndSymbols(at, {}, made.size(), 0));
+  };
+  AffineMap map = placesOf(2);
+  SmallVector<AffineExpr> moving;
+  bool isPart = false;
+  for (auto [k, each] : llvm::enumerate(map.getResults())) {
+    if (!isa<AffineConstantExpr>(each))
+      moving.push_back(each);
+    auto dim = dyn_cast<AffineDimExpr>(each);
+    isPart |= dim && made[dim.getPosition()] != type.getDimSize(k);
   }
+  const bool isAsItIs =
+      type.getNumElements() == ShapedType::getNumElements(made) &&
+      AffineMap::get(made.size(), 0, moving, low.b.getContext()).isIdentity();
+  if (isPart)
+    map = placesOf(1);
   Generic of;
   of.parallel = made.size();
   of.inputs = {tensor};
   of.inits = {low.empty(RankedTensorType::get(made, type.getElementType()))};
-  of.maps = {
-      simplifyAffineMap(places.replaceDimsAndSymbols(at, {}, made.size(), 0)),
-      low.b.getMultiDimIdentityMap(made.size())};
-  SmallVector<AffineExpr> moving;
-  for (AffineExpr each : of.maps[0].getResults())
-    if (!isa<AffineConstantExpr>(each))
-      moving.push_back(each);
-  const bool isAsItIs =
-      type.getNumElements() == ShapedType::getNumElements(made) &&
-      AffineMap::get(made.size(), 0, moving, low.b.getContext()).isIdentity();
+  of.maps = {map, low.b.getMultiDimIdentityMap(made.size())};
   Value points = tensor;
   if (!isAsItIs)
     points = low.generic(of, [](ImplicitLocOpBuilder &, ValueRange in) {
