@@ -111,7 +111,8 @@ int startCompiler(char **argv) {
 } // namespace
 
 int main(int argc, char **argv) {
-  if (std::filesystem::path(argv[0]).filename() == "mgpu-lsp-server") {
+  if (argc > 0 &&
+      std::filesystem::path(argv[0]).filename() == "mgpu-lsp-server") {
 #if defined(MGPU_TUNE_COMPILES)
     return tools::lsp::runServer(argc, argv);
 #elif defined(MGPU_TUNE_STARTS_COMPILER)

@@ -15,7 +15,8 @@ def find() -> str:
     library = os.path.dirname(_library.find())
     beside = [os.path.join(library, *folder, "mgpu-tune") for folder in (["bin"], ["..", "bin"], ["..", "..", "bin"])]
     path = os.environ.get("MGPU_TUNE") or next(filter(os.path.exists, beside), None) or shutil.which("mgpu-tune")
-    if not path or not os.path.exists(path):
+    script = os.path.realpath(sys.argv[0])  # of a wheel, which comes here
+    if not path or not os.path.exists(path) or os.path.realpath(path) == script:
         raise _library.AbsentError("mgpu-tune is not here: name it in MGPU_TUNE")
     return path
 
