@@ -36,9 +36,11 @@ AttentionAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     if (size < 1 || size > most)
       return emitError() << "a size of an attention is " << size
                          << "; sizes are from 1 to 2^30";
+  constexpr int64_t mostBatches = 65535; // CUDA's blocks along y
   for (int64_t size : batch)
-    if ((all *= size) > most)
-      return emitError() << "an attention has a batch of at most 2^30";
+    if ((all *= size) > mostBatches)
+      return emitError() << "an attention has a batch of at most "
+                         << mostBatches;
   constexpr size_t buffers = 4;
   if (maps.size() != buffers || !llvm::all_of(maps, [&](Attribute each) {
         auto map = dyn_cast<AffineMapAttr>(each);

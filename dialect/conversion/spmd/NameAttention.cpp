@@ -594,19 +594,16 @@ spmd::AttentionOp AttentionFinder::make() {
   auto sizeOf = [&](std::optional<size_t> loop) {
     return loop ? elements.loops[*loop] : 1;
   };
-  // A launch has as many blocks along y.
-  constexpr int64_t mostBatches = 65535, mostOfLoop = 1 << 30;
-  int64_t batches = 1;
-  for (size_t loop : batch)
-    batches *= std::min(elements.loops[loop], mostBatches + 1);
-  if (batches > mostBatches)
+  // Sizes that no attention has keep their operations.
+  ScopedDiagnosticHandler ignores(b.getContext(),
+                                  [](Diagnostic &) { return success(); });
+  auto fail = [&] { return root->emitOpError(); };
+  auto of = ir::AttentionAttr::getChecked(
+      llvm::function_ref<InFlightDiagnostic()>(fail), b.getContext(), sizes,
+      sizeOf(query), sizeOf(key), sizeOf(inHead), sizeOf(inValue),
+      b.getArrayAttr(maps), {});
+  if (!of)
     return {};
-  for (auto loop : {query, key, inHead, inValue})
-    if (sizeOf(loop) < 1 || sizeOf(loop) > mostOfLoop)
-      return {};
-  auto of = ir::AttentionAttr::get(b.getContext(), sizes, sizeOf(query),
-                                   sizeOf(key), sizeOf(inHead), sizeOf(inValue),
-                                   b.getArrayAttr(maps), {});
   auto type = cast<RankedTensorType>(root->getResult(0).getType());
   Value init =
       tensor::EmptyOp::create(b, loc, type.getShape(), type.getElementType());
