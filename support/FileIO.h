@@ -30,6 +30,10 @@ public:
   }
   int get() const { return descriptor; }
   bool isOpen() const { return descriptor >= 0; }
+  /// The open file for whoever takes names; also one that has no other.
+  std::string path() const {
+    return "/proc/self/fd/" + std::to_string(descriptor);
+  }
   /// Closes now, so that the caller sees a delayed write error.
   int close() { return ::close(std::exchange(descriptor, -1)); }
 

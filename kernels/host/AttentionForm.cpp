@@ -436,12 +436,8 @@ void AttentionEmitter::tile(Value batch, Value query, Value end) {
 LogicalResult AttentionEmitter::run(func::FuncOp entry,
                                     const HostShape &shape) {
   b.setInsertionPointToStart(&entry.getBody().front());
-  for (BlockArgument argument : source.getArguments()) {
-    arguments.push_back(
-        reader.argument(argument.getArgNumber(), argument.getType()));
-    if (!arguments.back())
-      return failure();
-  }
+  if (failed(reader.arguments(source, arguments)))
+    return failure();
   q = operandOf(0);
   k = operandOf(1);
   v = operandOf(2);
@@ -480,19 +476,13 @@ LogicalResult AttentionEmitter::run(func::FuncOp entry,
 
 LogicalResult makeAttention(ModuleOp kernel, Dim3 block,
                             const AttentionBody &body, VectorUnit unit) {
-  auto source = kernel.lookupSymbol<func::FuncOp>("entry");
   HostShape shape(block);
   const int64_t widest = unit.bits == 512 ? 32 : 16;
   shape.covered = {uint32_t(widest), block.y, 1};
-  OpBuilder before(source);
-  func::FuncOp entry = makeEntry(before, source.getLoc(), shape);
-  AttentionEmitter emitter(source, entry, body, unit);
-  if (failed(emitter.run(entry, shape)))
-    return source.emitOpError("has an argument that the host target lacks");
-  for (auto function : llvm::to_vector(kernel.getOps<func::FuncOp>()))
-    if (function != entry && function.getName() != loopMarker)
-      function.erase();
-  return success();
+  return replaceByEntry(
+      kernel, shape, [&](func::FuncOp source, func::FuncOp entry) {
+        return AttentionEmitter(source, entry, body, unit).run(entry, shape);
+      });
 }
 
 } // namespace mgpu::kernels::host

@@ -22,9 +22,8 @@ Value AbiReader::launchField(size_t offset, unsigned bits) {
 
 Value AbiReader::argument(unsigned k, Type type) {
   auto pointer = LLVM::LLVMPointerType::get(b.getContext());
-  Value address =
-      LLVM::GEPOp::create(b, loc, pointer, b.getI64Type(), arguments,
-                          ArrayRef<LLVM::GEPArg>{int32_t(k)});
+  Value address = LLVM::GEPOp::create(b, loc, pointer, b.getI64Type(), given,
+                                      ArrayRef<LLVM::GEPArg>{int32_t(k)});
   if (auto memref = dyn_cast<MemRefType>(type)) {
     SmallVector<int64_t> strides;
     int64_t offset;
@@ -51,6 +50,16 @@ Value AbiReader::argument(unsigned k, Type type) {
                               : bits;
 }
 
+LogicalResult AbiReader::arguments(func::FuncOp source,
+                                   SmallVectorImpl<Value> &into) {
+  for (BlockArgument each : source.getArguments()) {
+    into.push_back(argument(each.getArgNumber(), each.getType()));
+    if (!into.back())
+      return failure();
+  }
+  return success();
+}
+
 /// Exports how the object cuts a launch.
 static void exportShape(OpBuilder &b, Location loc, const HostShape &shape) {
   int32_t words[6] = {int32_t(shape.block.x),   int32_t(shape.block.y),
@@ -72,6 +81,20 @@ func::FuncOp makeEntry(OpBuilder &b, Location loc, const HostShape &shape) {
                                     b.getFunctionType({pointer, pointer}, {}));
   entry.addEntryBlock();
   return entry;
+}
+
+LogicalResult replaceByEntry(
+    ModuleOp kernel, const HostShape &shape,
+    llvm::function_ref<LogicalResult(func::FuncOp, func::FuncOp)> emit) {
+  auto source = kernel.lookupSymbol<func::FuncOp>("entry");
+  OpBuilder before(source);
+  func::FuncOp entry = makeEntry(before, source.getLoc(), shape);
+  if (failed(emit(source, entry)))
+    return source.emitOpError("has an argument that the host target lacks");
+  for (auto function : llvm::to_vector(kernel.getOps<func::FuncOp>()))
+    if (function != entry && function.getName() != loopMarker)
+      function.erase();
+  return success();
 }
 
 Extent partOf(OpBuilder &b, AbiReader &reader) {

@@ -19,17 +19,20 @@ namespace mgpu::kernels {
 class AbiReader {
 public:
   AbiReader(mlir::OpBuilder &b, mlir::func::FuncOp function)
-      : b(b), loc(function.getLoc()), arguments(function.getArgument(0)),
+      : b(b), loc(function.getLoc()), given(function.getArgument(0)),
         launch(function.getArgument(1)), converter(b.getContext()) {}
 
   mlir::Value launchField(size_t offset, unsigned bits);
   /// Argument `k` of the kernel as `type`, or null where that cannot be.
   mlir::Value argument(unsigned k, mlir::Type type);
+  /// All arguments of `source`; fails where one cannot be.
+  mlir::LogicalResult arguments(mlir::func::FuncOp source,
+                                llvm::SmallVectorImpl<mlir::Value> &into);
 
 private:
   mlir::OpBuilder &b;
   mlir::Location loc;
-  mlir::Value arguments, launch;
+  mlir::Value given, launch;
   mlir::LLVMTypeConverter converter;
 };
 
@@ -37,6 +40,14 @@ private:
 /// function, empty, before where `b` points.
 mlir::func::FuncOp makeEntry(mlir::OpBuilder &b, mlir::Location loc,
                              const HostShape &shape);
+
+/// Puts an entry that `emit` fills in the place of the kernel's functions.
+/// Fails, with an error, where it does: for an argument that the target lacks.
+mlir::LogicalResult
+replaceByEntry(mlir::ModuleOp kernel, const HostShape &shape,
+               llvm::function_ref<mlir::LogicalResult(mlir::func::FuncOp source,
+                                                      mlir::func::FuncOp entry)>
+                   emit);
 
 /// The part of a launch that a call of the object runs, along each axis: in
 /// blocks of the source, or in the object's own.

@@ -74,11 +74,6 @@ Result<void> checkSymbols(const llvm::SmallVectorImpl<char> &object) {
   return {};
 }
 
-/// A path of an open file for whoever takes names.
-std::string pathOf(const Descriptor &file) {
-  return "/proc/self/fd/" + std::to_string(file.get());
-}
-
 /// Reads a pipe until it is empty and `isWritten` is set. There may be no end
 /// of it: a child that another thread has forked may have its other side, too.
 std::vector<std::byte> drain(const Descriptor &pipe,
@@ -139,7 +134,7 @@ linkSharedObject(const llvm::SmallVectorImpl<char> &object) {
   const std::lock_guard<std::mutex> lock(oneAtATime);
   std::vector<std::byte> bytes;
   std::thread reader([&] { bytes = drain(from, isWritten); });
-  const Result<void> linked = runLinker(pathOf(input), pathOf(to));
+  const Result<void> linked = runLinker(input.path(), to.path());
   eventfd_write(isWritten.get(), 1);
   reader.join();
   MGPU_TRY(linked);

@@ -537,12 +537,8 @@ void ProductEmitter::oneElement(func::FuncOp part, Value place, Value down,
 LogicalResult ProductEmitter::run(func::FuncOp source, func::FuncOp entry,
                                   const HostShape &shape) {
   b.setInsertionPointToStart(&entry.getBody().front());
-  for (BlockArgument argument : source.getArguments()) {
-    arguments.push_back(
-        reader.argument(argument.getArgNumber(), argument.getType()));
-    if (!arguments.back())
-      return failure();
-  }
+  if (failed(reader.arguments(source, arguments)))
+    return failure();
   left = sideOf(!tiles.isTurned, tiles.rows, tiles.block);
   right = sideOf(tiles.isTurned, tiles.width(), tiles.across);
   sums = scratch(tiles.waiting(product.getK()));
@@ -586,20 +582,14 @@ LogicalResult ProductEmitter::run(func::FuncOp source, func::FuncOp entry,
 
 LogicalResult makePackedProduct(ModuleOp kernel, Dim3 block,
                                 const ProductTiles &tiles) {
-  auto source = kernel.lookupSymbol<func::FuncOp>("entry");
   HostShape shape(block);
   shape.covered = {uint32_t(tiles.isTurned ? tiles.down : tiles.across),
                    uint32_t(tiles.isTurned ? tiles.across : tiles.down),
                    block.z};
-  OpBuilder before(source);
-  func::FuncOp entry = makeEntry(before, source.getLoc(), shape);
-  ProductEmitter emitter(source, entry, tiles);
-  if (failed(emitter.run(source, entry, shape)))
-    return source.emitOpError("has an argument that the host target lacks");
-  for (auto function : llvm::to_vector(kernel.getOps<func::FuncOp>()))
-    if (function != entry && function.getName() != loopMarker)
-      function.erase();
-  return success();
+  return replaceByEntry(
+      kernel, shape, [&](func::FuncOp source, func::FuncOp entry) {
+        return ProductEmitter(source, entry, tiles).run(source, entry, shape);
+      });
 }
 
 } // namespace mgpu::kernels::host

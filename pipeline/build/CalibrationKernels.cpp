@@ -253,11 +253,11 @@ Result<LoadedProgram> loadText(LoadOptions loading, std::string_view text) {
   loading.racesAreErrors = true;
   // In memory, for the importer, which takes names.
   const Descriptor file(memfd_create("calibrate.mlir", MFD_CLOEXEC));
-  if (file.get() < 0 ||
-      write(file.get(), text.data(), text.size()) != ssize_t(text.size()))
+  if (!file.isOpen() ||
+      writeFully(file.get(), std::as_bytes(std::span(text))) != 0)
     return fail(ErrorKind::Absent, "there is no memory for a file of the "
                                    "kernels to compile");
-  loading.file = fmt::format("/proc/self/fd/{}", file.get());
+  loading.file = file.path();
   return loadProgram(loading);
 }
 

@@ -30,9 +30,9 @@ void addUploads(json &out, const LoadedProgram &program,
                           {"bytes", program.madeResident.bytes}};
 }
 
-void addPrediction(json &out, const planner::Plan &plan,
-                   const planner::Dag &dag, uint32_t threads) {
-  if (const auto time = planner::predictReplay(plan, dag, threads))
+void addPrediction(json &out,
+                   const std::optional<planner::HostPrediction> &time) {
+  if (time)
     out["predicted"] = {{"us", time->us},
                         {"error", time->error},
                         {"low_us", time->lowUs()},

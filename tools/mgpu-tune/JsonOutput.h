@@ -25,9 +25,9 @@ nlohmann::json errorObject(const Error &error);
 /// which then has its own "ok".
 void printJsonError(const Error &error);
 
-/// Adds "predicted", where a replay on `threads` of the host is.
-void addPrediction(nlohmann::json &out, const planner::Plan &plan,
-                   const planner::Dag &dag, uint32_t threads);
+/// Adds "predicted", where a replay on the host is.
+void addPrediction(nlohmann::json &out,
+                   const std::optional<planner::HostPrediction> &time);
 
 /// Adds what uploadsText() says: "uploads", and "made_resident".
 void addUploads(nlohmann::json &out, const pipeline::LoadedProgram &program,

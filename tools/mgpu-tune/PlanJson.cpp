@@ -171,8 +171,7 @@ void printJson(const PlanReport &report, const LoadedProgram &program,
                            : std::vector<planner::AlgorithmChoice>(),
                     options.explain);
   addUploads(out, program, durationsOf(report.plan, program.dag));
-  addPrediction(out, report.plan, program.dag,
-                report.predicted ? report.predicted->threads : 0);
+  addPrediction(out, report.predicted);
   if (report.bound)
     out["replay_bound_words"] = report.bound->words;
   if (!program.meshes.empty())

@@ -117,7 +117,8 @@ void printJson(const LoadedProgram &program, const RunOptions &options,
   for (const MadeRound &round : times.later)
     out["rounds"].push_back(
         {{"bind_us", round.bindUs}, {"replay_us", replayed(round)}});
-  addPrediction(out, prepared.plan, program.dag, prepared.threads);
+  addPrediction(out, planner::predictReplay(prepared.plan, program.dag,
+                                            prepared.threads));
   addUploads(out, program, durationsOf(prepared.plan, program.dag));
   if (!program.outputs.empty())
     out["printed"] = printed;

@@ -6,6 +6,16 @@
 using namespace mgpu;
 using namespace mgpu::device;
 
+/// What is wrong with `text` once `from` in it is `to`; "" where nothing is.
+static std::string faultWith(std::string text, const std::string &from,
+                             const std::string &to) {
+  size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  text.replace(at, from.size(), to);
+  Result<Topology> topology = parseTopology(text, "t");
+  return topology ? std::string() : topology.error().message;
+}
+
 TEST(Topology, EveryBuiltInOneIsValid) {
   ASSERT_EQ(builtinTopologies().size(), 14u);
   for (std::string_view name : builtinTopologies()) {
@@ -87,12 +97,7 @@ TEST(Topology, TheTextOfOneIsReadAsTheSame) {
 TEST(Topology, FaultsOfACalibrationAreNamed) {
   const std::string good = topologyText(calibrated());
   auto with = [&](const std::string &from, const std::string &to) {
-    std::string text = good;
-    size_t at = text.find(from);
-    EXPECT_NE(at, std::string::npos) << from;
-    text.replace(at, from.size(), to);
-    Result<Topology> topology = parseTopology(text, "t");
-    return topology ? std::string() : topology.error().message;
+    return faultWith(good, from, to);
   };
   EXPECT_EQ(with("\"op\": \"all_reduce\"", "\"op\": \"all_recude\""),
             "t: calibration: collectives 1: field \"op\" must be one of "
@@ -121,12 +126,7 @@ TEST(Topology, ARateIsReadWithItsSourceAndItsFaultsAreNamed) {
   EXPECT_EQ(quoted.atEnd(false).rate("clock_share")->value, 1);
   const std::string good = topologyText(quoted);
   auto with = [&](const std::string &from, const std::string &to) {
-    std::string text = good;
-    size_t at = text.find(from);
-    EXPECT_NE(at, std::string::npos) << from;
-    text.replace(at, from.size(), to);
-    Result<Topology> topology = parseTopology(text, "t");
-    return topology ? std::string() : topology.error().message;
+    return faultWith(good, from, to);
   };
   EXPECT_NE(with("\"clock_share\"", "\"clock_shore\"").find("clock_share"),
             std::string::npos);
