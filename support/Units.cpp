@@ -66,7 +66,7 @@ std::string withinError(double us, double error) {
   if (!(error > 0) || !(us > 0) || !std::isfinite(us * error))
     return fmt::format("{:.3f}", us);
   const double unit =
-      std::max(std::pow(10, std::floor(std::log10(us * error))), 1e-3);
+      std::max(std::pow(10, std::floor(std::log10(us * error / 4))), 1e-3);
   return fmt::format("{:.{}f}", std::round(us / unit) * unit,
                      std::max(0, int(std::lround(-std::log10(unit)))));
 }

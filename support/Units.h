@@ -43,9 +43,9 @@ Result<SearchBudget> parseBudget(std::string_view text);
 /// "340.2 ns", "1.118 us", "12.35 ms", "3.000 s".
 std::string durationText(double us);
 
-/// Microseconds that may be wrong by the share `error`, without the digits that
-/// are finer than that; with three decimals where it is 0, that is unknown:
-/// "44.436", by 0.9 "40".
+/// Microseconds that may be wrong by the share `error`, rounded by at most an
+/// eighth of what they may be wrong; with three decimals where it is 0, that is
+/// unknown: "133.214", by 0.9 "130".
 std::string withinError(double us, double error);
 
 } // namespace mgpu

@@ -79,10 +79,10 @@ public:
   }
   double rate(const char *name) {
     const Json *value = find(name);
-    if (value && value->is_number() && value->get<double>() > 0 &&
+    if (value && value->is_number() && value->get<double>() >= 1e-9 &&
         value->get<double>() < 1e18)
       return value->get<double>();
-    bad(name, "must be a rate per second above 0");
+    bad(name, "must be a number from 1e-9 to 1e18");
     return 0;
   }
   /// False where it is absent.
@@ -273,6 +273,9 @@ void parseRate(Fields &in, Topology &topology) {
     rate.assumed = in.text("assumed");
     if (!rate.isRange())
       in.bad("low", "must be below \"high\" in a rate that is assumed");
+    for (const char *quoted : {"from", "url", "quote"})
+      if (in.has(quoted))
+        in.bad(quoted, "must be absent in a rate that is assumed");
   } else {
     rate.from = in.text("from");
     rate.url = in.text("url");
@@ -291,10 +294,13 @@ void parseRate(Fields &in, Topology &topology) {
   else if (field != fields.end() &&
            std::abs(field->second - rate.value) > 1e-6 * rate.value)
     in.bad("value", "must be that of the field it names");
+  else if (field != fields.end() && rate.isRange())
+    in.bad("high", "must equal \"low\" where the rate names a field");
   else if (topology.rate(rate.name))
     in.bad("name", "must differ from those before it");
-  if (rate.name.find("_share") != std::string::npos && rate.high > 1)
-    in.bad("high", "must be at most 1, as it is a share");
+  if (rate.name.find("_share") != std::string::npos &&
+      (rate.low < 1e-3 || rate.high > 1))
+    in.bad("value", "must be from 0.001 to 1, as it is a share");
   topology.rates.push_back(std::move(rate));
 }
 

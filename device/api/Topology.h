@@ -45,8 +45,8 @@
 // "rates" may be absent. A rate is one of rateNames() with the words that hold
 // it: "from" is arithmetic on numbers that stand in "quote", which "url" has. A
 // rate that nobody states is "assumed", for a reason, and has a range. "low"
-// and "high" may be absent in one that is quoted. One that has the name of a
-// field above is its source and has its value.
+// and "high" may be absent in one that is quoted. One named as a field above is
+// its source, with its value and no range. Shares are 0.001 to 1.
 
 #include "support/Result.h"
 

@@ -18,6 +18,7 @@
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <system_error>
 #include <thread>
 
 LLD_HAS_DRIVER(elf);
@@ -133,7 +134,15 @@ linkSharedObject(const llvm::SmallVectorImpl<char> &object) {
   static std::mutex oneAtATime;
   const std::lock_guard<std::mutex> lock(oneAtATime);
   std::vector<std::byte> bytes;
-  std::thread reader([&] { bytes = drain(from, isWritten); });
+  std::thread reader;
+  try {
+    reader = std::thread([&] { bytes = drain(from, isWritten); });
+  } catch (const std::system_error &error) {
+    return fail(ErrorKind::Absent,
+                std::string("a kernel cannot be linked, as there is no thread "
+                            "to read it: ") +
+                    error.what());
+  }
   const Result<void> linked = runLinker(input.path(), to.path());
   eventfd_write(isWritten.get(), 1);
   reader.join();

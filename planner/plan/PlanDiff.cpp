@@ -2,7 +2,6 @@
 #include "planner/plan/PlanDiff.h"
 
 #include "support/LineText.h"
-#include "support/Units.h"
 
 #include <algorithm>
 #include <cmath>
@@ -132,23 +131,19 @@ PlanDiff diffPlans(const PlanAlone &a, const PlanAlone &b) {
 std::string toText(const PlanDiff &diff, size_t most) {
   double saved = diff.aMakespanUs - diff.bMakespanUs;
   std::string out = fmt::format(
-      "makespan {} -> {} us ({:+.2f} %), bound {} -> {} us\n"
+      "makespan {:.3f} -> {:.3f} us ({:+.2f} %), bound {:.3f} -> {:.3f} us\n"
       "largest arena {} -> {} bytes, cross-stream waits {} -> {}\n"
       "{} steps as before, {} changed, {} gone, {} new\n",
-      withinError(diff.aMakespanUs, diff.aError),
-      withinError(diff.bMakespanUs, diff.bError),
+      diff.aMakespanUs, diff.bMakespanUs,
       diff.aMakespanUs > 0 ? -100 * saved / diff.aMakespanUs : 0,
-      withinError(diff.aLowerBoundUs, diff.aError),
-      withinError(diff.bLowerBoundUs, diff.bError), diff.aArenaBytes,
+      diff.aLowerBoundUs, diff.bLowerBoundUs, diff.aArenaBytes,
       diff.bArenaBytes, diff.aWaits, diff.bWaits, diff.same,
       diff.changes.size(), diff.onlyInA.size(), diff.onlyInB.size());
   auto append = [&out](const std::string &text) { out += text; };
   if (diff.aLoadUs + diff.bLoadUs + diff.aFetchUs + diff.bFetchUs > 0)
-    append(fmt::format("once: load {} -> {} us, fetch {} -> {} us\n",
-                       withinError(diff.aLoadUs, diff.aError),
-                       withinError(diff.bLoadUs, diff.bError),
-                       withinError(diff.aFetchUs, diff.aError),
-                       withinError(diff.bFetchUs, diff.bError)));
+    append(fmt::format(
+        "once: load {:.3f} -> {:.3f} us, fetch {:.3f} -> {:.3f} us\n",
+        diff.aLoadUs, diff.bLoadUs, diff.aFetchUs, diff.bFetchUs));
   for (size_t k = 0; k < diff.changes.size() && k < most; ++k) {
     const StepChange &change = diff.changes[k];
     append(fmt::format(

@@ -238,6 +238,8 @@ private:
     MGPU_TRY_ASSIGN(plan.fetchUs, timeLine("fetch"));
     if (auto line = lineThatMayBe("error")) {
       MGPU_TRY_ASSIGN(plan.error, line->number("share"));
+      if (!(plan.error > 0 && plan.error <= 100))
+        return line->bad("the share of an error must be from 0 to 100");
       MGPU_TRY(line->expectEnd());
     }
     MGPU_TRY(parseBound());

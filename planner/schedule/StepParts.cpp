@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/schedule/StepParts.h"
 
+#include "planner/dag/PlanPart.h"
 #include "planner/schedule/Simulate.h"
 #include "support/Units.h"
 
@@ -8,6 +9,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <map>
+#include <optional>
 
 namespace mgpu::planner {
 
@@ -16,6 +18,13 @@ namespace {
 struct Part {
   size_t nodes = 0;
   double us = 0, rooflineUs = 0;
+};
+
+/// A step of the replay, as one of a device's.
+struct WorkStep {
+  const PlanStep *step = nullptr;
+  double times = 1; ///< in a replay: the trips of a rolled loop
+  double us() const { return times * step->durationUs; }
 };
 
 /// The time of a kernel's bytes and operations at the data sheet's rates.
@@ -38,10 +47,43 @@ Roofline rooflineOf(const Dag &dag, const DagNode &node,
 
 /// Time of each kernel that is its launch, and that its first loads take.
 double startUs(const device::Topology &topology) {
-  double us = 0;
+  double us = topology.calibration ? topology.calibration->launchUs : 0;
   for (const char *name : {"launch_us", "start_us"})
     if (const auto *rate = topology.rate(name))
       us += rate->value;
+  return us;
+}
+
+/// The steps of the replay in which `device` takes part.
+std::vector<WorkStep> stepsOf(const Plan &plan, const Dag &dag,
+                              DeviceId device) {
+  std::vector<WorkStep> out;
+  for (const PlanStep &step : plan.steps) {
+    const DagNode &node = dag.node(step.node);
+    if (const double times = timesInReplay(dag, node.phase);
+        times > 0 && std::ranges::count(node.devices, device) > 0)
+      out.push_back({&step, times});
+  }
+  return out;
+}
+
+/// Microseconds of a replay in which at least one of the steps runs. Steps of
+/// different phases never overlap.
+double busyUs(std::vector<WorkStep> steps, const Dag &dag) {
+  auto key = [&dag](const WorkStep &work) {
+    return std::pair(dag.node(work.step->node).phase, work.step->startUs);
+  };
+  std::ranges::sort(steps, {}, key);
+  double us = 0, endUs = 0;
+  std::optional<Phase> phase;
+  for (const WorkStep &work : steps) {
+    const auto [itsPhase, start] = key(work);
+    endUs = phase == itsPhase ? std::max(endUs, start) : start;
+    phase = itsPhase;
+    const double end = start + work.step->durationUs;
+    us += work.times * std::max(0.0, end - endUs);
+    endUs = std::max(endUs, end);
+  }
   return us;
 }
 
@@ -50,7 +92,8 @@ DeviceId busiest(const Plan &plan, const Dag &dag) {
   std::map<DeviceId, double> us;
   for (const PlanStep &step : plan.steps)
     for (DeviceId device : dag.node(step.node).devices)
-      us[device] += step.durationUs;
+      us[device] +=
+          timesInReplay(dag, dag.node(step.node).phase) * step.durationUs;
   auto most = std::ranges::max_element(
       us, {}, [](const auto &each) { return each.second; });
   return most == us.end() ? DeviceId{0} : most->first;
@@ -110,20 +153,17 @@ std::string stepPartsText(const Plan &plan, const Dag &dag,
   const DeviceId device = busiest(plan, dag);
   const double launchUs = startUs(machine.topology());
   std::map<std::string, Part> parts;
-  double busyUs = 0, launchesUs = 0;
-  for (const PlanStep &step : plan.steps) {
-    const DagNode &node = dag.node(step.node);
-    if (node.phase != Phase::Replay ||
-        std::ranges::find(node.devices, device) == node.devices.end())
-      continue;
-    Part one{1, step.durationUs, 0};
-    Part &part = parts[partName(dag, machine, step.node, launchUs, one)];
+  double launchesUs = 0;
+  const std::vector<WorkStep> steps = stepsOf(plan, dag, device);
+  for (const WorkStep &work : steps) {
+    const DagNode &node = dag.node(work.step->node);
+    Part one;
+    Part &part = parts[partName(dag, machine, work.step->node, launchUs, one)];
     part.nodes += 1;
-    part.us += one.us;
-    part.rooflineUs += one.rooflineUs;
-    busyUs += one.us;
+    part.us += work.us();
+    part.rooflineUs += work.times * one.rooflineUs;
     if (workClass(node) == WorkClass::Kernel && !node.durationUs)
-      launchesUs += std::min(launchUs, one.us);
+      launchesUs += work.times * std::min(launchUs, work.step->durationUs);
   }
   std::string out =
       fmt::format("a replay is made of, on device {}:\n", device.value);
@@ -137,7 +177,8 @@ std::string stepPartsText(const Plan &plan, const Dag &dag,
                                                 100 * part.rooflineUs / part.us)
                                   : ""));
   line(launchesUs, "of the kernels' time: launches and first loads");
-  line(std::max(0.0, plan.makespanUs - busyUs), "no work of the device");
+  line(std::max(0.0, plan.makespanUs - busyUs(steps, dag)),
+       "no work of the device");
   if (const auto *host = machine.topology().rate("replay_us"))
     line(host->value, "the host, from one replay to the next");
   return out + rangeText(plan, dag, machine);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tools/mgpu-lsp-server/CheckRun.h"
 
+#include "support/FileIO.h"
+
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -72,14 +74,14 @@ std::optional<CheckRun> CheckRun::start(const std::string &uri,
                                         const std::string &text) {
   CheckRun run(uri, text);
   // A file in memory, as a pipe would have to be fed.
-  const int input = ::memfd_create("program", MFD_CLOEXEC);
+  const Descriptor input(::memfd_create("program", MFD_CLOEXEC));
   int ends[2];
-  if (input < 0 || ::pipe2(ends, O_CLOEXEC) != 0)
+  if (!input.isOpen() ||
+      writeFully(input.get(), std::as_bytes(std::span(text))) != 0 ||
+      ::lseek(input.get(), 0, SEEK_SET) != 0 || ::pipe2(ends, O_CLOEXEC) != 0)
     return std::nullopt;
   run.output = ends[0];
-  bool isReady =
-      ::write(input, text.data(), text.size()) == ssize_t(text.size());
-  isReady &= ::lseek(input, 0, SEEK_SET) == 0;
+  const Descriptor to(ends[1]);
   std::vector<std::string> words{"mgpu-tune", "check", "-", "--json"};
   for (std::string &option : optionsIn(text))
     words.push_back(std::move(option));
@@ -89,17 +91,15 @@ std::optional<CheckRun> CheckRun::start(const std::string &uri,
   arguments.push_back(nullptr);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, input, 0);
-  posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
+  posix_spawn_file_actions_adddup2(&actions, input.get(), 0);
+  posix_spawn_file_actions_adddup2(&actions, to.get(), 1);
   posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
   if (const std::string folder = folderOf(uri); !folder.empty())
     posix_spawn_file_actions_addchdir_np(&actions, folder.c_str());
-  isReady = isReady && posix_spawn(&run.child, "/proc/self/exe", &actions,
-                                   nullptr, arguments.data(), environ) == 0;
+  const bool isRunning = posix_spawn(&run.child, "/proc/self/exe", &actions,
+                                     nullptr, arguments.data(), environ) == 0;
   posix_spawn_file_actions_destroy(&actions);
-  ::close(input);
-  ::close(ends[1]);
-  if (!isReady)
+  if (!isRunning)
     return std::nullopt;
   return run;
 }

@@ -117,6 +117,10 @@ int main(int argc, char **argv) {
     return tools::lsp::runServer(argc, argv);
 #elif defined(MGPU_TUNE_STARTS_COMPILER)
     return startCompiler(argv);
+#else
+    return report(ErrorKind::Unsupported,
+                  "the language server needs the compiler, without which this "
+                  "mgpu-tune was built");
 #endif
   }
   CLI::App app("Checks, plans and replays multi-GPU programs as prebuilt "

@@ -58,12 +58,14 @@ TEST(Units, DurationsHaveFourDigitsInTheUnitOfTheirSize) {
 
 TEST(Units, DigitsFinerThanTheErrorAreNotTold) {
   EXPECT_EQ(withinError(44.436, 0), "44.436");
-  EXPECT_EQ(withinError(44.436, 0.9), "40");
+  EXPECT_EQ(withinError(133.214, 0.9), "130");
+  EXPECT_EQ(withinError(44.436, 0.95), "40");
+  EXPECT_EQ(withinError(44.436, 0.5), "44");
   EXPECT_EQ(withinError(18.6, 0.35), "19");
   EXPECT_EQ(withinError(4.941, 0.2), "4.9");
-  EXPECT_EQ(withinError(34342.764, 0.9), "30000");
+  EXPECT_EQ(withinError(34342.764, 0.9), "34000");
   EXPECT_EQ(withinError(0.0021, 0.01), "0.002"); // no finer than without error
-  EXPECT_EQ(withinError(9.96, 0.2), "10");
+  EXPECT_EQ(withinError(9.96, 0.2), "10.0");
   EXPECT_EQ(withinError(0, 0.9), "0.000");
   EXPECT_EQ(withinError(1e308, 0.9), fmt::format("{:.0f}", 1e308));
 }
