@@ -2,6 +2,7 @@
 #include "kernels/cuda/CudaEmitter.h"
 
 #include "dialect/mgpu/Diagnostics.h"
+#include "kernels/cuda/AttentionForms.h"
 #include "kernels/cuda/CudaTypes.h"
 #include "kernels/cuda/EntryText.h"
 #include "kernels/cuda/FunctionEmitter.h"
@@ -336,6 +337,12 @@ Result<CudaKernel> emitCudaKernel(ModuleOp module,
     if (!product)
       return stop("what is around the product could not be emitted");
     return product;
+  }
+  if (isAttention(module)) {
+    auto attention = emitAttention(module, options);
+    if (!attention)
+      return stop("the scores of the attention could not be emitted");
+    return attention;
   }
   auto entry = module.lookupSymbol<func::FuncOp>("entry");
   if (!entry || entry.isDeclaration() || entry.getNumResults() != 0) {

@@ -5,6 +5,7 @@
 #include "kernels/cuda/CudaTypes.h"
 #include "kernels/cuda/EntryText.h"
 #include "kernels/cuda/FunctionEmitter.h"
+#include "kernels/cuda/PartText.h"
 #include "kernels/cuda/ProductBody.h"
 #include "kernels/cuda/ProductText.h"
 #include "kernels/lower/Normalise.h"
@@ -13,69 +14,28 @@ using namespace mlir;
 
 namespace mgpu::kernels::cuda {
 
-/// Unused arguments go; the positions of the others.
-static SmallVector<unsigned> dropUnused(func::FuncOp part, unsigned count) {
-  SmallVector<unsigned> kept;
-  llvm::BitVector unused(part.getNumArguments());
-  for (unsigned k = 0; k < count; ++k)
-    if (part.getArgument(k).use_empty())
-      unused.set(k);
-    else
-      kept.push_back(k);
-  (void)part.eraseArguments(unused);
-  return kept;
-}
-
 /// The function "first" or "last" of what is around the product, and the words
 /// that call it. `types` are those of the kernel's arguments that it uses.
 LogicalResult ProductText::emitPart(func::FuncOp part, StringRef which,
                                     KernelContext &context, Text &out,
                                     std::vector<std::string> &types) {
   const bool isLast = which == "last", hasBatch = product.getBatch() > 1;
-  SmallVector<unsigned> kept = dropUnused(part, unsigned(arguments.size()));
-  FunctionEmitter emitter(context, out);
-  emitter.setGlobals(true);
-  auto parameters = emitter.parameters(part);
-  if (failed(parameters))
-    return failure();
-  if (parameters->size() != kept.size() + isLast)
-    return part.emitOpError("has an argument that is not a single value");
-  std::string list, call;
-  for (auto [k, position] : llvm::enumerate(kept)) {
-    const auto &[type, name] = (*parameters)[k];
-    list += type + name + ", ";
-    // The function is given the first element.
-    auto memref = dyn_cast<MemRefType>(entry.getArgumentTypes()[position]);
-    SmallVector<int64_t> strides;
-    int64_t offset = 0;
-    if (memref)
-      (void)memref.getStridesAndOffset(strides, offset);
-    call += arguments[position] +
-            (offset ? " + " + std::to_string(offset) + "LL" : "") + ", ";
-    if (types[position].empty() || !memref ||
-        !StringRef(type).starts_with("const "))
-      types[position] = type;
-  }
   const std::string name = kernel.name + "_" + which.str(),
-                    ids = hasBatch ? "row, column, batch" : "row, column";
+                    ids = hasBatch ? "row, column, batch" : "row, column",
+                    result = isLast ? "void" : words["CTYPE"];
+  auto call = writePart(
+      part, {entry, arguments, types}, result + " " + name,
+      hasBatch ? "const int globalY, const int globalX, const int globalZ"
+               : "const int globalY, const int globalX",
+      context, out);
+  if (failed(call))
+    return failure();
   if (isLast) {
-    const auto &sum = (*parameters)[kept.size()];
-    list += sum.type + sum.name + ", ";
-    words["STORE"] = name + "(" + call;
+    words["STORE"] = name + "(" + *call;
     words["END"] = ", " + ids + ")";
   } else {
-    words["FIRST"] = name + "(" + call + ids + ")";
+    words["FIRST"] = name + "(" + *call + ids + ")";
   }
-  out.atNowhere();
-  out.open("static __device__ __forceinline__ " +
-           (isLast ? "void" : words["CTYPE"]) + " " + name + "(" + list +
-           "const int globalY, const int globalX" +
-           (hasBatch ? ", const int globalZ" : "") + ")");
-  if (failed(emitter.body(part)))
-    return failure();
-  out.atNowhere();
-  out.close();
-  out.line("");
   return success();
 }
 

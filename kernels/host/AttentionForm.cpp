@@ -16,82 +16,6 @@ using namespace mlir;
 
 namespace mgpu::kernels::host {
 
-//===----------------------------------------------------------------------===//
-// Which kernels have the form
-//===----------------------------------------------------------------------===//
-
-/// The axis of the ids that the operation gives.
-static std::optional<unsigned> axisOf(Operation *op) {
-  if (auto id = dyn_cast<gpu::GlobalIdOp>(op))
-    return unsigned(id.getDimension());
-  for (auto [axis, mark] : llvm::enumerate(ir::globalMarks))
-    if (ir::hasMark(op, mark))
-      return unsigned(axis);
-  return std::nullopt;
-}
-
-/// Whether the score is made of ids, arguments and the product by operations of
-/// numbers. Finds the loop that adds up the product.
-static bool findHead(Value value, AttentionBody &body,
-                     llvm::DenseSet<Value> &seen) {
-  if (value == body.keys.getInductionVar() || !seen.insert(value).second)
-    return true;
-  Operation *op = value.getDefiningOp();
-  if (!op)
-    return isa<MemRefType>(value.getType()) ||
-           isa<func::FuncOp>(value.getParentBlock()->getParentOp());
-  if (axisOf(op))
-    return true;
-  if (auto loop = dyn_cast<scf::ForOp>(op)) {
-    const bool isFirst = !body.head || body.head == loop;
-    body.head = loop;
-    return isFirst && loop.getNumResults() == 1;
-  }
-  if (op->getNumRegions() != 0 || isa<gpu::GPUDialect>(op->getDialect()) ||
-      (!isMemoryEffectFree(op) && !isa<memref::LoadOp>(op)))
-    return false;
-  return llvm::all_of(op->getOperands(), [&](Value operand) {
-    return findHead(operand, body, seen);
-  });
-}
-
-std::optional<AttentionBody> attentionForm(ModuleOp kernel) {
-  auto entry = kernel.lookupSymbol<func::FuncOp>("entry");
-  if (!entry || entry.isDeclaration())
-    return std::nullopt;
-  AttentionBody body{ir::attentionOf(entry), {}, {}, {}};
-  if (!body.of || body.of.getOperands().empty())
-    return std::nullopt;
-  for (Type type : entry.getArgumentTypes()) {
-    auto memref = dyn_cast<MemRefType>(type);
-    SmallVector<int64_t> strides;
-    int64_t offset = 0;
-    if (memref &&
-        (!memref.hasStaticShape() ||
-         failed(memref.getStridesAndOffset(strides, offset)) ||
-         llvm::any_of(strides, [](int64_t each) { return each < 0; }) ||
-         ShapedType::isDynamic(offset)))
-      return std::nullopt;
-  }
-  entry.walk<WalkOrder::PreOrder>([&](scf::ForOp loop) {
-    auto most =
-        loop.getNumResults() == 1
-            ? loop.getYieldedValues()[0].getDefiningOp<arith::MaxNumFOp>()
-            : arith::MaxNumFOp();
-    if (!most || (most.getLhs() != loop.getRegionIterArg(0) &&
-                  most.getRhs() != loop.getRegionIterArg(0)))
-      return WalkResult::advance();
-    body.keys = loop;
-    body.score = most.getLhs() == loop.getRegionIterArg(0) ? most.getRhs()
-                                                           : most.getLhs();
-    return WalkResult::interrupt();
-  });
-  llvm::DenseSet<Value> seen;
-  if (!body.keys || !findHead(body.score, body, seen) || !body.head)
-    return std::nullopt;
-  return body;
-}
-
 namespace {
 
 /// Keys whose scores are in memory at once: a part of what decides bits.
@@ -201,30 +125,10 @@ SmallVector<Value> AttentionEmitter::loop(
   return SmallVector<Value>(made.getResults());
 }
 
-/// The strides of an operand, by the dimensions of `of`, the constant at last.
-static SmallVector<int64_t> stridesOf(MemRefType type, AffineMap map) {
-  SmallVector<int64_t> strides, all(map.getNumDims() + 1);
-  int64_t offset = 0;
-  (void)type.getStridesAndOffset(strides, offset);
-  const SmallVector<int64_t> zeros(map.getNumDims());
-  const SmallVector<int64_t> origin = map.compose(zeros);
-  all.back() = offset;
-  for (auto [place, stride] : llvm::zip_equal(origin, strides))
-    all.back() += place * stride;
-  for (unsigned dim = 0; dim < map.getNumDims(); ++dim) {
-    SmallVector<int64_t> one(map.getNumDims());
-    one[dim] = 1;
-    for (auto [place, from, stride] :
-         llvm::zip_equal(map.compose(one), origin, strides))
-      all[dim] += (place - from) * stride;
-  }
-  return all;
-}
-
 Operand AttentionEmitter::operandOf(unsigned k) {
   const auto position = unsigned(of.getOperands()[k]);
   auto type = cast<MemRefType>(source.getArgumentTypes()[position]);
-  const SmallVector<int64_t> strides = stridesOf(type, of.getMap(k));
+  const SmallVector<int64_t> strides = attentionStrides(body, k);
   SmallVector<int64_t> own;
   int64_t size = 0;
   (void)type.getStridesAndOffset(own, size);
@@ -244,9 +148,7 @@ Operand AttentionEmitter::operandOf(unsigned k) {
 /// Sets the operand's first place to that of a number of the batch.
 void AttentionEmitter::place(Operand &operand, unsigned k,
                              ArrayRef<Value> batch) {
-  auto type = cast<MemRefType>(
-      source.getArgumentTypes()[unsigned(of.getOperands()[k])]);
-  const SmallVector<int64_t> strides = stridesOf(type, of.getMap(k));
+  const SmallVector<int64_t> strides = attentionStrides(body, k);
   operand.first = number(strides.back());
   for (auto [index, stride] : llvm::zip(batch, strides))
     if (stride != 0)
@@ -291,7 +193,6 @@ void AttentionEmitter::products(const Operand &operand, Value first,
   each(whole, end, 1, [&](Value from) { some(from, 1); });
 }
 
-/// Copies what the kernel's body computes of a product.
 Value AttentionEmitter::scoreOf(Value product, Value query, Value key,
                                 Value batch) {
   IRMapping map;
@@ -299,19 +200,7 @@ Value AttentionEmitter::scoreOf(Value product, Value query, Value key,
   map.map(body.keys.getInductionVar(), key);
   for (BlockArgument argument : source.getArguments())
     map.map(argument, arguments[argument.getArgNumber()]);
-  const Value ids[] = {query, batch, number(0)};
-  auto copy = [&](auto &self, Value value) -> void {
-    if (map.contains(value))
-      return;
-    Operation *op = value.getDefiningOp();
-    if (std::optional<unsigned> axis = axisOf(op))
-      return map.map(value, ids[*axis]);
-    for (Value operand : op->getOperands())
-      self(self, operand);
-    b.clone(*op, map);
-  };
-  copy(copy, body.score);
-  return map.lookup(body.score);
+  return copyScore(b, body, map, {query, batch, number(0)});
 }
 
 /// Turns products into scores.

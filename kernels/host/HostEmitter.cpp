@@ -28,7 +28,7 @@ static host::VectorUnit unitOf(const std::string &cpu) {
 /// No configuration changes an attention's bits: all have its one form.
 static Result<HostCodeOptions>
 lowerAttention(mlir::ModuleOp kernel, Dim3 block,
-               const host::AttentionBody &attention, host::VectorUnit unit,
+               const AttentionBody &attention, host::VectorUnit unit,
                HostCodeOptions code, ir::FirstError &first) {
   if (mlir::failed(host::makeAttention(kernel, block, attention, unit)) ||
       mlir::failed(mlir::verify(kernel)) ||
@@ -65,7 +65,7 @@ static Result<HostCodeOptions> lowerHostKernel(mlir::ModuleOp kernel,
   const host::VectorUnit unit = unitOf(options.cpu);
   HostCodeOptions code{options.cpu, 0, shape.unroll};
   if (!options.boundsErrors)
-    if (const auto attention = host::attentionForm(kernel))
+    if (const auto attention = attentionForm(kernel))
       return lowerAttention(kernel, block, *attention, unit, code, first);
   if (!unit.hasFma)
     splitSteps(kernel);

@@ -5,6 +5,7 @@
 #include "kernels/compile/CudaText.h"
 #include "kernels/compile/KernelRecipe.h"
 #include "kernels/compile/TextCache.h"
+#include "kernels/cuda/AttentionForms.h"
 #include "kernels/cuda/CudaEmitter.h"
 #include "kernels/cuda/LibrarySparse.h"
 #include "kernels/cuda/ProductForms.h"
@@ -94,6 +95,27 @@ productTexts(ModuleOp module, const kernels::CudaEmitOptions &given,
     texts.push_back(std::move(text));
   }
   return texts;
+}
+
+/// The text of an attention on tensor cores, which is its default; none where
+/// it has no such text or does without by --variant -mma.
+static std::optional<kernels::CudaText>
+tensorAttention(ModuleOp module, const kernels::CudaEmitOptions &given,
+                const Variants &variants) {
+  if (variants.isOff(Variant::Mma) ||
+      !kernels::tensorAttentionRefusal(module).empty())
+    return std::nullopt;
+  kernels::CudaEmitOptions options = given;
+  options.name += "_tensor_cores";
+  auto kernel = kernels::emitTensorAttention(module, options);
+  if (!kernel)
+    return std::nullopt;
+  kernels::CudaText text = textOf(
+      std::move(*kernel),
+      kernels::tensorAttentionSpace(module, options.block, options.maxGrid));
+  text.form = "tensor_cores";
+  text.leastArch = factsOf(Variant::Mma).leastArch;
+  return text;
 }
 
 namespace {
@@ -225,6 +247,8 @@ Result<kernels::CudaText> TextEmitter::emit(const planner::KernelSpec &spec,
                                    facts.alignment,
                                    facts.unwritten,
                                    facts.steadyBytes};
+  if (auto attention = tensorAttention(*module, options, variants))
+    return std::move(*attention);
   const LibraryProduct library = libraryProductOf(*module);
   const std::optional<kernels::SparseProduct> sparse =
       kernels::librarySparse(*module);
@@ -235,7 +259,8 @@ Result<kernels::CudaText> TextEmitter::emit(const planner::KernelSpec &spec,
     addLibrary(library, variants, *form, true);
     return std::move(*form);
   }
-  const bool isTiled = kernels::isMatmul(*module);
+  const bool isTiled =
+      kernels::isMatmul(*module) || kernels::isAttention(*module);
   auto kernel = kernels::emitCudaKernel(*module, options);
   if (!kernel)
     return kernels::failOf(spec, kernel.error());

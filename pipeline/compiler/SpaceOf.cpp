@@ -3,6 +3,7 @@
 
 #include "dialect/mgpu/Diagnostics.h"
 #include "kernels/cuda/EntryText.h"
+#include "kernels/cuda/AttentionForms.h"
 #include "kernels/cuda/ProductForms.h"
 #include "kernels/cuda/StagePlan.h"
 #include "kernels/cuda/VectorForm.h"
@@ -236,6 +237,8 @@ Result<KernelSpace> spaceOf(ModuleOp kernel, Dim3 block, Dim3 maxGrid,
                             KernelTarget target) {
   if (target == KernelTarget::Cuda && isMatmul(kernel))
     return matmulSpace(kernel, block, maxGrid);
+  if (target == KernelTarget::Cuda && isAttention(kernel))
+    return attentionSpace(kernel, block, maxGrid);
   auto entry = kernel.lookupSymbol<func::FuncOp>("entry");
   if (!entry || entry.isDeclaration())
     return fail(ErrorKind::Invalid, "a kernel module needs a function @entry");

@@ -189,16 +189,10 @@ void sayDefaults(const LoadedProgram &program) {
                names);
 }
 
-/// Whether the kernels are those of a host target.
-bool isForHost(const LoadOptions &options) {
-  return options.target.empty() || options.target.starts_with("host");
-}
-
 Result<LoadedProgram> importSource(const LoadOptions &options,
                                    std::vector<Message> *messages) {
   ImportOptions import = options;
   import.variants = withEvidence(options);
-  import.exact |= !isForHost(options);
   MGPU_TRY_ASSIGN(LoadedProgram program,
                   options.compiler->importProgram(import, messages));
   program.variants = import.variants;
@@ -206,14 +200,19 @@ Result<LoadedProgram> importSource(const LoadOptions &options,
   return program;
 }
 
-/// The times of exchanges on a target. GPUs that are here are not asked for
-/// yet: one that is known stands for them.
-Result<std::shared_ptr<const planner::LatencyEstimator>>
-timesOn(const std::string &target, const std::string &database) {
-  MGPU_TRY_ASSIGN(planner::Machine machine,
-                  openMachine(isCudaTarget(target) ? "sim:dgx-h100" : target, 1,
-                              "", database));
-  return std::make_shared<const planner::Machine>(std::move(machine));
+/// Takes the target's machine, for its times of exchanges. GPUs that are here
+/// are not asked for yet: one that is known stands for them.
+Result<void> takeMachine(LoadOptions &options) {
+  if (!options.machine) {
+    const std::string &target = options.target;
+    MGPU_TRY_ASSIGN(planner::Machine machine,
+                    openMachine(isCudaTarget(target) ? "sim:dgx-h100" : target,
+                                1, "", options.database));
+    options.machine =
+        std::make_shared<const planner::Machine>(std::move(machine));
+  }
+  options.times = options.machine;
+  return {};
 }
 
 /// An option that a format has no use for, and the sentence that refuses it,
@@ -337,7 +336,6 @@ static Result<LoadedProgram> loadAgain(const LoadedProgram &program,
                                        LoadOptions options) {
   ImportOptions import = options;
   import.variants = program.variants;
-  import.exact |= !isForHost(options);
   import.isQuiet = true;
   MGPU_TRY_ASSIGN(LoadedProgram ordered,
                   options.compiler->importProgram(import, nullptr));
@@ -389,9 +387,7 @@ Result<LoadedProgram> loadProgram(const LoadOptions &given,
     if (options.given.contains(each.option))
       return fail(ErrorKind::Usage, fmt::format(fmt::runtime(each.sentence),
                                                 each.option, options.file));
-  if (!options.times) {
-    MGPU_TRY_ASSIGN(options.times, timesOn(options.target, options.database));
-  }
+  MGPU_TRY(takeMachine(options));
   MGPU_TRY_ASSIGN(LoadedProgram program, format.load(options, messages));
   if (!options.step.empty() && program.recordedUs <= 0)
     return fail(ErrorKind::Usage,

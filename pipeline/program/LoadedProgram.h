@@ -20,6 +20,7 @@
 
 namespace mgpu::planner {
 class LatencyEstimator;
+class Machine;
 }
 
 namespace mgpu::pipeline {
@@ -79,7 +80,7 @@ struct ImportOptions : RoleOptions {
   uint64_t rollFrom = 8; ///< trips from which the outermost loop stays rolled
   bool fuse = true;      ///< several linalg operations may share a launch
   /// Nothing takes a form whose bits are others than those of the operations
-  /// one by one. loadProgram() turns it on for GPUs, which have no such form.
+  /// one by one.
   bool exact = false;
   Variants variants;           ///< of how GPUs compute and launch
   bool racesAreErrors = false; ///< a proven race fails; else it is a warning
@@ -88,7 +89,7 @@ struct ImportOptions : RoleOptions {
   /// Kernels of a program with matrix products come with their source anyway.
   bool productTexts = false;
   /// The times of exchanges between devices: a tensor changes its layout in the
-  /// way that takes least. Null: by bytes; loadProgram() takes the target's.
+  /// way that takes least. Null: by bytes; loadProgram() takes the machine's.
   std::shared_ptr<const planner::LatencyEstimator> times = nullptr;
 };
 
@@ -96,6 +97,8 @@ struct LoadOptions : ImportOptions {
   const Compiler *compiler = &noCompiler();
   std::string target;   ///< "host:4", "cuda:0"; empty: the host
   std::string database; ///< empty: MGPU_DB, or the user's state directory
+  /// The target's, to plan for; loadProgram() opens it where it is null.
+  std::shared_ptr<const planner::Machine> machine = nullptr;
   /// The database is asked which variants have passed.
   bool usesRecord = true;
   std::string step; ///< of a recorded trace: "ProfilerStep#3"; "": all of it

@@ -40,6 +40,18 @@ TileForm tilesByDefault(const Product &sizes);
 LaunchWork workOfTiles(const Product &sizes, const TileForm &form,
                        double sourceThreads);
 
+/// AttentionWork.cpp: softmax(score(Q K^T)) V, in f32 or, on tensor cores, in
+/// narrow types (kernels/cuda/Attention.cpp, TensorAttention.cpp).
+struct AttentionSizes {
+  double batch = 1, queries = 1, keys = 1, head = 1, value = 1;
+  uint32_t bytes = 4; ///< of an element
+  bool onTensorCores = false;
+  double flops() const { return 2 * batch * queries * keys * (head + value); }
+};
+
+/// `sourceThreads` are those of the launch in the source.
+LaunchWork workOfAttention(const AttentionSizes &sizes, double sourceThreads);
+
 /// Threads that a large GPU holds of blocks of `threads`, each of which has so
 /// many bytes in registers beside what any thread has, where a block has so
 /// much shared memory.

@@ -143,6 +143,31 @@ double FlopCounter::of(Operation *op) {
   return (isFused ? 2 : 1) * (vector ? double(vector.getNumElements()) : 1);
 }
 
+/// The attention that the launch is, and whether GPUs compute it on tensor
+/// cores.
+static std::optional<AttentionSizes> attentionOf(Operation *op) {
+  auto launch = dyn_cast<ir::LaunchOp>(op);
+  const ir::AttentionAttr of =
+      launch ? ir::attentionOf(launch) : ir::AttentionAttr();
+  if (!of)
+    return std::nullopt;
+  auto elementOf = [&](unsigned k) {
+    return getElementTypeOrSelf(launch.getArgs()[k].getType());
+  };
+  const Type element = elementOf(0);
+  constexpr int64_t unit = 16, most = 128;
+  auto fits = [](int64_t size) { return size % unit == 0 && size <= most; };
+  return AttentionSizes{double(of.getBatchSize()),
+                        double(of.getQueries()),
+                        double(of.getKeys()),
+                        double(of.getHead()),
+                        double(of.getValue()),
+                        std::max(element.getIntOrFloatBitWidth(), 8u) / 8,
+                        !element.isF32() && elementOf(1) == element &&
+                            elementOf(2) == element && fits(of.getHead()) &&
+                            fits(of.getValue())};
+}
+
 class Summariser {
 public:
   Summariser(Region &body, Dim3 grid, Dim3 block,
@@ -167,6 +192,10 @@ public:
         access.blockSteps = {};
     if (findsFacts)
       findFacts();
+    if (const auto attention = attentionOf(body.getParentOp())) {
+      summary.flops = attention->flops(); // the body computes scores twice
+      summary.onTensorCores = attention->onTensorCores;
+    }
     summary.races = findLaunchRaces(body, views, affine, uniformity, known);
     return std::move(summary);
   }
@@ -230,6 +259,10 @@ void Summariser::findFacts() {
   auto launch = dyn_cast<ir::LaunchOp>(body.getParentOp());
   if (launch)
     facts.product = productOf(launch, valueOf);
+  if (const auto attention = attentionOf(body.getParentOp())) {
+    summary.asks = workOfAttention(*attention, threads);
+    return;
+  }
   if (!launch || !ir::productOf(launch))
     summary.asks = workOf(facts, form);
   else if (facts.product && facts.product->factors == facts.product->sums &&

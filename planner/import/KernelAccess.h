@@ -46,6 +46,7 @@ struct KernelSummary {
   std::vector<KernelAccess> accesses; ///< few: like ones merged per root
   double flops = 0; ///< the whole launch's, as far as timesRun() knows
   std::optional<LaunchWork> asks; ///< none of what a library computes
+  bool onTensorCores = false;     ///< GPUs compute it there by default
   KernelFacts facts;
   std::optional<OutOfBounds> outOfBounds; ///< the first
   std::vector<LaunchRace> races;

@@ -74,6 +74,7 @@ Result<void> Commands::addUses(ir::LaunchOp op, KernelSummary summary,
                                LaunchSpec &launch) {
   launch.flops = summary.flops;
   launch.asks = summary.asks;
+  launch.onTensorCores = summary.onTensorCores;
   for (KernelAccess &access : summary.accesses) {
     MGPU_TRY_ASSIGN(auto view, host.memrefOf(op, access.root));
     launch.uses.push_back({{view.buffer, access.box, access.reads,

@@ -167,6 +167,7 @@ Result<void> Recorder::launch(LaunchSpec launch, CallSite site) {
   node.devices = {launch.device};
   node.flops = launch.flops;
   node.asks = launch.asks;
+  node.isMatmul = launch.onTensorCores;
   node.durationUs = launch.durationUs;
   for (const LaunchRaceSpec &race : launch.races)
     nodes.reportWithin(race);

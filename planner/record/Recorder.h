@@ -123,6 +123,7 @@ struct LaunchSpec {
   std::vector<LaunchUse> uses = {};
   double flops = 0;
   std::optional<LaunchWork> asks = std::nullopt;
+  bool onTensorCores = false;
   std::vector<LaunchRaceSpec> races = {};
   std::string name = {}; ///< begins the node's name; empty: the kernel's
   std::optional<double> durationUs = std::nullopt; ///< DagNode::durationUs

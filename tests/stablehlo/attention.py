@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Random attentions in StableHLO, and programs that are nearly such, against NumPy in f64 and --exact.
 
-    attention.py MGPU_TUNE [--count N] [--seed S]
+    attention.py MGPU_TUNE [--count N] [--seed S] [--cuda LIBRARIES]
 
 Dimensions lie in any order, heads share key heads, the softmax is spelled in several ways, and masks are causal,
 added, of a cache's length, or none. Results must be within the bound of docs/numerics.md; a near miss must give
-the bits of --exact. --seed S with the number that a fault names draws that program again.
+the bits of --exact. --seed S with the number that a fault names draws that program again. With --cuda they run
+on cuda:0, over the doubles of CUDA's libraries in that folder, which execute their PTX; each program of f16 then
+has sizes that tensor cores take, in half of the cases.
 """
 
 import argparse
@@ -74,13 +76,17 @@ LOWEST = {"f32": "0xFF800000", "f16": "0xFC00", "bf16": "0xFF80"}
 class Program:
     """The program of a seed: its text, its arguments, and the result in f64 with its bound."""
 
-    def __init__(self, seed):
+    def __init__(self, seed, on_gpu=False):
         draw = self.draw = random.Random(seed)
         self.b, self.h, self.g = draw.choice([1, 2, 3]), draw.choice([1, 2, 3]), draw.choice([1, 1, 2, 4])
         self.s = draw.choice([1, 2, 7, 16, 17, 33, 40])
         self.t = draw.choice([2, 5, 16, 63, 64, 65, 130])
         self.d, self.v = draw.choice([2, 8, 16, 33]), draw.choice([2, 5, 8, 16])
         self.element = draw.choice(["f32", "f32", "f32", "f16"])
+        self.on_gpu = on_gpu
+        if on_gpu and draw.random() < 0.5:
+            self.element = "f16"
+            self.d, self.v = draw.choice([16, 32, 48, 64, 128]), draw.choice([16, 32, 48, 64, 128])
         self.mask = draw.choice(MASKS)
         self.miss = draw.choice(MISSES) if draw.random() < 0.25 else "one_query" if self.s * self.g == 1 else ""
         self.spelling = draw.choice(["jax", "flat"])
@@ -227,7 +233,11 @@ class Program:
         result, share = weights @ v, weights @ abs(v)
         relative = 4 * 2.0**-24 * (self.t + 8) + 2 * (unit * 3 + self.d * 2.0**-24) * (
             size.max(axis=-1, keepdims=True) + abs(np.where(np.isinf(score), 0, score)).max(axis=-1, keepdims=True))
-        return result, relative * share + unit * abs(result) + 1e-30
+        bound = relative * share + unit * abs(result) + 1e-30
+        if self.on_gpu and self.element == "f16" and self.d % 16 == 0 and self.v % 16 == 0:
+            # On tensor cores powers are rounded to f16.
+            bound += unit * share + self.t * 2.0**-25 * abs(v).max(axis=-2, keepdims=True)
+        return result, bound
 
 
 def run(tune, folder, program, *options):
@@ -246,12 +256,12 @@ def run(tune, folder, program, *options):
     return "", [np.load(f"{folder}/r{k}.npy") for k in range(len(program.results))]
 
 
-def fault_of(tune, folder, seed, counts):
-    program = Program(seed)
-    words, mine = run(tune, folder, program)
+def fault_of(tune, folder, seed, counts, target=()):
+    program = Program(seed, bool(target))
+    words, mine = run(tune, folder, program, *target)
     if words:
         return words
-    exact_words, exact = run(tune, folder, program, "--exact")
+    exact_words, exact = run(tune, folder, program, "--exact", *target)
     if exact_words:
         return exact_words
     same = all(x.tobytes() == y.tobytes() for x, y in zip(mine, exact))
@@ -272,17 +282,25 @@ def main():
     options.add_argument("tune")
     options.add_argument("--count", type=int, default=12)
     options.add_argument("--seed", type=int, default=1)
+    options.add_argument("--cuda")
     given = options.parse_args()
+    target = ("--target", "cuda:0") if given.cuda else ()
     if os.environ.get("MGPU_SWEEPS"):
         given.count = max(given.count, 400)
     faults, counts = 0, {}
     with tempfile.TemporaryDirectory() as folder:
         os.environ["MGPU_DB"] = f"{folder}/attention.db"
+        if given.cuda:
+            os.environ.update({"LD_LIBRARY_PATH": given.cuda, "MGPU_REHEARSAL": folder})
         for seed in range(given.seed, given.seed + given.count):
-            if fault := fault_of(given.tune, folder, seed, counts):
-                program = Program(seed)
+            if fault := fault_of(given.tune, folder, seed, counts, target):
+                program = Program(seed, bool(target))
                 faults += 1
                 print(f"seed {seed} ({program.element} {program.spelling} {program.mask} {program.miss}): {fault}")
+        if os.path.exists(f"{folder}/violations"):
+            with open(f"{folder}/violations", encoding="utf-8") as file:
+                print(file.read())
+            faults += 1
     print(", ".join(f"{name}: {count}" for name, count in sorted(counts.items())))
     # Most of those that are no near misses must have become one launch.
     if given.count >= 12 and counts.get("attention", 0) < 3 * counts.get("same", 0):

@@ -23,9 +23,6 @@ Result<int> runBundle(const BundleCommandOptions &options) {
   MGPU_TRY(checkSeed(options.prepare, options.load.given));
   LoadOptions load = options.load;
   load.usesRecord = mayUseRecord(options.prepare);
-  // Without a target it is for GPUs as well, whose forms give other bits.
-  load.exact |= load.target.empty() || !options.bundle.archs.empty() ||
-                !options.prepare.planFile.empty();
   MGPU_TRY_ASSIGN(LoadedProgram program, loadProgram(load));
   MGPU_TRY(chooseOrder(program, options.prepare));
   if (program.bundle)

@@ -98,7 +98,6 @@ Result<int> runCheck(const CheckOptions &options) {
   LoadOptions load = options.load;
   load.racesAreErrors = true;
   load.kernelTexts = true;
-  load.exact |= !options.planFile.empty();
   Result<LoadedProgram> program = loadProgram(load, &messages);
   if (program && program->bundle)
     if (auto sound = program->bundle->verify(); !sound)

@@ -82,7 +82,6 @@ Result<void> printStored(const LoadedProgram &program,
 Result<int> runCompare(const CompareOptions &options) {
   MGPU_TRY_ASSIGN(SearchBudget budget, parseBudget(options.budget));
   LoadOptions load = options.load;
-  load.exact |= isPlanFile(options.a) || isPlanFile(options.b); // as `plan -o`
   MGPU_TRY_ASSIGN(LoadedProgram program, loadProgram(load));
   MGPU_TRY(chooseOrder(program, PlanOptions()));
   MGPU_TRY_ASSIGN(TuneContext context, makeTuneContext(program));

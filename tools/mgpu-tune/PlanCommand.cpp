@@ -140,8 +140,7 @@ Result<int> followPlan(LoadedProgram &program) {
 
 } // namespace
 
-/// A machine as it is known before the program is: the times of exchanges on
-/// it.
+/// A machine that is not here, as it is known before the program is.
 static Result<void> readMachine(LoadOptions &load, const PlanOptions &options,
                                 PlanReport &report) {
   if (!isElsewhere(load.target))
@@ -149,7 +148,7 @@ static Result<void> readMachine(LoadOptions &load, const PlanOptions &options,
   MGPU_TRY_ASSIGN(
       report.machine,
       openMachine(load.target, 1, options.collectivesFile, load.database));
-  load.times = std::make_shared<const planner::Machine>(*report.machine);
+  load.machine = std::make_shared<const planner::Machine>(*report.machine);
   return {};
 }
 
@@ -167,8 +166,6 @@ Result<int> runPlan(const PlanCommandOptions &asked) {
   options.prepare.isChosen |= asksOfMachine(options);
   options.prepare.streams = streamsOf(load.target, options.prepare.streams);
   load.usesRecord = options.prepare.useTuned && options.output.empty();
-  // A plan in a file is for every target, so it is of operations that all have.
-  load.exact |= !options.output.empty() || !options.certificateFile.empty();
   load.kernelTexts = !isAway && looksForTuned(load, options.prepare);
   load.keepText = options.shardings > 0;
   load.productTexts = onGpu; // the workspaces take of its memory

@@ -212,7 +212,6 @@ Result<int> runRun(const RunOptions &given) {
   const Clock::time_point began = Clock::now();
   MGPU_TRY(parseNccl(options.nccl));
   options.load.usesRecord = mayUseRecord(options.prepare);
-  options.load.exact |= !options.prepare.planFile.empty();
   MGPU_TRY_ASSIGN(LoadedProgram program, loadProgram(options.load));
   MGPU_TRY(chooseOrder(program, options.prepare));
   MGPU_TRY(checkOutputs(program, options.outputs));

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Finds softmax(score(Q K^T)) V among operations on tensors, by asking how an
-// element of the result is computed.
+// Gives each attention that AttentionFinder finds its operation, with the
+// computation of a score as its body.
 #include "dialect/conversion/Passes.h"
-#include "dialect/conversion/spmd/Elements.h"
+#include "dialect/conversion/spmd/AttentionFinder.h"
 #include "dialect/mgpu/Diagnostics.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -23,89 +23,20 @@ using namespace mlir;
 
 namespace {
 
-/// Whether it is of a type that attention computes with.
-bool isNarrowFloat(Type type) {
-  return getElementTypeOrSelf(type).isF32() ||
-         getElementTypeOrSelf(type).isF16() ||
-         getElementTypeOrSelf(type).isBF16();
-}
-
-/// The number without conversions between floats.
-Value unconverted(Value value) {
-  while (auto op = value.getDefiningOp())
-    if (isa<arith::ExtFOp, arith::TruncFOp>(op))
-      value = op->getOperand(0);
-    else
-      break;
-  return value;
-}
-
-/// One result that is combined with a value of the body over some loops.
-template <typename... Combiners>
-Value reducedBy(linalg::LinalgOp op) {
-  if (!op || !op.hasPureTensorSemantics() || op.getNumDpsInits() != 1 ||
-      op.getNumReductionLoops() == 0 ||
-      op.getNumParallelLoops() + op.getNumReductionLoops() != op.getNumLoops())
-    return {};
-  Operation *last =
-      op.getBlock()->getTerminator()->getOperand(0).getDefiningOp();
-  if (!last || !isa<Combiners...>(last))
-    return {};
-  BlockArgument output = op.getRegionOutputArgs()[0];
-  Value x = last->getOperand(0), y = last->getOperand(1);
-  if (!output.hasOneUse() || (x != output && y != output) || x == y)
-    return {};
-  return x == output ? y : x;
-}
-
-/// The factors of a sum of products that begins with 0.
-struct Factors {
-  OpOperand *first = nullptr, *second = nullptr;
-};
-
-class AttentionFinder {
+/// Makes the operation of an attention that was found.
+class AttentionBuilder {
 public:
-  explicit AttentionFinder(linalg::LinalgOp root) : root(root) {}
-  /// Makes the attention in front of the root; null where it is none.
+  explicit AttentionBuilder(AttentionFinder &found) : found(found) {}
+  /// Null where the scores or the sizes are none that the operation has.
   spmd::AttentionOp make();
-  bool needsSplit() const { return elements.needsSplit(); }
-  void restart();
 
 private:
-  std::optional<Factors> productOf(linalg::LinalgOp op);
-  bool beginsWith(linalg::LinalgOp op, bool (*isNeutral)(const APFloat &));
-  /// The element that a reduction of `element` along the keys reads.
-  template <typename... Combiners>
-  std::optional<Element> reduced(Element element,
-                                 bool (*isNeutral)(const APFloat &));
-  Element plain(Element element);
-  bool find();
-  bool findWeights(const Element &weights, std::optional<Element> sum);
-  bool findSoftmax(const Element &power, const std::optional<Element> &sum);
-  bool findProduct();
-  linalg::LinalgOp productBelow(Value tensor);
-  bool depends(Value tensor);
-  bool isClosed();
-  bool sortLoops();
   bool isCheap(Value tensor, unsigned depth = 0);
   Value number(OpBuilder &b, const Index &index);
   Value build(OpBuilder &b, Element element, unsigned depth = 0);
-  bool isUsed(const Element &element, size_t loop) {
-    return Elements::follows(element, loop);
-  }
   AffineMap mapOf(const Element &element);
 
-  linalg::LinalgOp root;
-  Elements elements;
-  Index keys{}, head{};
-  Element result, q, k, v, score;
-  linalg::LinalgOp scores;  ///< gives Q K^T
-  linalg::LinalgOp product; ///< with V, of these weights
-  Value weights;
-  llvm::DenseMap<Value, bool> known; ///< whether a tensor depends on it
-  SmallVector<size_t> batch;
-  std::optional<size_t> query, key, inHead, inValue; ///< numbers of loops
-  // The body.
+  AttentionFinder &found;
   Block body;
   SmallVector<Value> extras;
   SmallVector<Element> extraElements;
@@ -113,346 +44,9 @@ private:
   unsigned numBuilt = 0;      ///< values that are shared count each time
 };
 
-void AttentionFinder::restart() {
-  elements.restart();
-  known.clear();
-  batch.clear();
-  query = key = inHead = inValue = std::nullopt;
-  scores = {};
-  numBuilt = 0;
-  body.clear();
-  body.eraseArguments(0, body.getNumArguments());
-  extras.clear();
-  extraElements.clear();
-}
-
-/// The element as it is computed, without conversions between floats.
-Element AttentionFinder::plain(Element element) {
-  element = elements.computed(element);
-  while (!element.isOfTensor() && unconverted(element.value) != element.value) {
-    element.value = unconverted(element.value);
-    element = elements.computed(element);
-  }
-  return element;
-}
-
-bool AttentionFinder::beginsWith(linalg::LinalgOp op,
-                                 bool (*isNeutral)(const APFloat &)) {
-  OpOperand *init = op.getDpsInitOperand(0);
-  Element first{init->get(), {}};
-  if (first.isOfTensor())
-    first.at.resize(
-        size_t(cast<RankedTensorType>(init->get().getType()).getRank()),
-        Index{});
-  const std::optional<APFloat> number =
-      constantOf(elements.computed(first).value);
-  return number && isNeutral(*number);
-}
-
-std::optional<Factors> AttentionFinder::productOf(linalg::LinalgOp op) {
-  Value term = reducedBy<arith::AddFOp>(op);
-  auto product = term ? term.getDefiningOp<arith::MulFOp>() : nullptr;
-  if (!product || op.getNumDpsInputs() != 2 || !isNarrowFloat(term.getType()) ||
-      !isNarrowFloat(op.getDpsInputOperand(0)->get().getType()) ||
-      !isNarrowFloat(op.getDpsInputOperand(1)->get().getType()))
-    return std::nullopt;
-  auto x = dyn_cast<BlockArgument>(unconverted(product.getLhs())),
-       y = dyn_cast<BlockArgument>(unconverted(product.getRhs()));
-  if (!x || !y || x.getOwner() != op.getBlock() ||
-      y.getOwner() != op.getBlock() || x.getArgNumber() + y.getArgNumber() != 1)
-    return std::nullopt;
-  if (!beginsWith(op, [](const APFloat &x) { return x.isZero(); }))
-    return std::nullopt;
-  return Factors{op.getDpsInputOperand(0), op.getDpsInputOperand(1)};
-}
-
-/// Loops of reductions of size 1 count nothing; the other one is `over`, or a
-/// new loop.
-static bool placeReduction(Elements &elements, linalg::LinalgOp op,
-                           SmallVector<Index> &at, std::optional<Index> over,
-                           Index *made) {
-  const SmallVector<int64_t> ranges = op.getStaticLoopRanges();
-  SmallVector<unsigned> reductions;
-  op.getReductionDims(reductions);
-  bool isPlaced = false;
-  for (unsigned loop : reductions) {
-    if (ranges[loop] == 1)
-      continue;
-    if (isPlaced || ShapedType::isDynamic(ranges[loop]))
-      return false;
-    isPlaced = true;
-    at[loop] = over ? *over : *made = elements.loop(ranges[loop]);
-  }
-  return isPlaced;
-}
-
-template <typename... Combiners>
-std::optional<Element>
-AttentionFinder::reduced(Element element, bool (*isNeutral)(const APFloat &)) {
-  element = plain(element);
-  if (!element.isOfTensor() || isUsed(element, *key))
-    return std::nullopt;
-  auto op = element.value.getDefiningOp<linalg::LinalgOp>();
-  Value term = reducedBy<Combiners...>(op);
-  if (!term || !beginsWith(op, isNeutral))
-    return std::nullopt;
-  auto at = elements.loopsAt(op, element);
-  if (!at || !placeReduction(elements, op, *at, keys, nullptr))
-    return std::nullopt;
-  // All of the keys, from the first one on.
-  SmallVector<unsigned> reductions;
-  op.getReductionDims(reductions);
-  int64_t count = 1;
-  for (unsigned loop : reductions)
-    count *= op.getStaticLoopRanges()[loop];
-  return count == elements.loops[*key]
-             ? std::optional(elements.computed({term, *at}))
-             : std::nullopt;
-}
-
-bool AttentionFinder::findSoftmax(const Element &power,
-                                  const std::optional<Element> &sum) {
-  if (!power.value.getDefiningOp<math::ExpOp>() || !sum)
-    return false;
-  auto summed =
-      reduced<arith::AddFOp>(*sum, [](const APFloat &x) { return x.isZero(); });
-  if (!summed || !elements.areSame(plain(*summed), power))
-    return false;
-  Element below = elements.operand(power, 0);
-  below = plain(below);
-  if (!below.value.getDefiningOp<arith::SubFOp>())
-    return false;
-  score = elements.operand(below, 0);
-  Element most = plain(elements.operand(below, 1));
-  auto isLowest = [](const APFloat &x) {
-    return x.isNegative() && (x.isInfinity() || x.isLargest());
-  };
-  for (unsigned side : {0, 1}) // the larger of -inf and that, as JAX has it
-    if (Operation *op = most.value.getDefiningOp();
-        isa_and_nonnull<arith::MaximumFOp, arith::MaxNumFOp>(op) &&
-        !most.isOfTensor()) {
-      auto number = constantOf(elements.operand(most, side).value);
-      if (number && isLowest(*number))
-        most = plain(elements.operand(most, 1 - side));
-    }
-  auto largest = reduced<arith::MaximumFOp, arith::MaxNumFOp>(most, isLowest);
-  return largest && elements.areSame(plain(*largest), plain(score));
-}
-
-/// The weights of V's rows, which are divided by `sum` later where that is
-/// given.
-bool AttentionFinder::findWeights(const Element &weights,
-                                  std::optional<Element> sum) {
-  Element of = plain(weights);
-  if (auto softmax = of.value.getDefiningOp<linalg::SoftmaxOp>()) {
-    Index along = of.at[softmax.getDimension()];
-    auto type = dyn_cast<RankedTensorType>(softmax.getInput().getType());
-    if (sum || !type || along != keys ||
-        type.getDimSize(int64_t(softmax.getDimension())) !=
-            elements.loops[*key])
-      return false;
-    for (auto [dim, index] : llvm::enumerate(of.at))
-      if (dim != softmax.getDimension() && Elements::follows(index, *key))
-        return false;
-    score = elements.computed({softmax.getInput(), of.at});
-    return true;
-  }
-  if (of.isOfTensor())
-    return false;
-  if (!of.value.getDefiningOp<arith::DivFOp>())
-    return findSoftmax(of, sum);
-  return !sum &&
-         findSoftmax(plain(elements.operand(of, 0)), elements.operand(of, 1));
-}
-
-bool AttentionFinder::find() {
-  auto type = dyn_cast<RankedTensorType>(root->getResult(0).getType());
-  if (!type || !type.hasStaticShape() || !isNarrowFloat(type) ||
-      type.getNumElements() == 0)
-    return false;
-  result = {root->getResult(0), {}};
-  for (int64_t size : type.getShape())
-    result.at.push_back(elements.loop(size));
-  std::optional<Element> sum;
-  Element from = result;
-  if (root.getNumReductionLoops() == 0) {
-    from = plain(result);
-    auto quotient = from.value.getDefiningOp<arith::DivFOp>();
-    if (!quotient || quotient->getParentOp() != root)
-      return false;
-    sum = elements.operand(from, 1);
-    from = plain(elements.operand(from, 0));
-  }
-  product = from.value.getDefiningOp<linalg::LinalgOp>();
-  auto factors =
-      from.isOfTensor() && product ? productOf(product) : std::nullopt;
-  auto at = factors ? elements.loopsAt(product, from) : std::nullopt;
-  const size_t before = elements.loops.size();
-  if (!at || !placeReduction(elements, product, *at, std::nullopt, &keys) ||
-      elements.loops.size() != before + 1 || before + 1 >= mostLoops)
-    return false;
-  key = before;
-  for (auto [one, other] : {std::pair(factors->first, factors->second),
-                            std::pair(factors->second, factors->first)}) {
-    auto p = Elements::read(product, *one, *at),
-         values = Elements::read(product, *other, *at);
-    if (!p || !values || needsSplit())
-      return false;
-    if (!findWeights(*p, sum))
-      continue;
-    weights = one->get();
-    v = elements.moved(*values);
-    return findProduct() && !needsSplit() && sortLoops() && isClosed();
-  }
-  return false;
-}
-
-/// The first product of two factors that the tensor is computed from, element
-/// by element.
-linalg::LinalgOp AttentionFinder::productBelow(Value tensor) {
-  constexpr size_t most = 128; // a mask may come from all of a program
-  llvm::SetVector<Value> all;
-  all.insert(tensor);
-  for (size_t at = 0; at < all.size() && at < most; ++at) {
-    Operation *op = all[at].getDefiningOp();
-    if (!op)
-      continue;
-    auto structured = dyn_cast<linalg::LinalgOp>(op);
-    if (structured && structured.getNumReductionLoops() != 0) {
-      if (productOf(structured))
-        return structured;
-      continue;
-    }
-    if (structured || isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op))
-      all.insert(op->operand_begin(), op->operand_end());
-  }
-  return {};
-}
-
-/// Whether a tensor, on the way from the scores to the result, depends on Q
-/// K^T.
-bool AttentionFinder::depends(Value tensor) {
-  if (auto [at, isNew] = known.try_emplace(tensor, false); !isNew)
-    return at->second;
-  Operation *op = tensor.getDefiningOp();
-  constexpr size_t most = 512;
-  if (!op || known.size() > most)
-    return false;
-  bool found = op == scores.getOperation();
-  auto structured = dyn_cast<linalg::LinalgOp>(op);
-  if (!found && op == product.getOperation())
-    found = depends(weights);
-  else if (!found && (isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp,
-                          linalg::SoftmaxOp>(op) ||
-                      (structured && !productOf(structured))))
-    for (Value operand : op->getOperands())
-      found |= isa<RankedTensorType>(operand.getType()) && depends(operand);
-  return known[tensor] = found;
-}
-
-bool AttentionFinder::findProduct() {
-  // The tensor whose element the score is, or is made of.
-  Value tensor = score.value;
-  if (!score.isOfTensor()) {
-    auto in = tensor.getDefiningOp()
-                  ? tensor.getDefiningOp()->getParentOfType<linalg::LinalgOp>()
-                  : linalg::LinalgOp();
-    if (!in || in.getNumReductionLoops() != 0)
-      return false;
-    tensor = in->getResult(0);
-  }
-  scores = productBelow(tensor);
-  if (!scores)
-    return false;
-  // Its loops are those of the element that the score reads.
-  Element product{scores->getResult(0), {}};
-  SmallVector<Element> open{score};
-  SmallVector<Element> seen;
-  while (!open.empty()) {
-    Element each = elements.computed(open.pop_back_val());
-    if (each.value == product.value) {
-      if (!product.at.empty() && product.at != each.at)
-        return false; // read at two places
-      product.at = each.at;
-      continue;
-    }
-    Operation *op = each.value.getDefiningOp();
-    if (each.isOfTensor() || !op || isa<linalg::IndexOp>(op))
-      continue;
-    constexpr size_t most = 256;
-    if (llvm::is_contained(seen, each))
-      continue;
-    if (seen.size() > most)
-      return false;
-    seen.push_back(each);
-    for (Value operand : op->getOperands())
-      if (!isa<ShapedType>(operand.getType()))
-        open.push_back({operand, each.at});
-  }
-  auto factors = productOf(scores);
-  if (product.at.empty() || !factors)
-    return false;
-  auto at = elements.loopsAt(scores, product);
-  const size_t before = elements.loops.size();
-  if (!at || !placeReduction(elements, scores, *at, std::nullopt, &head) ||
-      elements.loops.size() != before + 1 || before + 1 >= mostLoops)
-    return false;
-  inHead = before;
-  auto first = Elements::read(scores, *factors->first, *at),
-       second = Elements::read(scores, *factors->second, *at);
-  if (!first || !second)
-    return false;
-  q = elements.moved(*first);
-  k = elements.moved(*second);
-  if (isUsed(q, *key))
-    std::swap(q, k);
-  return isUsed(k, *key) && !isUsed(q, *key) && isUsed(q, *inHead) &&
-         isUsed(k, *inHead);
-}
-
-/// Sorts the loops by what follows them.
-bool AttentionFinder::sortLoops() {
-  if (!isUsed(v, *key) || isUsed(v, *inHead) || isUsed(result, *key))
-    return false;
-  SmallVector<size_t> others;
-  for (size_t loop = 0; loop < elements.loops.size(); ++loop) {
-    if (loop == *key || loop == *inHead)
-      continue;
-    const bool inQ = isUsed(q, loop), inK = isUsed(k, loop);
-    if (!inQ && !inK && isUsed(v, loop)) {
-      // The scores must not follow it; the body would not find its index.
-      if (inValue)
-        return false;
-      inValue = loop;
-      continue;
-    }
-    others.push_back(loop);
-    if (inQ && !inK && !isUsed(v, loop) &&
-        (!query || elements.loops[loop] >= elements.loops[*query]))
-      query = loop;
-  }
-  llvm::copy_if(others, std::back_inserter(batch),
-                [&](size_t loop) { return loop != query; });
-  // One query for each head, as in decoding, is faster by its operations.
-  return query && elements.loops[*query] > 1;
-}
-
-/// Whether nobody else reads what is computed between Q K^T and the result.
-bool AttentionFinder::isClosed() {
-  known.clear();
-  if (!depends(root->getResult(0)))
-    return false;
-  for (auto [tensor, isOnTheWay] : known)
-    if (isOnTheWay && tensor != root->getResult(0))
-      for (Operation *user : tensor.getUsers())
-        if (user->getNumResults() == 0 || !known.lookup(user->getResult(0)))
-          return false;
-  return true;
-}
-
-/// Whether elements of the tensor are computed by a few operations of numbers,
-/// so that each score may compute its own.
-bool AttentionFinder::isCheap(Value tensor, unsigned depth) {
+/// Whether elements of the tensor are computed by a few operations of
+/// numbers, so that each score may compute its own.
+bool AttentionBuilder::isCheap(Value tensor, unsigned depth) {
   constexpr unsigned most = 8;
   Operation *op = tensor.getDefiningOp();
   if (!op || depth > most)
@@ -469,10 +63,10 @@ bool AttentionFinder::isCheap(Value tensor, unsigned depth) {
   });
 }
 
-Value AttentionFinder::number(OpBuilder &b, const Index &index) {
-  Location loc = root.getLoc();
+Value AttentionBuilder::number(OpBuilder &b, const Index &index) {
+  Location loc = found.root.getLoc();
   Value all = arith::ConstantIndexOp::create(b, loc, index.back());
-  for (size_t loop = 0; loop < elements.loops.size(); ++loop) {
+  for (size_t loop = 0; loop < found.elements.loops.size(); ++loop) {
     if (index[loop] == 0)
       continue;
     if (!indices[loop])
@@ -485,23 +79,23 @@ Value AttentionFinder::number(OpBuilder &b, const Index &index) {
 }
 
 /// Builds what computes the element in the body; null where that cannot be.
-Value AttentionFinder::build(OpBuilder &b, Element element, unsigned depth) {
+Value AttentionBuilder::build(OpBuilder &b, Element element, unsigned depth) {
   constexpr unsigned most = 64, mostBuilt = 512;
   if (depth > most || ++numBuilt > mostBuilt)
     return {};
-  Location loc = root.getLoc();
+  Location loc = found.root.getLoc();
   if (element.isOfTensor()) {
-    element = elements.moved(element);
-    if (element.value == scores->getResult(0))
+    element = found.elements.moved(element);
+    if (element.value == found.scores->getResult(0))
       return body.getArgument(0);
     if (SplatElementsAttr all; matchPattern(element.value, m_Constant(&all)))
       return arith::ConstantOp::create(b, loc, all.getSplatValue<TypedAttr>());
-    if (depends(element.value) || isCheap(element.value)) {
-      Element next = elements.computed(element);
+    if (found.depends(element.value) || isCheap(element.value)) {
+      Element next = found.elements.computed(element);
       return next == element ? Value() : build(b, next, depth + 1);
     }
-    for (size_t loop = 0; loop < elements.loops.size(); ++loop)
-      if (isUsed(element, loop) && !indices[loop])
+    for (size_t loop = 0; loop < found.elements.loops.size(); ++loop)
+      if (Elements::follows(element, loop) && !indices[loop])
         return {};
     for (auto [known, argument] : llvm::zip(extraElements, extras))
       if (known == element)
@@ -539,12 +133,13 @@ Value AttentionFinder::build(OpBuilder &b, Element element, unsigned depth) {
   return b.clone(*op, map)->getResult(0);
 }
 
-AffineMap AttentionFinder::mapOf(const Element &element) {
-  MLIRContext *context = root->getContext();
-  SmallVector<std::optional<size_t>> order(batch.begin(), batch.end());
-  if (batch.empty())
+AffineMap AttentionBuilder::mapOf(const Element &element) {
+  MLIRContext *context = found.root->getContext();
+  SmallVector<std::optional<size_t>> order(found.batch.begin(),
+                                           found.batch.end());
+  if (found.batch.empty())
     order.push_back(std::nullopt);
-  order.append({query, key, inHead, inValue});
+  order.append({found.query, found.key, found.inHead, found.inValue});
   SmallVector<AffineExpr> results;
   for (const Index &index : element.at) {
     AffineExpr all = getAffineConstantExpr(index.back(), context);
@@ -556,55 +151,53 @@ AffineMap AttentionFinder::mapOf(const Element &element) {
   return AffineMap::get(unsigned(order.size()), 0, results, context);
 }
 
-spmd::AttentionOp AttentionFinder::make() {
-  if (!find())
-    return {};
-  OpBuilder b(root);
-  Location loc = root.getLoc();
+spmd::AttentionOp AttentionBuilder::make() {
+  OpBuilder b(found.root);
+  Location loc = found.root.getLoc();
   Block &all = body;
-  all.addArgument(getElementTypeOrSelf(scores->getResult(0)), loc);
-  indices.assign(elements.loops.size(), Value());
+  all.addArgument(getElementTypeOrSelf(found.scores->getResult(0)), loc);
+  indices.assign(found.elements.loops.size(), Value());
   SmallVector<int64_t> sizes;
-  for (size_t loop : batch) {
-    sizes.push_back(elements.loops[loop]);
+  for (size_t loop : found.batch) {
+    sizes.push_back(found.elements.loops[loop]);
     indices[loop] = all.addArgument(b.getIndexType(), loc);
   }
-  if (batch.empty()) {
+  if (found.batch.empty()) {
     sizes.push_back(1);
     all.addArgument(b.getIndexType(), loc);
   }
   Value ofQuery = all.addArgument(b.getIndexType(), loc);
-  if (query)
-    indices[*query] = ofQuery;
-  indices[*key] = all.addArgument(b.getIndexType(), loc);
+  if (found.query)
+    indices[*found.query] = ofQuery;
+  indices[*found.key] = all.addArgument(b.getIndexType(), loc);
   OpBuilder inside(b.getContext()); // the block is in no operation yet
   inside.setInsertionPointToEnd(&all);
-  Value made = build(inside, score);
+  Value made = build(inside, found.score);
   if (!made || !isNarrowFloat(made.getType()))
     return {};
   spmd::ScoreOp::create(inside, loc, made);
-  SmallVector<Value> inputs{q.value, k.value, v.value};
+  SmallVector<Value> inputs{found.q.value, found.k.value, found.v.value};
   SmallVector<Attribute> maps, extraMaps;
-  for (const Element *each : {&q, &k, &v, &result})
+  for (const Element *each : {&found.q, &found.k, &found.v, &found.result})
     maps.push_back(AffineMapAttr::get(mapOf(*each)));
   for (const Element &each : extraElements) {
     inputs.push_back(each.value);
     extraMaps.push_back(AffineMapAttr::get(mapOf(each)));
   }
   auto sizeOf = [&](std::optional<size_t> loop) {
-    return loop ? elements.loops[*loop] : 1;
+    return loop ? found.elements.loops[*loop] : 1;
   };
   // Sizes that no attention has keep their operations.
   ScopedDiagnosticHandler ignores(b.getContext(),
                                   [](Diagnostic &) { return success(); });
-  auto fail = [&] { return root->emitOpError(); };
+  auto fail = [&] { return found.root->emitOpError(); };
   auto of = ir::AttentionAttr::getChecked(
       llvm::function_ref<InFlightDiagnostic()>(fail), b.getContext(), sizes,
-      sizeOf(query), sizeOf(key), sizeOf(inHead), sizeOf(inValue),
-      b.getArrayAttr(maps), {});
+      sizeOf(found.query), sizeOf(found.key), sizeOf(found.inHead),
+      sizeOf(found.inValue), b.getArrayAttr(maps), {});
   if (!of)
     return {};
-  auto type = cast<RankedTensorType>(root->getResult(0).getType());
+  auto type = cast<RankedTensorType>(found.root->getResult(0).getType());
   Value init =
       tensor::EmptyOp::create(b, loc, type.getShape(), type.getElementType());
   auto op = spmd::AttentionOp::create(b, loc, type, of,
@@ -615,9 +208,22 @@ spmd::AttentionOp AttentionFinder::make() {
     argument.replaceAllUsesWith(into.addArgument(argument.getType(), loc));
   into.getOperations().splice(into.end(), all.getOperations());
   op->setAttr("mgpu.name", b.getStringAttr("attention"));
-  if (auto name = root->getAttr("mgpu.name"))
+  if (auto name = found.root->getAttr("mgpu.name"))
     op->setAttr("mgpu.name", name);
   return op;
+}
+
+/// Makes the attention in front of the root; null where it is none.
+spmd::AttentionOp attentionOf(linalg::LinalgOp root) {
+  AttentionFinder finder(root);
+  constexpr unsigned mostSplits = 8;
+  for (unsigned k = 0;; ++k) {
+    spmd::AttentionOp made =
+        finder.find() ? AttentionBuilder(finder).make() : spmd::AttentionOp();
+    if (k == mostSplits || !finder.needsSplit())
+      return made;
+    finder.restart();
+  }
 }
 
 /// Erases operations that nobody reads any more.
@@ -643,16 +249,11 @@ struct NameAttention : impl::NameAttentionBase<NameAttention> {
     SmallVector<linalg::LinalgOp> found;
     SmallVector<spmd::AttentionOp> made;
     getOperation().walk([&](linalg::LinalgOp op) {
-      if (op->getNumResults() != 1)
+      // A conversion of the result is a part of the attention.
+      if (op->getNumResults() != 1 ||
+          (op->hasOneUse() && onlyConverts(*op->user_begin())))
         return;
-      AttentionFinder finder(op);
-      constexpr unsigned mostSplits = 8;
-      spmd::AttentionOp attention = finder.make();
-      for (unsigned k = 0; k < mostSplits && finder.needsSplit(); ++k) {
-        finder.restart();
-        attention = finder.make();
-      }
-      if (attention) {
+      if (spmd::AttentionOp attention = attentionOf(op)) {
         found.push_back(op);
         made.push_back(attention);
       }
