@@ -28,7 +28,7 @@ build: setup ## Configure and build the dev preset
 # Builds what is installed, and installs nothing that only tests need. Where the dev preset has been built
 # with its tests, it stays as it is.
 demo: ## Build and install mgpu into build/mgpu; check, plan, train, tune and report on four host devices
-	@echo 'make demo builds mgpu (about 15 minutes of CPU time, so 8 on two cores), installs it into build/mgpu and'
+	@echo 'make demo builds mgpu (about 16 minutes of CPU time, so 9 on two cores), installs it into build/mgpu and'
 	@echo 'runs a demonstration of one minute. Outside of build/ it adds Debian packages alone, if some are missing.'
 	@cmake/install-packages.sh --without-tests
 	@[[ -e build/dev/build.ninja ]] || { $(call DEV,-DMGPU_TESTS=OFF); }

@@ -143,7 +143,7 @@ $AWAIT$  const int queries = MGPU_BLOCK_Y * MGPU_TILE_Y, columns = ($VALUE$ + 31
 }
 )";
 
-/// As many as cover the queries, at most `most`: a power of two.
+/// Warps that cover the queries, at most `most`: a power of two.
 uint32_t warpsFor(int64_t queries, int64_t ofWarp, uint32_t most) {
   uint32_t warps = 1;
   while (warps < most && warps * ofWarp < queries)
@@ -193,13 +193,13 @@ KernelSpace attentionSpace(ModuleOp kernel, Dim3 block, Dim3 maxGrid) {
   space.requireLaunch();
   space.requireStaticShared();
   // Beside its sums a thread has been seen to need so many registers.
-  constexpr int64_t others = 96, ofThread = 255;
-  space.require("registers of a thread",
-                Formula(P::TileY) * ((of.getValue() + lanes - 1) / lanes + 3) +
-                    others,
-                Relation::AtMost, ofThread,
-                "the sums and 96 other registers of a thread are $left; it has "
-                "no more than $right");
+  constexpr int64_t others = 128, ofThread = 255;
+  space.require(
+      "registers of a thread",
+      Formula(P::TileY) * ((of.getValue() + lanes - 1) / lanes + 3) + others,
+      Relation::AtMost, ofThread,
+      "the sums and 128 other registers of a thread are $left; it has "
+      "no more than $right");
   return space;
 }
 
@@ -224,7 +224,7 @@ Result<CudaKernel> emitAttention(ModuleOp module,
   return text.write(threadHead, threadBody);
 }
 
-// The same on tensor cores, which TensorAttention's text is for.
+// The attentions that TensorAttention's text is for, and its configurations.
 
 std::string tensorAttentionRefusal(ModuleOp kernel) {
   constexpr int64_t unit = 16, most = 128;

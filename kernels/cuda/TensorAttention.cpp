@@ -2,8 +2,8 @@
 //
 // Attention of f16 and bf16 on tensor cores (mma.sync), for sm_80 and later. A
 // warp has 16 queries, whose elements it keeps in registers. Tiles of K and V
-// come to shared memory by copies that run ahead (cp.async). What a warp's
-// lanes hold of its scores is what they hold of a factor of the second product.
+// come to shared memory by copies that run ahead (cp.async). A lane holds of
+// its warp's scores what it has to hold of the second product's factor.
 #include "kernels/cuda/AttentionForms.h"
 
 #include "kernels/cuda/AttentionText.h"
@@ -124,7 +124,7 @@ $NAME$_block($VTYPE$ *tileK, $VTYPE$ *tileV, $PARAMETERS$const MgpuLaunch launch
       closeCopies();
     }
     const $VTYPE$ *const fromK = tileK + tile % MGPU_STAGES * (tileKeys * rowK), *const fromV = tileV + tile % MGPU_STAGES * (tileKeys * rowV);
-    // Of each eight keys a lane has two, for the query lane / 4 and for the one eight below.
+    // A lane has two of each eight keys, for the query lane / 4 and for the one eight below.
     float scores[tileKeys / 8][4];
 #pragma unroll
     for (int j = 0; j < tileKeys / 8; ++j)

@@ -26,10 +26,11 @@ static host::VectorUnit unitOf(const std::string &cpu) {
 }
 
 /// No configuration changes an attention's bits: all have its one form.
-static Result<HostCodeOptions>
-lowerAttention(mlir::ModuleOp kernel, Dim3 block,
-               const AttentionBody &attention, host::VectorUnit unit,
-               HostCodeOptions code, ir::FirstError &first) {
+static Result<HostCodeOptions> lowerAttention(mlir::ModuleOp kernel, Dim3 block,
+                                              const AttentionBody &attention,
+                                              host::VectorUnit unit,
+                                              HostCodeOptions code,
+                                              ir::FirstError &first) {
   if (mlir::failed(host::makeAttention(kernel, block, attention, unit)) ||
       mlir::failed(mlir::verify(kernel)) ||
       mlir::failed(lowerToLlvm(kernel, code)))

@@ -98,7 +98,7 @@ productTexts(ModuleOp module, const kernels::CudaEmitOptions &given,
 }
 
 /// The text of an attention on tensor cores, which is its default; none where
-/// it has no such text or does without by --variant -mma.
+/// it has no such text or does without by --variant mma=off.
 static std::optional<kernels::CudaText>
 tensorAttention(ModuleOp module, const kernels::CudaEmitOptions &given,
                 const Variants &variants) {

@@ -21,7 +21,7 @@
 namespace mgpu::planner {
 class LatencyEstimator;
 class Machine;
-}
+} // namespace mgpu::planner
 
 namespace mgpu::pipeline {
 

@@ -349,6 +349,17 @@ bool AttentionFinder::findProduct() {
          isUsed(k, *inHead);
 }
 
+/// Few queries, as in decoding, are faster by the operations: those share out
+/// the keys, which one launch goes through query after query.
+bool AttentionFinder::isWorthwhile() const {
+  constexpr int64_t fewKeys = 1024, atOnce = 64, enough = 64;
+  const int64_t queries = elements.loops[*query];
+  int64_t parts = (queries + atOnce - 1) / atOnce;
+  for (size_t loop : batch)
+    parts *= elements.loops[loop];
+  return queries > 1 && (elements.loops[*key] <= fewKeys || parts >= enough);
+}
+
 /// Sorts the loops by what follows them.
 bool AttentionFinder::sortLoops() {
   if (!isUsed(v, *key) || isUsed(v, *inHead) || isUsed(result, *key))
@@ -372,8 +383,7 @@ bool AttentionFinder::sortLoops() {
   }
   llvm::copy_if(others, std::back_inserter(batch),
                 [&](size_t loop) { return loop != query; });
-  // One query for each head, as in decoding, is faster by its operations.
-  return query && elements.loops[*query] > 1;
+  return query && isWorthwhile();
 }
 
 /// Whether nobody else reads what is computed between Q K^T and the result.

@@ -23,8 +23,8 @@ struct Factors {
 class AttentionFinder {
 public:
   explicit AttentionFinder(mlir::linalg::LinalgOp root) : root(root) {}
-  /// Whether the root gives an attention; fills what stands below. Where it is
-  /// none and a reshape needs a loop in two, the caller finds once more.
+  /// Whether the root gives an attention; fills what stands below. A caller
+  /// that needsSplit() then restarts and finds once more.
   bool find();
   bool needsSplit() const { return elements.needsSplit(); }
   /// Forgets all but the loops that reshapes split.
@@ -56,6 +56,7 @@ private:
   mlir::linalg::LinalgOp productBelow(mlir::Value tensor);
   bool isClosed();
   bool sortLoops();
+  bool isWorthwhile() const;
   bool isUsed(const Element &element, size_t loop) {
     return Elements::follows(element, loop);
   }

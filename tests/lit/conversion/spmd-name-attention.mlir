@@ -67,3 +67,47 @@ func.func @columns(%q: tensor<8x16xf32>, %k: tensor<16x8xf32>, %v: tensor<8x5xf3
   %r = linalg.matmul ins(%w, %v : tensor<8x8xf32>, tensor<8x5xf32>) outs(%f2 : tensor<8x5xf32>) -> tensor<8x5xf32>
   return %r : tensor<8x5xf32>
 }
+
+// -----
+
+// The result is rounded as a part of it.
+// CHECK-LABEL: func.func @rounded
+// CHECK: spmd.attention <[1], queries = 8, keys = 9, head = 16, value = 5
+// CHECK-SAME: tensor<8x5xf16>
+// CHECK-NOT: arith.truncf
+#id = affine_map<(i, j) -> (i, j)>
+func.func @rounded(%q: tensor<8x16xf32>, %k: tensor<16x9xf32>, %v: tensor<9x5xf32>) -> tensor<8x5xf16> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<8x9xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<8x9xf32>) -> tensor<8x9xf32>
+  %s = linalg.matmul ins(%q, %k : tensor<8x16xf32>, tensor<16x9xf32>) outs(%f : tensor<8x9xf32>) -> tensor<8x9xf32>
+  %w = linalg.softmax dimension(1) ins(%s : tensor<8x9xf32>) outs(%e : tensor<8x9xf32>) -> tensor<8x9xf32>
+  %e2 = tensor.empty() : tensor<8x5xf32>
+  %f2 = linalg.fill ins(%zero : f32) outs(%e2 : tensor<8x5xf32>) -> tensor<8x5xf32>
+  %r = linalg.matmul ins(%w, %v : tensor<8x9xf32>, tensor<9x5xf32>) outs(%f2 : tensor<8x5xf32>) -> tensor<8x5xf32>
+  %e3 = tensor.empty() : tensor<8x5xf16>
+  %n = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%r : tensor<8x5xf32>) outs(%e3 : tensor<8x5xf16>) {
+  ^bb0(%x: f32, %old: f16):
+    %y = arith.truncf %x : f32 to f16
+    linalg.yield %y : f16
+  } -> tensor<8x5xf16>
+  return %n : tensor<8x5xf16>
+}
+
+// -----
+
+// Few queries of many keys share out the keys by their operations.
+// CHECK-LABEL: func.func @few
+// CHECK-NOT: spmd.attention
+func.func @few(%q: tensor<8x16xf32>, %k: tensor<16x2048xf32>, %v: tensor<2048x5xf32>) -> tensor<8x5xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<8x2048xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<8x2048xf32>) -> tensor<8x2048xf32>
+  %s = linalg.matmul ins(%q, %k : tensor<8x16xf32>, tensor<16x2048xf32>) outs(%f : tensor<8x2048xf32>) -> tensor<8x2048xf32>
+  %w = linalg.softmax dimension(1) ins(%s : tensor<8x2048xf32>) outs(%e : tensor<8x2048xf32>) -> tensor<8x2048xf32>
+  %e2 = tensor.empty() : tensor<8x5xf32>
+  %f2 = linalg.fill ins(%zero : f32) outs(%e2 : tensor<8x5xf32>) -> tensor<8x5xf32>
+  %r = linalg.matmul ins(%w, %v : tensor<8x2048xf32>, tensor<2048x5xf32>) outs(%f2 : tensor<8x5xf32>) -> tensor<8x5xf32>
+  return %r : tensor<8x5xf32>
+}
