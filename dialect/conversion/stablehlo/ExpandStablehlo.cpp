@@ -15,7 +15,8 @@ namespace {
 Expansion findExpansion(OperationName name) {
   static const llvm::StringMap<Expansion> all = [] {
     llvm::StringMap<Expansion> map;
-    for (auto some : {batchNormExpansions(), shapeExpansions()})
+    for (auto some :
+         {batchNormExpansions(), shapeExpansions(), libraryExpansions()})
       for (const NamedExpansion &each : some)
         map[each.name] = each.expand;
     return map;

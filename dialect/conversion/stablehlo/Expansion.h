@@ -31,6 +31,7 @@ NamedExpansion expansion() {
 }
 llvm::ArrayRef<NamedExpansion> batchNormExpansions();
 llvm::ArrayRef<NamedExpansion> shapeExpansions();
+llvm::ArrayRef<NamedExpansion> libraryExpansions();
 
 /// chlo.broadcast_*: an operation whose operands are broadcast as NumPy does.
 mlir::FailureOr<llvm::SmallVector<mlir::Value>>
