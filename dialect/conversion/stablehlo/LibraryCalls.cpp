@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Calls of cuDNN's attention and of cuBLAS's products, which XLA writes for
-// GPUs, become the operations that they compute. These are written as a text of
+// GPUs, become the operations that they compute, and notes of where memory lies
+// go. The operations are written as a text of
 // StableHLO, whose operations are put in the call's place. What a call asks for
 // beyond that (dropout, f8, gradients) leaves it a call of which nothing is
 // known.
@@ -520,6 +521,16 @@ Results expandCall(ImplicitLocOpBuilder &b, CustomCallOp op) {
     return Attention(op).expand(b);
   if (name == "__cublas$gemm" || name == "__cublas$lt$matmul")
     return expandProduct(b, op);
+  // Whether memory lies with the host, and how results do, is the plan's
+  // affair.
+  if ((name == "annotate_device_placement" ||
+       name == "xla.sdy.FuncResultSharding") &&
+      op.getInputs().size() == 1 && op.getNumResults() == 1 &&
+      op.getInputs()[0].getType() == op.getResult(0).getType())
+    return SmallVector<Value>{
+        ReshapeOp::create(b, TypeRange{op.getResult(0).getType()},
+                          ValueRange{op.getInputs()[0]})
+            .getResult()};
   return SmallVector<Value>();
 }
 
