@@ -14,12 +14,18 @@ namespace mgpu::pipeline {
 
 using namespace planner;
 
-Result<void> checkSeed(const PlanOptions &options,
-                       const std::set<std::string> &given) {
+Result<void> checkScheduler(const PlanOptions &options,
+                            const std::set<std::string> &given) {
   if (given.contains("--seed") && options.scheduler != "shuffled")
     return fail(ErrorKind::Usage, fmt::format("--seed is of --scheduler "
                                               "shuffled, and not of {}",
                                               options.scheduler));
+  if (given.contains("--streams") && options.streams > 1 &&
+      options.scheduler == "serial")
+    return fail(ErrorKind::Usage,
+                fmt::format("--streams {}: --scheduler serial runs one node "
+                            "after the other; leave one of them out",
+                            options.streams));
   return {};
 }
 

@@ -27,9 +27,10 @@ struct PlanOptions {
   bool mustBeStored = false; ///< no plan is made of a program without one
 };
 
-/// Usage for a --seed of a plan that is not drawn by it.
-Result<void> checkSeed(const PlanOptions &options,
-                       const std::set<std::string> &given);
+/// Usage for a --seed of a plan that is not drawn by it, and for several
+/// --streams of one that has no use for them.
+Result<void> checkScheduler(const PlanOptions &options,
+                            const std::set<std::string> &given);
 
 /// The request that the plans of a program for one machine have in common. It
 /// refers to its parts.

@@ -36,7 +36,7 @@ static Result<void> planTarget(LoadedProgram &program,
                                const PlanRequest &options, PlanReport &report) {
   const std::string &target = program.from.target;
   if (!isElsewhere(target)) {
-    MGPU_TRY(checkSeed(options.prepare, program.from.given));
+    MGPU_TRY(checkScheduler(options.prepare, program.from.given));
     if (!target.empty())
       MGPU_TRY(targetDevices(target, program.dag.numDevices));
     MGPU_TRY_ASSIGN(const bool isTuned, takeTuned(program, options, report));

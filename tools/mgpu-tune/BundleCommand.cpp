@@ -20,7 +20,7 @@ Result<int> runBundle(const BundleCommandOptions &options) {
   FileUses uses =
       filesRead(options.load, {{"--plan", options.prepare.planFile}});
   MGPU_TRY(uses.write("-o", options.output));
-  MGPU_TRY(checkSeed(options.prepare, options.load.given));
+  MGPU_TRY(checkScheduler(options.prepare, options.load.given));
   LoadOptions load = options.load;
   load.usesRecord = mayUseRecord(options.prepare);
   MGPU_TRY_ASSIGN(LoadedProgram program, loadProgram(load));

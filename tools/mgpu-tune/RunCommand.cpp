@@ -204,7 +204,7 @@ Result<int> runRun(const RunOptions &given) {
     MGPU_TRY(uses.write("--out " + key, file));
   MGPU_TRY(uses.write("--trace", options.traceFile));
   MGPU_TRY(uses.write("--metrics", options.metricsFile));
-  MGPU_TRY(checkSeed(options.prepare, options.load.given));
+  MGPU_TRY(checkScheduler(options.prepare, options.load.given));
   MGPU_TRY_ASSIGN(std::vector<Round> rounds,
                   takeRounds(options.load.arguments, options.outputs));
   MGPU_TRY(checkRunner(options, options.load));
