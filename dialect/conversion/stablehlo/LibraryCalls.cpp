@@ -2,10 +2,9 @@
 //
 // Calls of cuDNN's attention and of cuBLAS's products, which XLA writes for
 // GPUs, become the operations that they compute, and notes of where memory lies
-// go. The operations are written as a text of
-// StableHLO, whose operations are put in the call's place. What a call asks for
-// beyond that (dropout, f8, gradients) leaves it a call of which nothing is
-// known.
+// go. The operations are written as a text of StableHLO and put in the call's
+// place. A call that asks for more (dropout, f8, gradients) stays one of which
+// nothing is known.
 #include "dialect/conversion/stablehlo/Expansion.h"
 #include "dialect/stablehlo/StablehloDialect.h"
 
@@ -99,7 +98,7 @@ public:
   Tensor reshaped(const Tensor &x, Dims shape) {
     return op("reshape", {x}, "", {"", std::move(shape), x.element});
   }
-  /// Of f32 where it is narrower.
+  /// A product, of f32 where its factors are narrower.
   Tensor product(const Tensor &x, const Tensor &y, ArrayRef<int64_t> batchX,
                  ArrayRef<int64_t> batchY, ArrayRef<int64_t> sumX,
                  ArrayRef<int64_t> sumY) {
