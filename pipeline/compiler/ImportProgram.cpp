@@ -209,13 +209,27 @@ MlirCompiler::importProgram(const ImportOptions &options,
   const bool isMade = options.text && options.file != "-";
   auto parsed = planner::parseProgram(
       isMade ? options.file + " as StableHLO" : options.file, context, record,
-      {options.text.get(), options.entry, options.nodeLimit, options.fuse,
-       productsToFuse(options), options.fuse && !options.exact,
-       int64_t(options.devices), options.meshes, options.arguments,
-       options.roles, options.reportSharding, options.schedule, options.remat,
-       options.isQuiet, options.shardings, options.keepText,
-       exchangeCost(options.times, options.oneDevice), options.oneDevice,
-       std::move(customs)});
+      {options.text.get(),
+       options.entry,
+       options.nodeLimit,
+       options.fuse,
+       productsToFuse(options),
+       options.fuse && !options.exact,
+       int64_t(options.devices),
+       options.meshes,
+       options.arguments,
+       options.roles,
+       options.reportSharding,
+       options.schedule,
+       options.remat,
+       options.isQuiet,
+       options.shardings,
+       options.keepText,
+       exchangeCost(options.times, options.oneDevice),
+       options.oneDevice,
+       std::move(customs),
+       options.replicas,
+       options.partitions});
   if (!parsed && (numErrors == 0 || parsed.error().kind != ErrorKind::Invalid))
     return countErrors(std::move(parsed.error()));
   if (!parsed)
@@ -243,6 +257,7 @@ MlirCompiler::importProgram(const ImportOptions &options,
   program.shardings = std::move(parsed->shardings);
   program.meshes = std::move(parsed->meshes);
   program.schedules = std::move(parsed->schedules);
+  program.deviceCall = std::move(parsed->deviceCall);
   return program;
 }
 

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// An execution copies the arguments to where the program has them, replays it,
+// and copies the results out. It has ended when its call returns.
+#include "pipeline/pjrt/Buffer.h"
+#include "pipeline/pjrt/Executable.h"
+#include "pipeline/pjrt/Handlers.h"
+
+#include <algorithm>
+#include <cstring>
+#include <fmt/format.h>
+
+struct PJRT_ExecuteContext {};
+
+namespace mgpu::pipeline::pjrt {
+
+namespace {
+
+using Args = PJRT_LoadedExecutable_Execute_Args;
+
+/// As much of the caller's options as it knows.
+PJRT_ExecuteOptions optionsOf(const Args &args) {
+  PJRT_ExecuteOptions options{};
+  if (args.options)
+    std::memcpy(static_cast<void *>(&options), args.options,
+                std::min(args.options->struct_size, sizeof options));
+  return options;
+}
+
+PJRT_Error *checkCall(const Args &args, const Signature &signature,
+                      const PJRT_ExecuteOptions &options) {
+  if (args.num_devices != signature.processes())
+    return invalid(fmt::format("the executable is for {} devices, and the call "
+                               "has lists of {}",
+                               signature.processes(), args.num_devices));
+  if (args.num_args != signature.arguments.size())
+    return invalid(fmt::format("the executable takes {} arguments, and the "
+                               "call has {}",
+                               signature.arguments.size(), args.num_args));
+  if (args.num_args > 0)
+    MGPU_PJRT_NEEDS(argument_lists);
+  if (!signature.results.empty())
+    MGPU_PJRT_NEEDS(output_lists);
+  if (options.num_send_ops > 0 || options.num_recv_ops > 0 ||
+      options.num_hlo_output_callbacks > 0)
+    return unsupported("programs that send, receive or call back on the host "
+                       "are refused");
+  if (args.execute_device && args.num_devices != 1)
+    return invalid("execute_device is of an executable for one device");
+  return nullptr;
+}
+
+/// Puts one device's arguments where the program has them.
+PJRT_Error *giveArguments(const Args &args, size_t device) {
+  const Signature &signature = args.executable->of->signature;
+  for (size_t k = 0; k < args.num_args; ++k) {
+    const PJRT_Buffer *buffer =
+        args.argument_lists[device] ? args.argument_lists[device][k] : nullptr;
+    if (!buffer)
+      return invalid(
+          fmt::format("argument {} of device {} is null", k, device));
+    if (buffer->shape != signature.arguments[k])
+      return invalid(fmt::format("argument {} is {}, and the executable takes "
+                                 "{}",
+                                 k, buffer->shape.text(),
+                                 signature.arguments[k].text()));
+    const auto storage = buffer->storage();
+    if (!storage)
+      return isGone(*buffer);
+    if (buffer->ready != alreadyDone()) {
+      buffer->ready->wait();
+      MGPU_PJRT_PASS(buffer->ready->error());
+    }
+    const Place &place = args.executable->arguments[device * args.num_args + k];
+    std::memcpy(place.data, storage->bytes(), place.bytes);
+  }
+  return nullptr;
+}
+
+/// Buffers of one device that are destroyed unless they are given.
+using Made = std::vector<std::unique_ptr<PJRT_Buffer>>;
+
+PJRT_Error *takeResults(const Args &args, size_t device, Made &made) {
+  const Signature &signature = args.executable->of->signature;
+  PJRT_Device *on = args.execute_device ? args.execute_device
+                                        : args.executable->devices[device];
+  const size_t count = signature.results.size();
+  for (size_t k = 0; k < count; ++k) {
+    const Place &place = args.executable->results[device * count + k];
+    PJRT_Buffer *buffer = nullptr;
+    MGPU_PJRT_PASS(
+        makeBuffer(signature.results[k], placeOf(nullptr, on), &buffer));
+    made.emplace_back(buffer);
+    std::memcpy(buffer->storage()->bytes(), place.data, place.bytes);
+  }
+  return nullptr;
+}
+
+/// Ends the buffers that were donated.
+void dropDonated(const Args &args, const PJRT_ExecuteOptions &options) {
+  const Signature &signature = args.executable->of->signature;
+  const int64_t *kept = options.non_donatable_input_indices;
+  const size_t count = kept ? options.num_non_donatable_input_indices : 0;
+  for (size_t k = 0; k < args.num_args; ++k)
+    if (signature.donated[k] &&
+        std::find(kept, kept + count, int64_t(k)) == kept + count)
+      for (size_t device = 0; device < args.num_devices; ++device)
+        args.argument_lists[device][k]->drop();
+}
+
+} // namespace
+
+PJRT_Error *LoadedExecutable_Execute(Args &args) {
+  MGPU_PJRT_NEEDS(executable);
+  PJRT_LoadedExecutable &executable = *args.executable;
+  const PJRT_ExecuteOptions options = optionsOf(args);
+  MGPU_PJRT_PASS(checkCall(args, executable.of->signature, options));
+  Made made;
+  {
+    std::lock_guard lock(executable.mutex);
+    if (!executable.program)
+      return refuse(PJRT_Error_Code_FAILED_PRECONDITION,
+                    "the executable was deleted");
+    for (size_t device = 0; device < args.num_devices; ++device)
+      MGPU_PJRT_PASS(giveArguments(args, device));
+    if (mgt_replay(executable.program) != MGT_OK)
+      return refuse(PJRT_Error_Code_INTERNAL,
+                    mgt_program_error(executable.program));
+    for (size_t device = 0; device < args.num_devices; ++device)
+      MGPU_PJRT_PASS(takeResults(args, device, made));
+  }
+  dropDonated(args, options);
+  const size_t count = executable.of->signature.results.size();
+  for (size_t device = 0; device < args.num_devices; ++device) {
+    for (size_t k = 0; k < count; ++k)
+      args.output_lists[device][k] = made[device * count + k].release();
+    if (args.device_complete_events)
+      args.device_complete_events[device] = new PJRT_Event{alreadyDone()};
+  }
+  return nullptr;
+}
+
+PJRT_Error *ExecuteContext_Create(PJRT_ExecuteContext_Create_Args &args) {
+  args.context = new PJRT_ExecuteContext;
+  return nullptr;
+}
+
+PJRT_Error *ExecuteContext_Destroy(PJRT_ExecuteContext_Destroy_Args &args) {
+  delete args.context;
+  return nullptr;
+}
+
+} // namespace mgpu::pipeline::pjrt
