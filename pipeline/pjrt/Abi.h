@@ -20,7 +20,6 @@ enum { PJRT_API_MAJOR = 0, PJRT_API_MINOR = 114 };
 
 typedef enum PJRT_Extension_Type {
   PJRT_Extension_Type_Layouts = 4,
-  PJRT_Extension_Type_AbiVersion = 20,
 } PJRT_Extension_Type;
 
 typedef struct PJRT_Extension_Base {
@@ -264,6 +263,50 @@ typedef struct PJRT_Api {
 #define CALL_WITHOUT_ERROR(name, ...) PJRT_##name *PJRT_##name;
 #include "Calls.inc"
 } PJRT_Api;
+
+/* The extension that says how tensors lie in memory. */
+typedef struct PJRT_Layouts_MemoryLayout PJRT_Layouts_MemoryLayout;
+typedef struct PJRT_Layouts_SerializedLayout PJRT_Layouts_SerializedLayout;
+
+#define LAYOUTS_CALL(name, ...)                                                \
+  typedef struct PJRT_Layouts_##name##_Args {                                  \
+    size_t struct_size;                                                        \
+    PJRT_Extension_Base *extension_start;                                      \
+    __VA_ARGS__                                                                \
+  } PJRT_Layouts_##name##_Args;                                                \
+  typedef PJRT_Error *PJRT_Layouts_##name(PJRT_Layouts_##name##_Args *args);
+/* clang-format off */
+LAYOUTS_CALL(MemoryLayout_Destroy, PJRT_Layouts_MemoryLayout *layout;)
+LAYOUTS_CALL(MemoryLayout_Serialize, PJRT_Layouts_MemoryLayout *layout;
+  const char *serialized_bytes; size_t serialized_bytes_size;
+  PJRT_Layouts_SerializedLayout *serialized_layout;
+  void (*serialized_layout_deleter)(PJRT_Layouts_SerializedLayout *layout);)
+LAYOUTS_CALL(PJRT_Client_GetDefaultLayout, PJRT_Client *client;
+  PJRT_Buffer_Type type; const int64_t *dims; size_t num_dims;
+  PJRT_Layouts_MemoryLayout *layout;)
+LAYOUTS_CALL(PJRT_Buffer_MemoryLayout, PJRT_Buffer *buffer;
+  PJRT_Layouts_MemoryLayout *layout;)
+LAYOUTS_CALL(PJRT_Topology_GetDefaultLayout,
+  PJRT_TopologyDescription *topology_description; PJRT_Buffer_Type type;
+  const int64_t *dims; size_t num_dims; PJRT_Layouts_MemoryLayout *layout;)
+LAYOUTS_CALL(PJRT_Executable_GetOutputLayouts, PJRT_Executable *executable;
+  size_t num_outputs; PJRT_Layouts_MemoryLayout *const *layouts;)
+LAYOUTS_CALL(PJRT_Executable_GetParameterLayouts, PJRT_Executable *executable;
+  size_t num_parameters; PJRT_Layouts_MemoryLayout *const *layouts;)
+/* clang-format on */
+#undef LAYOUTS_CALL
+
+typedef struct PJRT_Layouts_Extension {
+  PJRT_Extension_Base base;
+  PJRT_Layouts_MemoryLayout_Destroy *memory_layout_destroy;
+  PJRT_Layouts_MemoryLayout_Serialize *memory_layout_serialize;
+  PJRT_Layouts_PJRT_Client_GetDefaultLayout *client_get_default_layout;
+  PJRT_Layouts_PJRT_Buffer_MemoryLayout *buffer_memory_layout;
+  PJRT_Layouts_PJRT_Topology_GetDefaultLayout *topology_get_default_layout;
+  PJRT_Layouts_PJRT_Executable_GetOutputLayouts *executable_get_output_layouts;
+  PJRT_Layouts_PJRT_Executable_GetParameterLayouts
+      *executable_get_parameter_layouts;
+} PJRT_Layouts_Extension;
 
 /* The one symbol of a plugin. */
 const PJRT_Api *GetPjrtApi(void);

@@ -8,6 +8,7 @@
 #include "pipeline/c/mgt.h"
 #include "pipeline/pjrt/Client.h"
 #include "pipeline/pjrt/CompileOptions.h"
+#include "pipeline/pjrt/Extensions.h"
 #include "pipeline/pjrt/Signature.h"
 
 namespace mgpu::pipeline::pjrt {
@@ -25,6 +26,8 @@ struct Compiled {
   std::vector<PJRT_Buffer_Type> outputTypes;
   std::vector<int64_t> outputDims;
   std::vector<size_t> outputRanks;
+  std::vector<Layout> inputLayouts, outputLayouts;
+  std::vector<Layout *> inputLayoutPointers, outputLayoutPointers;
   std::vector<const char *> inputKinds, outputKinds;
   std::vector<size_t> inputKindSizes, outputKindSizes;
 };

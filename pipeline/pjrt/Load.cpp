@@ -69,6 +69,12 @@ void fillOutputs(Compiled &out) {
     out.outputDims.insert(out.outputDims.end(), shape.dims.begin(),
                           shape.dims.end());
   }
+  out.inputLayouts = layoutsOf(out.signature.arguments);
+  out.outputLayouts = layoutsOf(out.signature.results);
+  for (Layout &layout : out.inputLayouts)
+    out.inputLayoutPointers.push_back(&layout);
+  for (Layout &layout : out.outputLayouts)
+    out.outputLayoutPointers.push_back(&layout);
   const char *kind = memoryKinds[deviceMemory];
   out.inputKinds.assign(out.signature.arguments.size(), kind);
   out.outputKinds.assign(out.signature.results.size(), kind);

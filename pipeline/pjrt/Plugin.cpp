@@ -1,52 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The table of calls, and GetPjrtApi, which is all that the library shows.
-#include "pipeline/pjrt/Errors.h"
+#include "pipeline/pjrt/Enter.h"
 #include "pipeline/pjrt/Extensions.h"
 #include "pipeline/pjrt/Handlers.h"
 
-#include <algorithm>
-#include <cstring>
-#include <new>
-
 namespace mgpu::pipeline::pjrt {
-
-/// Calls `handler` with as much of an argument as the caller knows, and gives
-/// as much back. No exception goes further.
-template <typename Args, auto handler>
-static auto enter(Args *given) -> decltype(handler(*given)) {
-  using Return = decltype(handler(*given));
-  auto fault = [](PJRT_Error *(*make)()) -> Return {
-    if constexpr (std::is_void_v<Return>)
-      return;
-    else
-      return make();
-  };
-  if (!given || given->struct_size < offsetof(Args, extension_start))
-    return fault([] { return invalid("a call has no argument"); });
-  const size_t known = std::min(given->struct_size, sizeof(Args));
-  Args args{};
-  std::memcpy(static_cast<void *>(&args), given, known);
-  try {
-    if constexpr (std::is_void_v<Return>) {
-      handler(args);
-      std::memcpy(static_cast<void *>(given), &args, known);
-    } else {
-      PJRT_Error *error = handler(args);
-      if (!error)
-        std::memcpy(static_cast<void *>(given), &args, known);
-      return error;
-    }
-  } catch (const std::bad_alloc &) {
-    return fault([] {
-      return refuse(PJRT_Error_Code_RESOURCE_EXHAUSTED, "out of memory");
-    });
-  } catch (...) {
-    return fault([] {
-      return refuse(PJRT_Error_Code_INTERNAL, "a fault of mgpu: an exception");
-    });
-  }
-}
 
 //===----------------------------------------------------------------------===//
 // Calls that no program can make use of here
