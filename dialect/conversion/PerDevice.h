@@ -12,7 +12,7 @@
 namespace mgpu::conversion {
 
 /// Gives the entry the arguments of each device, one device behind the other,
-/// and so its results. What it says of donated arguments goes: a caller gives
+/// and so its results. Attributes of donated arguments go: a caller gives
 /// all arguments of every call. Returns what one device gives and takes, in
 /// lines:
 ///

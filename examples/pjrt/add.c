@@ -34,6 +34,24 @@ static char program[] =
     "  return %0 : tensor<4xf32>\n"
     "}\n";
 
+static int compile(PJRT_Client *client, PJRT_LoadedExecutable **executable) {
+  /* build_options { num_replicas: 1 num_partitions: 1 } */
+  static const char options[] = {0x1a, 4, 0x20, 1, 0x28, 1};
+  PJRT_Program text = {.struct_size = sizeof text,
+                       .code = program,
+                       .code_size = strlen(program),
+                       .format = "mlir",
+                       .format_size = 4};
+  PJRT_Client_Compile_Args args = {.struct_size = sizeof args,
+                                   .client = client,
+                                   .program = &text,
+                                   .compile_options = options,
+                                   .compile_options_size = sizeof options};
+  TRY(api->PJRT_Client_Compile(&args));
+  *executable = args.executable;
+  return 0;
+}
+
 int main(int argc, char **argv) {
   void *library = argc > 1 ? dlopen(argv[1], RTLD_NOW | RTLD_LOCAL) : NULL;
   const PJRT_Api *(*get)(void) = NULL;
@@ -53,19 +71,9 @@ int main(int argc, char **argv) {
                                       .client = create.client};
   TRY(api->PJRT_Client_Devices(&devices));
 
-  /* build_options { num_replicas: 1 num_partitions: 1 } */
-  static const char options[] = {0x1a, 4, 0x20, 1, 0x28, 1};
-  PJRT_Program text = {.struct_size = sizeof text,
-                       .code = program,
-                       .code_size = strlen(program),
-                       .format = "mlir",
-                       .format_size = 4};
-  PJRT_Client_Compile_Args compile = {.struct_size = sizeof compile,
-                                      .client = create.client,
-                                      .program = &text,
-                                      .compile_options = options,
-                                      .compile_options_size = sizeof options};
-  TRY(api->PJRT_Client_Compile(&compile));
+  PJRT_LoadedExecutable *executable;
+  if (compile(create.client, &executable))
+    return 1;
 
   const float values[4] = {1, 2, 3, 4};
   const int64_t size = 4;
@@ -86,7 +94,7 @@ int main(int argc, char **argv) {
   PJRT_Buffer **const outputs[] = {made};
   PJRT_ExecuteOptions how = {.struct_size = sizeof how};
   PJRT_LoadedExecutable_Execute_Args run = {.struct_size = sizeof run,
-                                            .executable = compile.executable,
+                                            .executable = executable,
                                             .options = &how,
                                             .argument_lists = lists,
                                             .num_devices = 1,

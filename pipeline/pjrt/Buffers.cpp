@@ -174,7 +174,7 @@ PJRT_Error *Client_CreateErrorBuffer(PJRT_Client_CreateErrorBuffer_Args &args) {
   return nullptr;
 }
 
-/// What PJRT_Client_FulfillAliasBuffer is given again.
+/// A caller has it from one call to the other.
 using Promise = std::pair<Done, std::shared_ptr<Storage>>;
 
 PJRT_Error *Client_CreateAliasBuffer(PJRT_Client_CreateAliasBuffer_Args &args) {
@@ -215,7 +215,7 @@ Client_FulfillAliasBuffer(PJRT_Client_FulfillAliasBuffer_Args &args) {
 }
 
 //===----------------------------------------------------------------------===//
-// What they are
+// Properties
 //===----------------------------------------------------------------------===//
 
 PJRT_Error *Buffer_Destroy(PJRT_Buffer_Destroy_Args &args) {

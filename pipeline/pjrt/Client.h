@@ -36,7 +36,7 @@ private:
   std::vector<PJRT_NamedValue> values;
 };
 
-/// What a client is told by its creator, or else by the environment.
+/// The settings of a client, by its creator or else by the environment.
 struct ClientOptions {
   uint32_t devices = 1;          ///< MGPU_PJRT_TARGET: "host:4"
   std::string platform = "mgpu"; ///< MGPU_PJRT_PLATFORM

@@ -51,7 +51,7 @@ std::string findCommand() {
   const fs::path folder =
       fs::path(here.dli_fname ? here.dli_fname : "").parent_path();
   std::vector<fs::path> places;
-  for (const char *way : {"bin", "../bin", "../../bin", "../../../bin"})
+  for (const char *way : {"bin", "../bin", "../../bin"})
     places.push_back(folder / way);
   const char *paths = std::getenv("PATH");
   std::string_view rest = paths ? paths : "";
@@ -67,7 +67,7 @@ std::string findCommand() {
   return "";
 }
 
-/// What a bundle depends on.
+/// A hash of all that a bundle depends on.
 std::string keyOf(std::string_view program, const CompileOptions &compile,
                   const std::string &level) {
   return Sha256()

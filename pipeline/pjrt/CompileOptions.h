@@ -23,7 +23,7 @@ struct CompileOptions {
   /// The bytes may be anything.
   static Result<CompileOptions> parse(std::string_view bytes);
   std::string serialized() const;
-  /// As DeviceAssignmentProto.
+  /// A DeviceAssignmentProto.
   static std::string assignment(uint32_t replicas, uint32_t partitions,
                                 const std::vector<int64_t> &devices);
 };

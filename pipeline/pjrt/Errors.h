@@ -2,7 +2,7 @@
 #ifndef MGPU_PIPELINE_PJRT_ERRORS_H
 #define MGPU_PIPELINE_PJRT_ERRORS_H
 
-// What calls of PJRT return, and what they are done by.
+// Errors, which calls of PJRT return, and events.
 
 #include "pipeline/pjrt/Abi.h"
 #include "support/Result.h"
@@ -22,7 +22,7 @@ struct PJRT_Error {
 
 namespace mgpu::pipeline::pjrt {
 
-/// What a call returns where it fails; the caller destroys it.
+/// Makes an error for a call to return; the caller destroys it.
 PJRT_Error *refuse(PJRT_Error_Code code, std::string message);
 PJRT_Error *refuse(const Error &error);
 PJRT_Error *invalid(std::string message);
@@ -57,7 +57,7 @@ public:
       std::function<void(PJRT_Error_Code code, const std::string &message)>;
 
   bool isDone() const;
-  /// What comes second changes nothing.
+  /// A second call changes nothing.
   void finish(PJRT_Error_Code code = PJRT_Error_Code_OK,
               std::string message = "");
   void wait() const;

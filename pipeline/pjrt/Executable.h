@@ -22,7 +22,7 @@ struct Compiled {
   std::string hash;
   uint64_t deviceBytes = 0; ///< of all buffers of the program
   NamedValues costs;
-  // As the interface gives them.
+  // For calls that give lists of these.
   std::vector<PJRT_Buffer_Type> outputTypes;
   std::vector<int64_t> outputDims;
   std::vector<size_t> outputRanks;

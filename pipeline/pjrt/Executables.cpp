@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What executables say of themselves, and their bytes.
+// Properties of executables, and their bytes.
 #include "pipeline/pjrt/Executable.h"
 #include "pipeline/pjrt/Handlers.h"
 

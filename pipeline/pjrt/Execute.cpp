@@ -18,7 +18,7 @@ namespace {
 
 using Args = PJRT_LoadedExecutable_Execute_Args;
 
-/// As much of the caller's options as it knows.
+/// The caller's options, as far as it knows them.
 PJRT_ExecuteOptions optionsOf(const Args &args) {
   PJRT_ExecuteOptions options{};
   if (args.options)

@@ -82,7 +82,7 @@ void fillOutputs(Compiled &out) {
   out.outputKindSizes.assign(out.outputKinds.size(), std::strlen(kind));
 }
 
-/// What an open bundle says of itself.
+/// Reads what an open bundle says of itself.
 Result<std::shared_ptr<Compiled>> describe(mgt_program *program,
                                            device::Blob bundle,
                                            const CompileOptions *options,

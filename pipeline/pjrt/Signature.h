@@ -9,8 +9,8 @@
 
 namespace mgpu::pipeline::pjrt {
 
-/// What one device gives and takes in a call, as bundles that were made with
-/// --per-device say it (dialect/conversion/PerDevice.h).
+/// The arguments and results of one device in a call, as bundles that were made
+/// with --per-device say them (dialect/conversion/PerDevice.h).
 struct Signature {
   uint32_t replicas = 1, partitions = 1;
   std::string name;

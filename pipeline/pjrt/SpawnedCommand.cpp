@@ -23,7 +23,7 @@ using Clock = std::chrono::steady_clock;
 
 namespace {
 
-/// What the child begins with.
+/// The state that the child begins with.
 class Spawn {
 public:
   Spawn(const std::string &folder, int standardError) {

@@ -76,7 +76,7 @@ struct ImportOptions : RoleOptions {
   /// Not 0: a program over tensors is called by so many devices, each with
   /// arguments and results of its own, as a client of PJRT does.
   uint32_t replicas = 0, partitions = 0;
-  bool isQuiet = false;   ///< diagnostics are not printed
+  bool isQuiet = false;           ///< diagnostics are not printed
   bool reportSharding = false;    ///< fill LoadedProgram::sharding
   uint64_t nodeLimit = 4'000'000; ///< most nodes of the unrolled program
   uint64_t rollFrom = 8; ///< trips from which the outermost loop stays rolled
@@ -132,7 +132,7 @@ struct LoadedProgram : planner::Program {
   std::vector<std::string> schedules;       ///< the same
   std::shared_ptr<capture::Bundle> bundle;  ///< null if it is not from a bundle
   std::string deviceCall; ///< as planner::ParsedProgram has it
-  double recordedUs = 0; ///< how long a recorded trace took; else 0
+  double recordedUs = 0;  ///< how long a recorded trace took; else 0
 
   const Compiler &compiler() const { return *from.compiler; }
   /// Whether it is known only by what its nodes cost, and cannot run.

@@ -89,7 +89,7 @@ struct ParseOptions {
   /// The kernels of custom calls, as in ImportOptions of the pipeline, with an
   /// entry in each: FILE.cu:ENTRY.
   std::map<std::string, std::string> customs = {};
-  /// As in ImportOptions of the pipeline.
+  /// ImportOptions of the pipeline has them too.
   uint32_t replicas = 0, partitions = 0;
 };
 
@@ -112,7 +112,7 @@ struct ParsedProgram {
   /// The shardings of a program with a shard.grid, as it was given; the text is
   /// of the program as `given` changed it.
   Shardings shardings = {};
-  /// What one device gives and takes (dialect/conversion/PerDevice.h).
+  /// The arguments and results of one device (dialect/conversion/PerDevice.h).
   std::string deviceCall = {};
 };
 

@@ -87,6 +87,15 @@ def check_command(prefix, source):
         assert ": ok: " in run(tune, "check", os.path.join(source, "examples/saxpy/saxpy.mlir"), "--arg", "a=2")
 
 
+def check_pjrt(library, source, folder, needs_compiler=True):
+    """A client of PJRT has its program compiled by the command that the plugin finds where both were put."""
+    client = os.path.join(folder, "pjrt_client")
+    run("cc", "-std=c11", "-I", os.path.join(source, "pipeline/pjrt"), os.path.join(source, "examples/pjrt/add.c"), "-ldl", "-o", client)
+    clean = {"PATH": "/nowhere", "HOME": folder, "MGPU_PJRT_CACHE": "off", "MGPU_KERNEL_CACHE": "off"}
+    done = subprocess.run([client, library], capture_output=True, text=True, timeout=60, env=clean)
+    assert done.stdout == "2 4 6 8\n" or (not needs_compiler and "compiler" in done.stderr), done.stderr
+
+
 def complete(script, *words):
     """What bash offers for the last of the words."""
     line = " ".join(f"'{word}'" for word in words)
@@ -135,6 +144,7 @@ def main():
         os.rename(first, prefix)
         check_consumers(prefix, source, folder)
         check_command(prefix, source)
+        check_pjrt(find(prefix, "libmgpu_pjrt.so"), source, folder, needs_compiler=False)
         check_pages(prefix)
         check_python(prefix, source, folder)
         check_uninstall(build, source, folder)

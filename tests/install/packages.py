@@ -13,10 +13,10 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from install import check_command, check_consumers, check_python, files_in, run  # noqa: E402
+from install import check_command, check_consumers, check_pjrt, check_python, files_in, find, run  # noqa: E402
 
 # Where a package may put files.
-PATHS = re.compile(r"usr/(bin/mgpu-|lib/mgpu/mgpu-(mpi-|tune-compiler)|include/mgt\.|lib(/[\w-]+)?/(libmgt\.so|cmake/mgpu/|pkgconfig/mgpu\.pc)|share/(doc/)?mgpu|"
+PATHS = re.compile(r"usr/(bin/mgpu-|lib/mgpu/mgpu-(mpi-|tune-compiler)|include/mgt\.|lib(/[\w-]+)?/(libmg(t|pu_pjrt)\.so|cmake/mgpu/|pkgconfig/mgpu\.pc)|share/(doc/)?mgpu|"
                    r"share/(man/man1|bash-completion/completions|zsh/site-functions|fish/vendor_completions\.d)/_?mgpu-tune)")
 
 
@@ -57,6 +57,7 @@ def check_debs(build, source, folder):
     assert not strange, strange
     check_consumers(prefix, source, folder)
     check_command(prefix, source)
+    check_pjrt(find(prefix, "libmgpu_pjrt.so"), source, folder, hasTools)
     check_python(prefix, source, folder)
     if isInstalled:
         dpkg(root, "--purge", *(name.split("_")[0] for name in reversed(packages)))

@@ -205,6 +205,7 @@ int main(int argc, char **argv) {
           << program;
     }
   }
+  isWrong |= ends["compiled"] + ends["run"] == 0; // no compiler was met
   std::printf("%ld mutants:", count);
   for (const auto &[end, times] : ends)
     std::printf(" %s %d,", end.c_str(), times);

@@ -45,7 +45,7 @@ std::string lineOf(RankedTensorType type) {
   return text;
 }
 
-/// What one device has of a value of the function.
+/// The part of a value of the function that one device has.
 FailureOr<RankedTensorType> PerDevice::part(Type type,
                                             DictionaryAttr attributes) {
   auto tensor = dyn_cast<RankedTensorType>(type);
