@@ -224,26 +224,11 @@ PJRT_Error *Buffer_Destroy(PJRT_Buffer_Destroy_Args &args) {
   return nullptr;
 }
 
-PJRT_Error *Buffer_ElementType(PJRT_Buffer_ElementType_Args &args) {
-  MGPU_PJRT_NEEDS(buffer);
-  args.type = args.buffer->shape.type;
-  return nullptr;
-}
-
-PJRT_Error *Buffer_Dimensions(PJRT_Buffer_Dimensions_Args &args) {
-  MGPU_PJRT_NEEDS(buffer);
-  args.dims = args.buffer->shape.dims.data();
-  args.num_dims = args.buffer->shape.dims.size();
-  return nullptr;
-}
-
-PJRT_Error *
-Buffer_UnpaddedDimensions(PJRT_Buffer_UnpaddedDimensions_Args &args) {
-  MGPU_PJRT_NEEDS(buffer);
-  args.unpadded_dims = args.buffer->shape.dims.data();
-  args.num_dims = args.buffer->shape.dims.size();
-  return nullptr;
-}
+MGPU_PJRT_GET(Buffer_ElementType, buffer, type, args.buffer->shape.type)
+MGPU_PJRT_LIST(Buffer_Dimensions, buffer, dims, num_dims,
+               args.buffer->shape.dims)
+MGPU_PJRT_LIST(Buffer_UnpaddedDimensions, buffer, unpadded_dims, num_dims,
+               args.buffer->shape.dims)
 
 PJRT_Error *
 Buffer_DynamicDimensionIndices(PJRT_Buffer_DynamicDimensionIndices_Args &args) {
@@ -277,30 +262,11 @@ PJRT_Error *Buffer_GetMemoryLayout(PJRT_Buffer_GetMemoryLayout_Args &args) {
   return nullptr;
 }
 
-PJRT_Error *
-Buffer_OnDeviceSizeInBytes(PJRT_Buffer_OnDeviceSizeInBytes_Args &args) {
-  MGPU_PJRT_NEEDS(buffer);
-  args.on_device_size_in_bytes = args.buffer->shape.bytes();
-  return nullptr;
-}
-
-PJRT_Error *Buffer_Device(PJRT_Buffer_Device_Args &args) {
-  MGPU_PJRT_NEEDS(buffer);
-  args.device = args.buffer->memory->device;
-  return nullptr;
-}
-
-PJRT_Error *Buffer_Memory(PJRT_Buffer_Memory_Args &args) {
-  MGPU_PJRT_NEEDS(buffer);
-  args.memory = args.buffer->memory;
-  return nullptr;
-}
-
-PJRT_Error *Buffer_IsOnCpu(PJRT_Buffer_IsOnCpu_Args &args) {
-  MGPU_PJRT_NEEDS(buffer);
-  args.is_on_cpu = true;
-  return nullptr;
-}
+MGPU_PJRT_GET(Buffer_OnDeviceSizeInBytes, buffer, on_device_size_in_bytes,
+              args.buffer->shape.bytes())
+MGPU_PJRT_GET(Buffer_Device, buffer, device, args.buffer->memory->device)
+MGPU_PJRT_GET(Buffer_Memory, buffer, memory, args.buffer->memory)
+MGPU_PJRT_GET(Buffer_IsOnCpu, buffer, is_on_cpu, true)
 
 PJRT_Error *Buffer_Delete(PJRT_Buffer_Delete_Args &args) {
   MGPU_PJRT_NEEDS(buffer);
@@ -308,11 +274,7 @@ PJRT_Error *Buffer_Delete(PJRT_Buffer_Delete_Args &args) {
   return nullptr;
 }
 
-PJRT_Error *Buffer_IsDeleted(PJRT_Buffer_IsDeleted_Args &args) {
-  MGPU_PJRT_NEEDS(buffer);
-  args.is_deleted = !args.buffer->storage();
-  return nullptr;
-}
+MGPU_PJRT_GET(Buffer_IsDeleted, buffer, is_deleted, !args.buffer->storage())
 
 PJRT_Error *Buffer_ReadyEvent(PJRT_Buffer_ReadyEvent_Args &args) {
   MGPU_PJRT_NEEDS(buffer);

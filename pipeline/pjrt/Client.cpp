@@ -189,48 +189,16 @@ PJRT_Error *Client_Destroy(PJRT_Client_Destroy_Args &args) {
   return nullptr;
 }
 
-PJRT_Error *Client_PlatformName(PJRT_Client_PlatformName_Args &args) {
-  MGPU_PJRT_NEEDS(client);
-  args.platform_name = args.client->options().platform.c_str();
-  args.platform_name_size = args.client->options().platform.size();
-  return nullptr;
-}
-
-PJRT_Error *Client_PlatformVersion(PJRT_Client_PlatformVersion_Args &args) {
-  MGPU_PJRT_NEEDS(client);
-  args.platform_version = args.client->topology.version.c_str();
-  args.platform_version_size = args.client->topology.version.size();
-  return nullptr;
-}
-
-PJRT_Error *Client_ProcessIndex(PJRT_Client_ProcessIndex_Args &args) {
-  MGPU_PJRT_NEEDS(client);
-  args.process_index = 0;
-  return nullptr;
-}
-
-PJRT_Error *Client_Devices(PJRT_Client_Devices_Args &args) {
-  MGPU_PJRT_NEEDS(client);
-  args.devices = args.client->list.data();
-  args.num_devices = args.client->list.size();
-  return nullptr;
-}
-
-PJRT_Error *
-Client_AddressableDevices(PJRT_Client_AddressableDevices_Args &args) {
-  MGPU_PJRT_NEEDS(client);
-  args.addressable_devices = args.client->list.data();
-  args.num_addressable_devices = args.client->list.size();
-  return nullptr;
-}
-
-PJRT_Error *
-Client_AddressableMemories(PJRT_Client_AddressableMemories_Args &args) {
-  MGPU_PJRT_NEEDS(client);
-  args.addressable_memories = args.client->memories.data();
-  args.num_addressable_memories = args.client->memories.size();
-  return nullptr;
-}
+MGPU_PJRT_TEXT(Client_PlatformName, client, platform_name,
+               args.client->options().platform)
+MGPU_PJRT_TEXT(Client_PlatformVersion, client, platform_version,
+               args.client->topology.version)
+MGPU_PJRT_GET(Client_ProcessIndex, client, process_index, 0)
+MGPU_PJRT_LIST(Client_Devices, client, devices, num_devices, args.client->list)
+MGPU_PJRT_LIST(Client_AddressableDevices, client, addressable_devices,
+               num_addressable_devices, args.client->list)
+MGPU_PJRT_LIST(Client_AddressableMemories, client, addressable_memories,
+               num_addressable_memories, args.client->memories)
 
 static PJRT_Error *lookUp(PJRT_Client &client, int id, PJRT_Device *&device) {
   device = client.find(id);
@@ -269,12 +237,8 @@ Client_DefaultDeviceAssignment(PJRT_Client_DefaultDeviceAssignment_Args &args) {
   return nullptr;
 }
 
-PJRT_Error *
-Client_TopologyDescription(PJRT_Client_TopologyDescription_Args &args) {
-  MGPU_PJRT_NEEDS(client);
-  args.topology = &args.client->topology;
-  return nullptr;
-}
+MGPU_PJRT_GET(Client_TopologyDescription, client, topology,
+              &args.client->topology)
 
 // Any memory of the process can be copied from and to.
 PJRT_Error *Client_DmaMap(PJRT_Client_DmaMap_Args &args) {

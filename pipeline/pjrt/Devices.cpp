@@ -91,26 +91,12 @@ namespace mgpu::pipeline::pjrt {
 // Devices
 //===----------------------------------------------------------------------===//
 
-PJRT_Error *DeviceDescription_Id(PJRT_DeviceDescription_Id_Args &args) {
-  MGPU_PJRT_NEEDS(device_description);
-  args.id = args.device_description->id;
-  return nullptr;
-}
-
-PJRT_Error *
-DeviceDescription_ProcessIndex(PJRT_DeviceDescription_ProcessIndex_Args &args) {
-  MGPU_PJRT_NEEDS(device_description);
-  args.process_index = 0;
-  return nullptr;
-}
-
-PJRT_Error *
-DeviceDescription_Attributes(PJRT_DeviceDescription_Attributes_Args &args) {
-  MGPU_PJRT_NEEDS(device_description);
-  args.attributes = args.device_description->attributes.data();
-  args.num_attributes = args.device_description->attributes.size();
-  return nullptr;
-}
+MGPU_PJRT_GET(DeviceDescription_Id, device_description, id,
+              args.device_description->id)
+MGPU_PJRT_GET(DeviceDescription_ProcessIndex, device_description, process_index,
+              0)
+MGPU_PJRT_LIST(DeviceDescription_Attributes, device_description, attributes,
+               num_attributes, args.device_description->attributes)
 
 PJRT_Error *DeviceDescription_Kind(PJRT_DeviceDescription_Kind_Args &args) {
   MGPU_PJRT_NEEDS(device_description);
@@ -119,53 +105,19 @@ PJRT_Error *DeviceDescription_Kind(PJRT_DeviceDescription_Kind_Args &args) {
   return nullptr;
 }
 
-PJRT_Error *
-DeviceDescription_DebugString(PJRT_DeviceDescription_DebugString_Args &args) {
-  MGPU_PJRT_NEEDS(device_description);
-  args.debug_string = args.device_description->debug.c_str();
-  args.debug_string_size = args.device_description->debug.size();
-  return nullptr;
-}
-
-PJRT_Error *
-DeviceDescription_ToString(PJRT_DeviceDescription_ToString_Args &args) {
-  MGPU_PJRT_NEEDS(device_description);
-  args.to_string = args.device_description->text.c_str();
-  args.to_string_size = args.device_description->text.size();
-  return nullptr;
-}
-
-PJRT_Error *Device_GetDescription(PJRT_Device_GetDescription_Args &args) {
-  MGPU_PJRT_NEEDS(device);
-  args.device_description = args.device->description;
-  return nullptr;
-}
-
-PJRT_Error *Device_IsAddressable(PJRT_Device_IsAddressable_Args &args) {
-  MGPU_PJRT_NEEDS(device);
-  args.is_addressable = true;
-  return nullptr;
-}
-
-PJRT_Error *Device_LocalHardwareId(PJRT_Device_LocalHardwareId_Args &args) {
-  MGPU_PJRT_NEEDS(device);
-  args.local_hardware_id = args.device->description->id;
-  return nullptr;
-}
-
-PJRT_Error *
-Device_AddressableMemories(PJRT_Device_AddressableMemories_Args &args) {
-  MGPU_PJRT_NEEDS(device);
-  args.memories = args.device->list.data();
-  args.num_memories = args.device->list.size();
-  return nullptr;
-}
-
-PJRT_Error *Device_DefaultMemory(PJRT_Device_DefaultMemory_Args &args) {
-  MGPU_PJRT_NEEDS(device);
-  args.memory = args.device->list[deviceMemory];
-  return nullptr;
-}
+MGPU_PJRT_TEXT(DeviceDescription_DebugString, device_description, debug_string,
+               args.device_description->debug)
+MGPU_PJRT_TEXT(DeviceDescription_ToString, device_description, to_string,
+               args.device_description->text)
+MGPU_PJRT_GET(Device_GetDescription, device, device_description,
+              args.device->description)
+MGPU_PJRT_GET(Device_IsAddressable, device, is_addressable, true)
+MGPU_PJRT_GET(Device_LocalHardwareId, device, local_hardware_id,
+              args.device->description->id)
+MGPU_PJRT_LIST(Device_AddressableMemories, device, memories, num_memories,
+               args.device->list)
+MGPU_PJRT_GET(Device_DefaultMemory, device, memory,
+              args.device->list[deviceMemory])
 
 PJRT_Error *Device_MemoryStats(PJRT_Device_MemoryStats_Args &args) {
   MGPU_PJRT_NEEDS(device);
@@ -202,11 +154,7 @@ PJRT_Error *Device_GetAttributes(PJRT_Device_GetAttributes_Args &args) {
 // Memories
 //===----------------------------------------------------------------------===//
 
-PJRT_Error *Memory_Id(PJRT_Memory_Id_Args &args) {
-  MGPU_PJRT_NEEDS(memory);
-  args.id = args.memory->id;
-  return nullptr;
-}
+MGPU_PJRT_GET(Memory_Id, memory, id, args.memory->id)
 
 PJRT_Error *Memory_Kind(PJRT_Memory_Kind_Args &args) {
   MGPU_PJRT_NEEDS(memory);
@@ -215,25 +163,9 @@ PJRT_Error *Memory_Kind(PJRT_Memory_Kind_Args &args) {
   return nullptr;
 }
 
-PJRT_Error *Memory_Kind_Id(PJRT_Memory_Kind_Id_Args &args) {
-  MGPU_PJRT_NEEDS(memory);
-  args.kind_id = args.memory->kind;
-  return nullptr;
-}
-
-PJRT_Error *Memory_DebugString(PJRT_Memory_DebugString_Args &args) {
-  MGPU_PJRT_NEEDS(memory);
-  args.debug_string = args.memory->text.c_str();
-  args.debug_string_size = args.memory->text.size();
-  return nullptr;
-}
-
-PJRT_Error *Memory_ToString(PJRT_Memory_ToString_Args &args) {
-  MGPU_PJRT_NEEDS(memory);
-  args.to_string = args.memory->text.c_str();
-  args.to_string_size = args.memory->text.size();
-  return nullptr;
-}
+MGPU_PJRT_GET(Memory_Kind_Id, memory, kind_id, args.memory->kind)
+MGPU_PJRT_TEXT(Memory_DebugString, memory, debug_string, args.memory->text)
+MGPU_PJRT_TEXT(Memory_ToString, memory, to_string, args.memory->text)
 
 PJRT_Error *
 Memory_AddressableByDevices(PJRT_Memory_AddressableByDevices_Args &args) {
@@ -274,37 +206,14 @@ TopologyDescription_Destroy(PJRT_TopologyDescription_Destroy_Args &args) {
   return nullptr;
 }
 
-PJRT_Error *TopologyDescription_PlatformName(
-    PJRT_TopologyDescription_PlatformName_Args &args) {
-  MGPU_PJRT_NEEDS(topology);
-  args.platform_name = args.topology->options.platform.c_str();
-  args.platform_name_size = args.topology->options.platform.size();
-  return nullptr;
-}
-
-PJRT_Error *TopologyDescription_PlatformVersion(
-    PJRT_TopologyDescription_PlatformVersion_Args &args) {
-  MGPU_PJRT_NEEDS(topology);
-  args.platform_version = args.topology->version.c_str();
-  args.platform_version_size = args.topology->version.size();
-  return nullptr;
-}
-
-PJRT_Error *TopologyDescription_GetDeviceDescriptions(
-    PJRT_TopologyDescription_GetDeviceDescriptions_Args &args) {
-  MGPU_PJRT_NEEDS(topology);
-  args.descriptions = args.topology->list.data();
-  args.num_descriptions = args.topology->list.size();
-  return nullptr;
-}
-
-PJRT_Error *
-TopologyDescription_Attributes(PJRT_TopologyDescription_Attributes_Args &args) {
-  MGPU_PJRT_NEEDS(topology);
-  args.attributes = args.topology->attributes.data();
-  args.num_attributes = args.topology->attributes.size();
-  return nullptr;
-}
+MGPU_PJRT_TEXT(TopologyDescription_PlatformName, topology, platform_name,
+               args.topology->options.platform)
+MGPU_PJRT_TEXT(TopologyDescription_PlatformVersion, topology, platform_version,
+               args.topology->version)
+MGPU_PJRT_LIST(TopologyDescription_GetDeviceDescriptions, topology,
+               descriptions, num_descriptions, args.topology->list)
+MGPU_PJRT_LIST(TopologyDescription_Attributes, topology, attributes,
+               num_attributes, args.topology->attributes)
 
 PJRT_Error *TopologyDescription_Fingerprint(
     PJRT_TopologyDescription_Fingerprint_Args &args) {

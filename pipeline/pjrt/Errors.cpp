@@ -116,11 +116,7 @@ void Error_Message(PJRT_Error_Message_Args &args) {
     errorTable.message(args.error, &args.message, &args.message_size);
 }
 
-PJRT_Error *Error_GetCode(PJRT_Error_GetCode_Args &args) {
-  MGPU_PJRT_NEEDS(error);
-  args.code = args.error->code;
-  return nullptr;
-}
+MGPU_PJRT_GET(Error_GetCode, error, code, args.error->code)
 
 PJRT_Error *Error_ForEachPayload(PJRT_Error_ForEachPayload_Args &args) {
   MGPU_PJRT_NEEDS(error);
@@ -149,11 +145,7 @@ PJRT_Error *Event_Destroy(PJRT_Event_Destroy_Args &args) {
   return nullptr;
 }
 
-PJRT_Error *Event_IsReady(PJRT_Event_IsReady_Args &args) {
-  MGPU_PJRT_NEEDS(event);
-  args.is_ready = args.event->of->isDone();
-  return nullptr;
-}
+MGPU_PJRT_GET(Event_IsReady, event, is_ready, args.event->of->isDone())
 
 PJRT_Error *Event_Error(PJRT_Event_Error_Args &args) {
   MGPU_PJRT_NEEDS(event);

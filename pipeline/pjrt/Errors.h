@@ -50,6 +50,29 @@ PJRT_Error *isNull(const char *field);
       return mgpuPassed;                                                       \
   } while (0)
 
+// Calls that give one property of an object: a value, a text with its size, or
+// a list with its length.
+#define MGPU_PJRT_GET(call, object, field, value)                              \
+  PJRT_Error *call(PJRT_##call##_Args &args) {                                 \
+    MGPU_PJRT_NEEDS(object);                                                   \
+    args.field = value;                                                        \
+    return nullptr;                                                            \
+  }
+#define MGPU_PJRT_TEXT(call, object, field, text)                              \
+  PJRT_Error *call(PJRT_##call##_Args &args) {                                 \
+    MGPU_PJRT_NEEDS(object);                                                   \
+    args.field = (text).c_str();                                               \
+    args.field##_size = (text).size();                                         \
+    return nullptr;                                                            \
+  }
+#define MGPU_PJRT_LIST(call, object, field, count, list)                       \
+  PJRT_Error *call(PJRT_##call##_Args &args) {                                 \
+    MGPU_PJRT_NEEDS(object);                                                   \
+    args.field = (list).data();                                                \
+    args.count = (list).size();                                                \
+    return nullptr;                                                            \
+  }
+
 /// Something that is done once, well or with an error. Thread-safe.
 class Completion {
 public:

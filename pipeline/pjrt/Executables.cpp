@@ -41,21 +41,12 @@ LoadedExecutable_IsDeleted(PJRT_LoadedExecutable_IsDeleted_Args &args) {
   return nullptr;
 }
 
-PJRT_Error *LoadedExecutable_AddressableDevices(
-    PJRT_LoadedExecutable_AddressableDevices_Args &args) {
-  MGPU_PJRT_NEEDS(executable);
-  args.addressable_devices = args.executable->devices.data();
-  args.num_addressable_devices = args.executable->devices.size();
-  return nullptr;
-}
-
-PJRT_Error *LoadedExecutable_AddressableDeviceLogicalIds(
-    PJRT_LoadedExecutable_AddressableDeviceLogicalIds_Args &args) {
-  MGPU_PJRT_NEEDS(executable);
-  args.addressable_device_logical_ids = args.executable->logical.data();
-  args.num_addressable_device_logical_ids = args.executable->logical.size();
-  return nullptr;
-}
+MGPU_PJRT_LIST(LoadedExecutable_AddressableDevices, executable,
+               addressable_devices, num_addressable_devices,
+               args.executable->devices)
+MGPU_PJRT_LIST(LoadedExecutable_AddressableDeviceLogicalIds, executable,
+               addressable_device_logical_ids,
+               num_addressable_device_logical_ids, args.executable->logical)
 
 /// Bytes that the caller has until it calls `remove`.
 template <typename Handle>
@@ -83,60 +74,22 @@ PJRT_Error *LoadedExecutable_GetDeviceAssignment(
   return nullptr;
 }
 
-PJRT_Error *Executable_Name(PJRT_Executable_Name_Args &args) {
-  MGPU_PJRT_NEEDS(executable);
-  args.executable_name = args.executable->of->signature.name.c_str();
-  args.executable_name_size = args.executable->of->signature.name.size();
-  return nullptr;
-}
-
-PJRT_Error *Executable_NumReplicas(PJRT_Executable_NumReplicas_Args &args) {
-  MGPU_PJRT_NEEDS(executable);
-  args.num_replicas = args.executable->of->signature.replicas;
-  return nullptr;
-}
-
-PJRT_Error *Executable_NumPartitions(PJRT_Executable_NumPartitions_Args &args) {
-  MGPU_PJRT_NEEDS(executable);
-  args.num_partitions = args.executable->of->signature.partitions;
-  return nullptr;
-}
-
-PJRT_Error *Executable_NumOutputs(PJRT_Executable_NumOutputs_Args &args) {
-  MGPU_PJRT_NEEDS(executable);
-  args.num_outputs = args.executable->of->signature.results.size();
-  return nullptr;
-}
-
-PJRT_Error *Executable_SizeOfGeneratedCodeInBytes(
-    PJRT_Executable_SizeOfGeneratedCodeInBytes_Args &args) {
-  MGPU_PJRT_NEEDS(executable);
-  args.size_in_bytes = int64_t(args.executable->of->bundle.size());
-  return nullptr;
-}
-
-PJRT_Error *Executable_Fingerprint(PJRT_Executable_Fingerprint_Args &args) {
-  MGPU_PJRT_NEEDS(executable);
-  args.executable_fingerprint = args.executable->of->hash.c_str();
-  args.executable_fingerprint_size = args.executable->of->hash.size();
-  return nullptr;
-}
-
-PJRT_Error *
-LoadedExecutable_Fingerprint(PJRT_LoadedExecutable_Fingerprint_Args &args) {
-  MGPU_PJRT_NEEDS(executable);
-  args.executable_fingerprint = args.executable->of->hash.c_str();
-  args.executable_fingerprint_size = args.executable->of->hash.size();
-  return nullptr;
-}
-
-PJRT_Error *
-Executable_GetCostAnalysis(PJRT_Executable_GetCostAnalysis_Args &args) {
-  MGPU_PJRT_NEEDS(executable);
-  args.properties = args.executable->of->costs.data();
-  args.num_properties = args.executable->of->costs.size();
-  return nullptr;
-}
+MGPU_PJRT_TEXT(Executable_Name, executable, executable_name,
+               args.executable->of->signature.name)
+MGPU_PJRT_GET(Executable_NumReplicas, executable, num_replicas,
+              args.executable->of->signature.replicas)
+MGPU_PJRT_GET(Executable_NumPartitions, executable, num_partitions,
+              args.executable->of->signature.partitions)
+MGPU_PJRT_GET(Executable_NumOutputs, executable, num_outputs,
+              args.executable->of->signature.results.size())
+MGPU_PJRT_GET(Executable_SizeOfGeneratedCodeInBytes, executable, size_in_bytes,
+              int64_t(args.executable->of->bundle.size()))
+MGPU_PJRT_TEXT(Executable_Fingerprint, executable, executable_fingerprint,
+               args.executable->of->hash)
+MGPU_PJRT_TEXT(LoadedExecutable_Fingerprint, executable, executable_fingerprint,
+               args.executable->of->hash)
+MGPU_PJRT_LIST(Executable_GetCostAnalysis, executable, properties,
+               num_properties, args.executable->of->costs)
 
 static int64_t bytesOfAll(const std::vector<Shape> &shapes) {
   int64_t bytes = 0;

@@ -210,19 +210,10 @@ PJRT_Error *AsyncHostToDeviceTransferManager_RetrieveBuffer(
   return nullptr;
 }
 
-PJRT_Error *AsyncHostToDeviceTransferManager_Device(
-    PJRT_AsyncHostToDeviceTransferManager_Device_Args &args) {
-  MGPU_PJRT_NEEDS(transfer_manager);
-  args.device_out = args.transfer_manager->memory->device;
-  return nullptr;
-}
-
-PJRT_Error *AsyncHostToDeviceTransferManager_BufferCount(
-    PJRT_AsyncHostToDeviceTransferManager_BufferCount_Args &args) {
-  MGPU_PJRT_NEEDS(transfer_manager);
-  args.buffer_count = args.transfer_manager->targets.size();
-  return nullptr;
-}
+MGPU_PJRT_GET(AsyncHostToDeviceTransferManager_Device, transfer_manager,
+              device_out, args.transfer_manager->memory->device)
+MGPU_PJRT_GET(AsyncHostToDeviceTransferManager_BufferCount, transfer_manager,
+              buffer_count, args.transfer_manager->targets.size())
 
 PJRT_Error *AsyncHostToDeviceTransferManager_BufferSize(
     PJRT_AsyncHostToDeviceTransferManager_BufferSize_Args &args) {
