@@ -32,10 +32,15 @@ struct Compiled {
   std::vector<size_t> inputKindSizes, outputKindSizes;
 };
 
-/// Where the program has an argument or result of each device.
+/// Where the program has an argument or result of a device. A large one has
+/// each call's own memory instead (mgt_bind), which costs less than a copy.
 struct Place {
-  void *data;
-  size_t bytes;
+  static constexpr size_t large = 1 << 19;
+
+  std::string name;
+  void *data = nullptr;
+  size_t bytes = 0;
+  bool isBound() const { return bytes >= large; }
 };
 
 } // namespace mgpu::pipeline::pjrt

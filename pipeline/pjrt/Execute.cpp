@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // An execution copies the arguments to where the program has them, replays it,
-// and copies the results out. It has ended when its call returns.
+// and copies the results out; large ones are used and made where they are. It
+// has ended when its call returns.
 #include "pipeline/pjrt/Buffer.h"
 #include "pipeline/pjrt/Executable.h"
 #include "pipeline/pjrt/Handlers.h"
@@ -50,8 +51,33 @@ PJRT_Error *checkCall(const Args &args, const Signature &signature,
   return nullptr;
 }
 
-/// Puts one device's arguments where the program has them.
-PJRT_Error *giveArguments(const Args &args, size_t device) {
+/// Memory of buffers that the program uses until this ends, when each place has
+/// its own again: freed memory may come back as another argument's.
+class Bound {
+public:
+  explicit Bound(mgt_program *program) : program(program) {}
+  ~Bound() {
+    for (const auto &[place, storage] : all)
+      (void)mgt_bind(program, place->name.c_str(), place->data, place->bytes);
+  }
+  Bound(const Bound &) = delete;
+  Bound &operator=(const Bound &) = delete;
+
+  PJRT_Error *add(const Place &place, std::shared_ptr<Storage> storage) {
+    if (mgt_bind(program, place.name.c_str(), storage->bytes(), place.bytes) !=
+        MGT_OK)
+      return refuse(PJRT_Error_Code_INTERNAL, mgt_program_error(program));
+    all.emplace_back(&place, std::move(storage));
+    return nullptr;
+  }
+
+private:
+  mgt_program *program;
+  std::vector<std::pair<const Place *, std::shared_ptr<Storage>>> all;
+};
+
+/// Gives the program one device's arguments.
+PJRT_Error *giveArguments(const Args &args, size_t device, Bound &bound) {
   const Signature &signature = args.executable->of->signature;
   for (size_t k = 0; k < args.num_args; ++k) {
     const PJRT_Buffer *buffer =
@@ -64,7 +90,7 @@ PJRT_Error *giveArguments(const Args &args, size_t device) {
                                  "{}",
                                  k, buffer->shape.text(),
                                  signature.arguments[k].text()));
-    const auto storage = buffer->storage();
+    auto storage = buffer->storage();
     if (!storage)
       return isGone(*buffer);
     if (buffer->ready != alreadyDone()) {
@@ -72,27 +98,50 @@ PJRT_Error *giveArguments(const Args &args, size_t device) {
       MGPU_PJRT_PASS(buffer->ready->error());
     }
     const Place &place = args.executable->arguments[device * args.num_args + k];
-    std::memcpy(place.data, storage->bytes(), place.bytes);
+    if (place.isBound())
+      MGPU_PJRT_PASS(bound.add(place, std::move(storage)));
+    else
+      std::memcpy(place.data, storage->bytes(), place.bytes);
   }
   return nullptr;
 }
 
-/// Buffers of one device that are destroyed unless they are given.
+/// Buffers of results, one device behind the other; they are destroyed unless
+/// they are given.
 using Made = std::vector<std::unique_ptr<PJRT_Buffer>>;
 
-PJRT_Error *takeResults(const Args &args, size_t device, Made &made) {
+PJRT_Error *makeResults(const Args &args, Bound &bound, Made &made) {
   const Signature &signature = args.executable->of->signature;
-  PJRT_Device *on = args.execute_device ? args.execute_device
-                                        : args.executable->devices[device];
-  const size_t count = signature.results.size();
-  for (size_t k = 0; k < count; ++k) {
-    const Place &place = args.executable->results[device * count + k];
-    PJRT_Buffer *buffer = nullptr;
-    MGPU_PJRT_PASS(
-        makeBuffer(signature.results[k], placeOf(nullptr, on), &buffer));
-    made.emplace_back(buffer);
-    std::memcpy(buffer->storage()->bytes(), place.data, place.bytes);
-  }
+  for (size_t device = 0; device < args.num_devices; ++device)
+    for (const Shape &shape : signature.results) {
+      PJRT_Device *on = args.execute_device ? args.execute_device
+                                            : args.executable->devices[device];
+      PJRT_Buffer *buffer = nullptr;
+      MGPU_PJRT_PASS(makeBuffer(shape, placeOf(nullptr, on), &buffer));
+      const Place &place = args.executable->results[made.size()];
+      made.emplace_back(buffer);
+      if (place.isBound())
+        MGPU_PJRT_PASS(bound.add(place, buffer->storage()));
+    }
+  return nullptr;
+}
+
+PJRT_Error *replay(const Args &args, Made &made) {
+  PJRT_LoadedExecutable &executable = *args.executable;
+  std::lock_guard lock(executable.mutex);
+  if (!executable.program)
+    return refuse(PJRT_Error_Code_FAILED_PRECONDITION,
+                  "the executable was deleted");
+  Bound bound(executable.program);
+  for (size_t device = 0; device < args.num_devices; ++device)
+    MGPU_PJRT_PASS(giveArguments(args, device, bound));
+  MGPU_PJRT_PASS(makeResults(args, bound, made));
+  if (mgt_replay(executable.program) != MGT_OK)
+    return refuse(PJRT_Error_Code_INTERNAL,
+                  mgt_program_error(executable.program));
+  for (size_t k = 0; k < made.size(); ++k)
+    if (const Place &place = executable.results[k]; !place.isBound())
+      std::memcpy(made[k]->storage()->bytes(), place.data, place.bytes);
   return nullptr;
 }
 
@@ -116,19 +165,7 @@ PJRT_Error *LoadedExecutable_Execute(Args &args) {
   const PJRT_ExecuteOptions options = optionsOf(args);
   MGPU_PJRT_PASS(checkCall(args, executable.of->signature, options));
   Made made;
-  {
-    std::lock_guard lock(executable.mutex);
-    if (!executable.program)
-      return refuse(PJRT_Error_Code_FAILED_PRECONDITION,
-                    "the executable was deleted");
-    for (size_t device = 0; device < args.num_devices; ++device)
-      MGPU_PJRT_PASS(giveArguments(args, device));
-    if (mgt_replay(executable.program) != MGT_OK)
-      return refuse(PJRT_Error_Code_INTERNAL,
-                    mgt_program_error(executable.program));
-    for (size_t device = 0; device < args.num_devices; ++device)
-      MGPU_PJRT_PASS(takeResults(args, device, made));
-  }
+  MGPU_PJRT_PASS(replay(args, made));
   dropDonated(args, options);
   const size_t count = executable.of->signature.results.size();
   for (size_t device = 0; device < args.num_devices; ++device) {

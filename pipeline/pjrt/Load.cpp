@@ -48,7 +48,7 @@ Result<std::vector<Place>> placesOf(mgt_program *program, size_t first,
       mgt_argument argument{};
       MGPU_TRY(
           check(mgt_get_argument(program, first + places.size(), &argument)));
-      Place place{};
+      Place place;
       MGPU_TRY(
           check(mgt_memory(program, argument.name, &place.data, &place.bytes)));
       if (place.bytes != shape.bytes())
@@ -57,7 +57,8 @@ Result<std::vector<Place>> placesOf(mgt_program *program, size_t first,
                                 "a buffer {} has {}",
                                 argument.name, place.bytes, shape.text(),
                                 shape.bytes()));
-      places.push_back(place);
+      place.name = argument.name;
+      places.push_back(std::move(place));
     }
   return places;
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What a call through PJRT costs over mgt_replay of the same bundle: four
+// The cost of a call through PJRT over mgt_replay of the same bundle: so many
 // floats in and out, medians of calls that take turns in one process. A call is
-// an execution and the end of its result. Usage: pjrt_costs PLUGIN COUNT
+// an execution and the end of its result. Usage: pjrt_costs PLUGIN COUNT FLOATS
 #include "pipeline/c/mgt.h"
 #include "tests/pjrt/Client.h"
 
@@ -30,16 +30,16 @@ static std::string serialized(const Client &client,
   return out;
 }
 
-static mgt_program *openAgain(const std::string &bundle) {
+static mgt_program *openAgain(const std::string &bundle, size_t floats) {
   const std::string path = std::filesystem::temp_directory_path() /
                            ("pjrt-costs-" + std::to_string(::getpid()));
   std::ofstream(path, std::ios::binary) << bundle;
   mgt_program *program = nullptr;
   const mgt_status status = mgt_open(path.c_str(), "host", &program);
   std::filesystem::remove(path);
-  const float zeros[4] = {};
+  const std::vector<float> zeros(floats);
   if (status != MGT_OK ||
-      mgt_write(program, "x", zeros, sizeof zeros) != MGT_OK ||
+      mgt_write(program, "x", zeros.data(), floats * sizeof(float)) != MGT_OK ||
       mgt_load(program) != MGT_OK) {
     std::fprintf(stderr, "%s\n", mgt_error());
     std::exit(1);
@@ -63,19 +63,21 @@ static double median(std::vector<double> times) {
 }
 
 int main(int argc, char **argv) {
-  if (argc != 3)
-    return std::fprintf(stderr, "usage: pjrt_costs PLUGIN COUNT\n"), 2;
+  if (argc != 4)
+    return std::fprintf(stderr, "usage: pjrt_costs PLUGIN COUNT FLOATS\n"), 2;
   Client client(plugin(argv[1]), {{"target", "host"}});
   PJRT_LoadedExecutable *executable = nullptr;
+  const size_t floats = std::strtoull(argv[3], nullptr, 10);
+  const std::string type = "tensor<" + std::to_string(floats) + "xf32>";
   const std::string said =
-      client.compile("func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {\n"
-                     "%0 = stablehlo.negate %x : tensor<4xf32>\n"
-                     "return %0 : tensor<4xf32> }",
+      client.compile("func.func @main(%x: " + type + ") -> " + type +
+                         " {\n%0 = stablehlo.negate %x : " + type +
+                         "\nreturn %0 : " + type + " }",
                      executable);
   if (!said.empty())
     return std::fprintf(stderr, "%s\n", said.c_str()), 1;
-  mgt_program *program = openAgain(serialized(client, executable));
-  PJRT_Buffer *const given[] = {client.floats({1, 2, 3, 4})};
+  mgt_program *program = openAgain(serialized(client, executable), floats);
+  PJRT_Buffer *const given[] = {client.floats(Client::Floats(floats, 1))};
   PJRT_Buffer *made[1] = {};
   PJRT_Buffer *const *const lists[] = {given};
   PJRT_Buffer **const outputs[] = {made};

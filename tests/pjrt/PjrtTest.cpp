@@ -85,6 +85,29 @@ TEST_F(Pjrt, AddsAndDonates) {
   client.destroy(executable);
 }
 
+TEST_F(Pjrt, LargeBuffersAreUsedWhereTheyAre) {
+  Client client(api(), options("host"));
+  PJRT_LoadedExecutable *executable = nullptr;
+  ASSERT_EQ(client.compile("func.func @main(%a: tensor<100000xf32>, %b: "
+                           "tensor<100000xf32>) -> tensor<100000xf32> {\n%0 = "
+                           "stablehlo.subtract %a, %b : tensor<100000xf32>\n"
+                           "return %0 : tensor<100000xf32> }",
+                           executable),
+            "");
+  std::vector<PJRT_Buffer *> results;
+  PJRT_Buffer *state = client.floats(Floats(100000, 10));
+  for (int step = 1; step <= 4; ++step) { // each takes what the last one gave
+    PJRT_Buffer *one = client.floats(Floats(100000, 1));
+    ASSERT_EQ(client.execute(executable, {{state, one}}, 1, results), "");
+    EXPECT_EQ(client.read(results[0]), Floats(100000, float(10 - step)));
+    EXPECT_EQ(client.read(state), Floats(100000, float(11 - step)));
+    state = results[0];
+  }
+  ASSERT_EQ(client.execute(executable, {{state, state}}, 1, results), "");
+  EXPECT_EQ(client.read(results[0]), Floats(100000, 0));
+  client.destroy(executable);
+}
+
 TEST_F(Pjrt, RefusesCallsThatDoNotFit) {
   Client client(api(), options());
   PJRT_LoadedExecutable *executable = nullptr;
