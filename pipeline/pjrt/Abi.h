@@ -12,13 +12,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Callers may give numbers that are not listed here. */
 #ifdef __cplusplus
+#define PJRT_NUMBER : int
 extern "C" {
+#else
+#define PJRT_NUMBER
 #endif
 
 enum { PJRT_API_MAJOR = 0, PJRT_API_MINOR = 114 };
 
-typedef enum PJRT_Extension_Type {
+typedef enum PJRT_Extension_Type PJRT_NUMBER {
   PJRT_Extension_Type_Layouts = 4,
 } PJRT_Extension_Type;
 
@@ -34,7 +38,7 @@ typedef struct PJRT_Api_Version {
   int major_version, minor_version;
 } PJRT_Api_Version;
 
-typedef enum PJRT_Error_Code {
+typedef enum PJRT_Error_Code PJRT_NUMBER {
   PJRT_Error_Code_OK = 0,
   PJRT_Error_Code_UNKNOWN = 2,
   PJRT_Error_Code_INVALID_ARGUMENT = 3,
@@ -95,7 +99,7 @@ typedef struct PJRT_Memory_FunctionTable {
                         void (*destroy)(void *));
 } PJRT_Memory_FunctionTable;
 
-typedef enum PJRT_NamedValue_Type {
+typedef enum PJRT_NamedValue_Type PJRT_NUMBER {
   PJRT_NamedValue_kString = 0,
   PJRT_NamedValue_kInt64,
   PJRT_NamedValue_kInt64List,
@@ -135,7 +139,7 @@ typedef struct PJRT_Program {
   size_t format_size;
 } PJRT_Program;
 
-typedef enum PJRT_Buffer_Type {
+typedef enum PJRT_Buffer_Type PJRT_NUMBER {
   PJRT_Buffer_Type_INVALID = 0,
   PJRT_Buffer_Type_PRED = 1,
   PJRT_Buffer_Type_S8 = 2,
@@ -154,14 +158,14 @@ typedef enum PJRT_Buffer_Type {
   PJRT_Buffer_Type_F8E4M3FN = 17,
 } PJRT_Buffer_Type;
 
-typedef enum PJRT_HostBufferSemantics {
+typedef enum PJRT_HostBufferSemantics PJRT_NUMBER {
   PJRT_HostBufferSemantics_kImmutableOnlyDuringCall = 0,
   PJRT_HostBufferSemantics_kImmutableUntilTransferCompletes,
   PJRT_HostBufferSemantics_kImmutableZeroCopy,
   PJRT_HostBufferSemantics_kMutableZeroCopy,
 } PJRT_HostBufferSemantics;
 
-typedef enum PJRT_Buffer_MemoryLayout_Type {
+typedef enum PJRT_Buffer_MemoryLayout_Type PJRT_NUMBER {
   PJRT_Buffer_MemoryLayout_Type_Tiled = 0,
   PJRT_Buffer_MemoryLayout_Type_Strides,
 } PJRT_Buffer_MemoryLayout_Type;
@@ -311,6 +315,7 @@ typedef struct PJRT_Layouts_Extension {
 /* The one symbol of a plugin. */
 const PJRT_Api *GetPjrtApi(void);
 
+#undef PJRT_NUMBER
 #ifdef __cplusplus
 }
 #endif

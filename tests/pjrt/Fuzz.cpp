@@ -104,7 +104,7 @@ bool makeArguments(Client &client, const std::string &text,
       {"f32", PJRT_Buffer_Type_F32}, {"i32", PJRT_Buffer_Type_S32},
       {"i1", PJRT_Buffer_Type_PRED}, {"f64", PJRT_Buffer_Type_F64},
       {"i64", PJRT_Buffer_Type_S64}, {"ui8", PJRT_Buffer_Type_U8}};
-  const size_t begin = text.find("@main("), end = text.find(") ->", begin);
+  const size_t begin = text.find("@main("), end = text.find("->", begin);
   if (begin == text.npos || end == text.npos)
     return false;
   const std::string list = text.substr(begin, end - begin);
