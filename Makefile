@@ -60,7 +60,7 @@ check-all: check check-sanitizers ## Both; the long sweeps, each header alone, a
 	@MGPU_FAULTS=all $(CTEST) --preset dev -L faults
 	@$(call BUILD,tsan)
 	@$(CTEST) --preset tsan
-	@MGPU_SWEEPS=all $(CTEST) --preset dev -R '^(test-kernels|test-cuda-kernels|test-ptx|conformance|conformance-cuda|cuda-corners|planner_tests|device_test|gpu-dialect|mpmd|shard|stablehlo|tensor|growth)[.]|^bundles.examples$$|^distributed.harm|^rehearsal.c-interface$$|^embed.examples_by_calls$$'
+	@MGPU_SWEEPS=all $(CTEST) --preset dev -R '^(test-kernels|test-cuda-kernels|test-ptx|conformance|conformance-cuda|cuda-corners|planner_tests|device_test|gpu-dialect|mpmd|shard|stablehlo|pjrt|tensor|growth)[.]|^bundles.examples$$|^distributed.harm|^rehearsal.c-interface$$|^embed.examples_by_calls$$'
 	@MGPU_DB=build/asan-ubsan/fuzz.db build/asan-ubsan/bin/fuzz_calls 120
 	@build/asan-ubsan/bin/fuzz_bundles tests/bundles/ops.mgpu 120
 	@MGPU_CORNERS=all $(CTEST) --preset dev -V -R Corners | grep -E 'corners:|tests passed|\*\*\*|FAILED'

@@ -9,6 +9,7 @@ set(pc "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
 install(TARGETS mgt EXPORT mgpuTargets
   LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT runtime NAMELINK_COMPONENT runtime
   INCLUDES DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+install(TARGETS mgpu_pjrt LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT runtime)
 install(FILES pipeline/c/mgt.h pipeline/c/mgt.hpp DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" COMPONENT runtime)
 install(EXPORT mgpuTargets NAMESPACE mgpu:: DESTINATION "${config}" COMPONENT runtime)
 configure_package_config_file(cmake/mgpuConfig.cmake.in "${CMAKE_BINARY_DIR}/mgpuConfig.cmake" INSTALL_DESTINATION "${config}")
@@ -46,7 +47,7 @@ foreach(component ${components})
 endforeach()
 
 # All that is installed, for those who build no more than that.
-add_custom_target(installed DEPENDS mgt mgpu-tune mgpu_pages)
+add_custom_target(installed DEPENDS mgt mgpu_pjrt mgpu-tune mgpu_pages)
 foreach(target mgpu-opt mgpu-mpi-openmpi mgpu-mpi-mpich)
   if(TARGET ${target})
     add_dependencies(installed ${target})
@@ -72,7 +73,7 @@ set(CPACK_DEBIAN_PACKAGE_SECTION devel)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_NAME mgpu-runtime)
 set(CPACK_DEBIAN_TOOLS_PACKAGE_NAME mgpu-tools)
-set(CPACK_COMPONENT_RUNTIME_DESCRIPTION "libmgt.so with its headers and Python package: builds, plans and replays graphs; needs no LLVM.")
+set(CPACK_COMPONENT_RUNTIME_DESCRIPTION "libmgt.so with its headers and Python package, and libmgpu_pjrt.so: builds, plans and replays graphs; needs no LLVM.")
 set(CPACK_COMPONENT_TOOLS_DESCRIPTION "mgpu-tune, mgpu-opt and mgpu-lsp-server: checks, plans, compiles and tunes programs in MLIR.")
 include(CPack)
 

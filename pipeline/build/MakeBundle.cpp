@@ -222,6 +222,7 @@ Result<MadeBundle> makeBundle(LoadedProgram program,
                             program.outputs.front().place));
   capture::BundleContents &contents = made.contents;
   MGPU_TRY_ASSIGN(contents.origin, originOf(program.from));
+  contents.origin.options += program.deviceCall;
   MGPU_TRY_ASSIGN(auto choice, findTuned(program, prepare));
   if (choice && !choice->isTuned)
     choice.reset(); // what was profiled here is not what others have

@@ -38,7 +38,8 @@ public:
             "",
             loaded.from.target,
             prepared.cpu,
-            theRunner->description()};
+            theRunner->description(),
+            ""};
   }
 
 private:

@@ -155,7 +155,8 @@ Facts OpenedBundle::facts() const {
           origin.sourceHash,
           target,
           code.empty() ? shared.cpu : code,
-          theRunner->description()};
+          theRunner->description(),
+          origin.options};
 }
 
 Result<void> checkShared(const std::string &target) {

@@ -22,7 +22,8 @@ namespace mgpu::pipeline {
 
 /// Tells mgt_get_facts() what neither the program nor its plan knows.
 struct Facts {
-  std::string name, version, hash, source, sourceHash, target, code, device;
+  std::string name, version, hash, source, sourceHash, target, code, device,
+      options;
 };
 
 class OpenedProgram {

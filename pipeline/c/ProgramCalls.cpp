@@ -345,7 +345,8 @@ mgt_status mgt_get_facts(mgt_program *program, mgt_facts *facts) {
                         program->program().dag.nodes.size(),
                         memory.mostOfDevice,
                         memory.devices,
-                        memory.host};
+                        memory.host,
+                        known.options.c_str()};
     std::memcpy(facts, &out, std::min(facts->size, sizeof out));
     return {};
   });

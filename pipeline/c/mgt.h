@@ -227,6 +227,8 @@ typedef struct mgt_facts {
   /* Of its buffers: on the device that has most, on all devices, on the host.
    */
   uint64_t most_device_bytes, device_bytes, host_bytes;
+  /* Lines that say what else decided a bundle, "role x=resident"; or "" */
+  const char *options;
 } mgt_facts;
 /* `facts` has its size. What is predicted of its plan: mgt_get_figures(). */
 mgt_status mgt_get_facts(mgt_program *program, mgt_facts *facts);

@@ -110,7 +110,7 @@ Result<std::string> MlirCompiler::decode(std::span<const std::byte> bytecode,
                   ChildProcess::start(
                       printBytecode,
                       {(uint64_t(4) << 30) + uint64_t(64) * bytecode.size()}));
-  auto text = reader.ask(bytecode, 10 + double(bytecode.size()) / 1e5);
+  auto text = reader.ask(bytecode, 5 + double(bytecode.size()) / 1e5);
   if (text)
     return std::string(reinterpret_cast<const char *>(text->data()),
                        text->size());

@@ -167,6 +167,32 @@ planner::ImportOptions importOptions(const ImportOptions &options,
   return import;
 }
 
+/// `customs` are whole, with an entry each.
+planner::ParseOptions parseOptions(const ImportOptions &options,
+                                   std::map<std::string, std::string> customs) {
+  return {options.text.get(),
+          options.entry,
+          options.nodeLimit,
+          options.fuse,
+          productsToFuse(options),
+          options.fuse && !options.exact,
+          int64_t(options.devices),
+          options.meshes,
+          options.arguments,
+          options.roles,
+          options.reportSharding,
+          options.schedule,
+          options.remat,
+          options.isQuiet,
+          options.shardings,
+          options.keepText,
+          exchangeCost(options.times, options.oneDevice),
+          options.oneDevice,
+          std::move(customs),
+          options.replicas,
+          options.partitions};
+}
+
 /// https://no-color.org: the variable is set and not empty.
 void obeyNoColor() {
   if (const char *plain = std::getenv("NO_COLOR"); plain && *plain)
@@ -209,13 +235,7 @@ MlirCompiler::importProgram(const ImportOptions &options,
   const bool isMade = options.text && options.file != "-";
   auto parsed = planner::parseProgram(
       isMade ? options.file + " as StableHLO" : options.file, context, record,
-      {options.text.get(), options.entry, options.nodeLimit, options.fuse,
-       productsToFuse(options), options.fuse && !options.exact,
-       int64_t(options.devices), options.meshes, options.arguments,
-       options.roles, options.reportSharding, options.schedule, options.remat,
-       options.isQuiet, options.shardings, options.keepText,
-       exchangeCost(options.times, options.oneDevice), options.oneDevice,
-       std::move(customs)});
+      parseOptions(options, std::move(customs)));
   if (!parsed && (numErrors == 0 || parsed.error().kind != ErrorKind::Invalid))
     return countErrors(std::move(parsed.error()));
   if (!parsed)
@@ -243,6 +263,7 @@ MlirCompiler::importProgram(const ImportOptions &options,
   program.shardings = std::move(parsed->shardings);
   program.meshes = std::move(parsed->meshes);
   program.schedules = std::move(parsed->schedules);
+  program.deviceCall = std::move(parsed->deviceCall);
   return program;
 }
 

@@ -74,7 +74,10 @@ struct ImportOptions : RoleOptions {
   bool oneDevice = false; ///< device 0 of a function over tensors is all there
                           ///< is: it stands for the others, and cannot run
   bool keepText = false;  ///< fill the text of the shardings
-  bool isQuiet = false;   ///< diagnostics are not printed
+  /// Not 0: a program over tensors is called by so many devices, each with
+  /// arguments and results of its own, as a client of PJRT does.
+  uint32_t replicas = 0, partitions = 0;
+  bool isQuiet = false;           ///< diagnostics are not printed
   bool reportSharding = false;    ///< fill LoadedProgram::sharding
   uint64_t nodeLimit = 4'000'000; ///< most nodes of the unrolled program
   uint64_t rollFrom = 8; ///< trips from which the outermost loop stays rolled
@@ -131,7 +134,8 @@ struct LoadedProgram : planner::Program {
   std::vector<planner::MeshDevices> meshes; ///< the same
   std::vector<std::string> schedules;       ///< the same
   std::shared_ptr<capture::Bundle> bundle;  ///< null if it is not from a bundle
-  double recordedUs = 0; ///< how long a recorded trace took; else 0
+  std::string deviceCall; ///< as planner::ParsedProgram has it
+  double recordedUs = 0;  ///< how long a recorded trace took; else 0
 
   const Compiler &compiler() const { return *from.compiler; }
   /// Whether it is known only by what its nodes cost, and cannot run.

@@ -89,6 +89,8 @@ struct ParseOptions {
   /// The kernels of custom calls, as in ImportOptions of the pipeline, with an
   /// entry in each: FILE.cu:ENTRY.
   std::map<std::string, std::string> customs = {};
+  /// ImportOptions of the pipeline has them too.
+  uint32_t replicas = 0, partitions = 0;
 };
 
 struct ParsedProgram {
@@ -110,6 +112,8 @@ struct ParsedProgram {
   /// The shardings of a program with a shard.grid, as it was given; the text is
   /// of the program as `given` changed it.
   Shardings shardings = {};
+  /// The arguments and results of one device (dialect/conversion/PerDevice.h).
+  std::string deviceCall = {};
 };
 
 /// Parses `path` ("-" is standard input), keeps the SSA names of function

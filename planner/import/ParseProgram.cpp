@@ -14,6 +14,7 @@
 #include "planner/import/UnknownWords.h"
 
 #include "dialect/conversion/AsyncRegions.h"
+#include "dialect/conversion/PerDevice.h"
 #include "dialect/conversion/SpmdPhases.h"
 #include "dialect/conversion/TransformSchedule.h"
 #include "dialect/mgpu/Diagnostics.h"
@@ -296,6 +297,20 @@ static Result<void> cutArguments(ParsedProgram &program, func::FuncOp entry,
   return {};
 }
 
+/// Each device gets arguments and results of its own.
+static LogicalResult makePerDevice(ParsedProgram &program,
+                                   const ParseOptions &options) {
+  auto entry = program.module->lookupSymbol<func::FuncOp>(options.entry);
+  if (!entry || entry.isExternal())
+    return program.module->emitError()
+           << "has no function '" << options.entry << "' to call";
+  FailureOr<std::string> call =
+      conversion::callPerDevice(entry, options.replicas, options.partitions);
+  if (succeeded(call))
+    program.deviceCall = std::move(*call);
+  return call;
+}
+
 /// Runs the passes of dialect/conversion on a module that was parsed of `text`.
 static Result<ParsedProgram> lower(OwningOpRef<ModuleOp> module, StringRef text,
                                    const ParseOptions &given) {
@@ -323,6 +338,10 @@ static Result<ParsedProgram> lower(OwningOpRef<ModuleOp> module, StringRef text,
   const PassErrors errors(context, text);
   LogicalResult result =
       checkInlinedSize(*program.module, options.entry, options.nodeLimit);
+  if (options.replicas > 0 && succeeded(result)) {
+    result = makePerDevice(program, options);
+    entry = program.module->lookupSymbol<func::FuncOp>(options.entry);
+  }
   if (succeeded(result))
     result = expandFirst(*program.module);
   const bool isGpu = conversion::isGpuProgram(*program.module, options.entry);

@@ -83,8 +83,19 @@ def check_command(prefix, source):
     version = run(tune, "--version")
     assert re.fullmatch(r"mgpu-tune \d+\.\d+\.\d+ \(commit ([0-9a-f]{12}|unknown)\)\n"
                         r"LLVM: (22\.\S+|none)\nCUDA headers: (\d+\.\d+|none)\n", version), version
-    if "LLVM: none" not in version:  # which another program has
+    compiles = "LLVM: none" not in version
+    if compiles:  # which another program does
         assert ": ok: " in run(tune, "check", os.path.join(source, "examples/saxpy/saxpy.mlir"), "--arg", "a=2")
+    return compiles
+
+
+def check_pjrt(library, source, folder, compiles=True):
+    """A client of PJRT has its program compiled by the command that the plugin finds where both were put."""
+    client = os.path.join(folder, "pjrt_client")
+    run("cc", "-std=c11", "-I", os.path.join(source, "pipeline/pjrt"), os.path.join(source, "examples/pjrt/add.c"), "-ldl", "-o", client)
+    clean = {"PATH": "/nowhere", "HOME": folder, "MGPU_PJRT_CACHE": "off", "MGPU_KERNEL_CACHE": "off"}
+    done = subprocess.run([client, library], capture_output=True, text=True, timeout=60, env=clean)
+    assert done.stdout == "2 4 6 8\n" if compiles else "compiler" in done.stderr, done.stderr
 
 
 def complete(script, *words):
@@ -134,7 +145,7 @@ def main():
         run("cmake", "--install", build, "--prefix", first)
         os.rename(first, prefix)
         check_consumers(prefix, source, folder)
-        check_command(prefix, source)
+        check_pjrt(find(prefix, "libmgpu_pjrt.so"), source, folder, check_command(prefix, source))
         check_pages(prefix)
         check_python(prefix, source, folder)
         check_uninstall(build, source, folder)

@@ -13,10 +13,10 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from install import check_command, check_consumers, check_python, files_in, run  # noqa: E402
+from install import check_command, check_consumers, check_pjrt, check_python, files_in, find, run  # noqa: E402
 
 # Where a package may put files.
-PATHS = re.compile(r"usr/(bin/mgpu-|lib/mgpu/mgpu-(mpi-|tune-compiler)|include/mgt\.|lib(/[\w-]+)?/(libmgt\.so|cmake/mgpu/|pkgconfig/mgpu\.pc)|share/(doc/)?mgpu|"
+PATHS = re.compile(r"usr/(bin/mgpu-|lib/mgpu/mgpu-(mpi-|tune-compiler)|include/mgt\.|lib(/[\w-]+)?/(libmg(t|pu_pjrt)\.so|cmake/mgpu/|pkgconfig/mgpu\.pc)|share/(doc/)?mgpu|"
                    r"share/(man/man1|bash-completion/completions|zsh/site-functions|fish/vendor_completions\.d)/_?mgpu-tune)")
 
 
@@ -56,7 +56,7 @@ def check_debs(build, source, folder):
     strange = [path for path in (os.path.relpath(path, root) for path in files_in(prefix)) if not PATHS.match(path)]
     assert not strange, strange
     check_consumers(prefix, source, folder)
-    check_command(prefix, source)
+    check_pjrt(find(prefix, "libmgpu_pjrt.so"), source, folder, check_command(prefix, source))
     check_python(prefix, source, folder)
     if isInstalled:
         dpkg(root, "--purge", *(name.split("_")[0] for name in reversed(packages)))
@@ -76,11 +76,11 @@ def check_tarball(build, source, folder, isStatic):
     assert not strange, strange
     if isStatic:
         for path in files_in(moved):
-            if os.path.basename(path) == "mgpu-tune" and os.path.dirname(path).endswith("bin") or ".so." in path and not os.path.islink(path):
+            if os.path.basename(path) == "mgpu-tune" and os.path.dirname(path).endswith("bin") or (".so." in path or "pjrt" in path) and not os.path.islink(path):
                 needed = set(re.findall(r"NEEDED +(\S+)", run("objdump", "-p", path)))
                 assert needed <= {"libc.so.6", "libm.so.6", "ld-linux-x86-64.so.2"}, f"{path} needs {needed}"
     check_consumers(moved, source, folder)
-    check_command(moved, source)
+    check_pjrt(find(moved, "libmgpu_pjrt.so"), source, folder, check_command(moved, source))
     check_python(moved, source, folder)
     return name
 

@@ -16,7 +16,7 @@ import tempfile
 import zipfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from install import run  # noqa: E402
+from install import check_pjrt, run  # noqa: E402
 
 MOST_BYTES, MOST_INSTALLED = 45 << 20, 120 << 20
 LIBRARIES = {"libc.so.6", "libm.so.6", "ld-linux-x86-64.so.2"}
@@ -42,6 +42,7 @@ def check_contents(wheel, folder):
     newest = (int(major), int(minor))
     check_binary(os.path.join(folder, "mgpu/bin/mgpu-tune"), newest)
     symbols = check_binary(os.path.join(folder, "mgpu/libmgt.so.1"), newest)
+    check_binary(os.path.join(folder, "mgpu/libmgpu_pjrt.so"), newest)
     given = {line.split()[-1] for line in symbols.splitlines() if " g " in line and "*UND*" not in line and " .text" in line}
     assert given and all(name.startswith("mgt_") for name in given), sorted(given)
     return size, installed
@@ -89,6 +90,8 @@ def main():
         size, installed = check_contents(wheel, os.path.join(folder, "contents"))
         python, clean = install(wheel, folder)
         check_commands(python, clean, source, folder)
+        [plugin] = glob.glob(os.path.join(folder, "venv/lib/*/site-packages/mgpu/libmgpu_pjrt.so"))
+        check_pjrt(plugin, source, folder)
         print(run(python, "-c", PROGRAM, os.path.join(source, "examples/torch/mlp.pt2"), env=clean).strip())
         print(f"{os.path.basename(wheel)}: {size / 1e6:.1f} MB, {installed / 1e6:.1f} MB installed")
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The command lines of `check`, `run`, `plan`, `replay` and `bundle`.
+#include "support/Number.h"
 #include "tools/mgpu-tune/CommonOptions.h"
 
 namespace mgpu::tools {
@@ -147,6 +148,30 @@ void addReplayCommand(CommandLine &line) {
   addCompileTimeout(command, options.load);
 }
 
+static void addPerDevice(CLI::App *command, LoadOptions &load) {
+  command
+      ->add_option_function<std::string>(
+          "--per-device",
+          [&load](const std::string &text) {
+            const size_t comma = std::min(text.find(','), text.size());
+            const auto replicas = numberFrom<uint32_t>(text.substr(0, comma));
+            const auto partitions = numberFrom<uint32_t>(
+                text.substr(std::min(comma + 1, text.size())));
+            constexpr uint32_t most = 1024;
+            if (!replicas || !partitions || *replicas < 1 || *partitions < 1 ||
+                *replicas > most || *partitions > most / *replicas)
+              throw CLI::ValidationError(
+                  "--per-device", "'" + text +
+                                      "' is not two numbers as 2,1, of 1024 "
+                                      "devices at most");
+            load.replicas = *replicas;
+            load.partitions = *partitions;
+          },
+          "Each device has arguments and results of its own, as a client of "
+          "PJRT calls the program (docs/pjrt.md)")
+      ->type_name("REPLICAS,PARTITIONS");
+}
+
 void addBundleCommand(CommandLine &line) {
   auto [command, options] = addCommand<BundleCommandOptions>(
       line, "bundle", "Put a program, planned and compiled, into one file",
@@ -177,6 +202,7 @@ void addBundleCommand(CommandLine &line) {
                    "`tune` may choose of a bundle (default 0)")
       ->type_name("N")
       ->check(CLI::Validator(CLI::Range(0, 64)).description(""));
+  addPerDevice(command, options.load);
   addPairs(command, "--prefix-map", options.bundle.prefixMap,
            "Paths in the bundle that begin with K begin with V instead; those "
            "in the program's own folder lose it");

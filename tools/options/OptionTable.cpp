@@ -20,8 +20,9 @@ const std::vector<Group> &groups() {
   static const std::vector<Group> all = {
       {"Program",
        {"--entry", "--arg", "--random", "--role", "--dim", "--devices",
-        "--grid", "--mesh", "--shard", "--assign", "--custom", "--schedule",
-        "--remat", "--node-limit", "--roll-from", "--no-fusion", "--exact"}},
+        "--grid", "--mesh", "--shard", "--per-device", "--assign", "--custom",
+        "--schedule", "--remat", "--node-limit", "--roll-from", "--no-fusion",
+        "--exact"}},
       {"Target",
        {"--target", "--distributed", "--cpu", "--arch", "--memory", "--nccl",
         "--deadline", "--variant", "--compile-timeout", "--guard"}},

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/conversion/Passes.h"
+#include "dialect/conversion/sdy/FunctionParts.h"
 #include "dialect/conversion/sdy/ManualCode.h"
 #include "dialect/mgpu/Diagnostics.h"
 #include "dialect/stablehlo/Companions.h"
@@ -15,31 +16,11 @@ using namespace mlir;
 
 // interpreter.run_parallel of functions that Shardy annotates.
 
-/// Whether a sharding in `function` cuts something, so that it computes on
-/// whole tensors.
-static bool isOverWholeTensors(func::FuncOp function) {
-  AttrTypeWalker walker;
-  bool isCut = false;
-  walker.addWalk([&](sdy::TensorShardingAttr sharding) {
-    isCut |= llvm::any_of(sharding.getDims(), [](const auto &dim) {
-      return !dim.getAxes().empty();
-    });
-  });
-  function.walk([&](Operation *op) { walker.walk(op->getAttrDictionary()); });
-  return isCut;
-}
-
 //===----------------------------------------------------------------------===//
 // Parts and wholes
 //===----------------------------------------------------------------------===//
 
 namespace {
-
-/// A sharding, null for none, and the parts that it makes.
-struct Cutting {
-  sdy::TensorShardingAttr sharding;
-  Parts parts;
-};
 
 class RunWhole {
 public:
@@ -49,10 +30,9 @@ public:
   LogicalResult run();
 
 private:
-  FailureOr<Cutting> cutting(sdy::TensorShardingAttr sharding, Type whole,
-                             Type part);
+  FailureOr<Cutting> cutting(DictionaryAttr attributes, Type whole, Type part);
   Value joined(ValueRange values, const Parts &parts);
-  Value constrained(Value whole, sdy::TensorShardingAttr sharding);
+  Value constrained(Value whole, const Cutting &cut);
   Value partOf(Value whole, Type type, const Parts &parts, int64_t process);
 
   interpreter::RunParallelOp op;
@@ -63,26 +43,18 @@ private:
 } // namespace
 
 /// Fails where `part` is not what the sharding makes of `whole`.
-FailureOr<Cutting> RunWhole::cutting(sdy::TensorShardingAttr sharding,
-                                     Type whole, Type part) {
+FailureOr<Cutting> RunWhole::cutting(DictionaryAttr attributes, Type whole,
+                                     Type part) {
   auto type = cast<RankedTensorType>(whole);
-  Parts parts = Parts::whole(code.numDevices(), type.getRank());
-  sdy::MeshAttr mesh =
-      sharding ? sdy::meshOf(op, sharding.getMesh()) : sdy::MeshAttr();
-  if (mesh && mesh.numDevices() > 1) {
-    SmallVector<StringAttr> axes;
-    for (sdy::MeshAxisAttr axis : mesh.getAxes())
-      axes.push_back(axis.getName());
-    FailureOr<Parts> found = partsOf(op, sharding, axes, code.numDevices());
-    if (failed(found))
-      return failure();
-    parts = *found;
-  }
-  std::optional<SmallVector<int64_t>> shape = parts.shapeOf(type.getShape());
+  FailureOr<Cutting> cut = cuttingOf(op, attributes, type, code.numDevices());
+  if (failed(cut))
+    return failure();
+  std::optional<SmallVector<int64_t>> shape =
+      cut->parts.shapeOf(type.getShape());
   if (!shape || type.clone(*shape) != part)
     return op.emitOpError() << "cannot have " << part << " as a part of "
                             << whole << ", by the sharding of the latter";
-  return Cutting{sharding, std::move(parts)};
+  return cut;
 }
 
 /// The whole of the parts that processes have; of replicas the first one's.
@@ -111,11 +83,17 @@ Value RunWhole::joined(ValueRange values, const Parts &parts) {
   return pieces.begin()->second;
 }
 
-Value RunWhole::constrained(Value whole, sdy::TensorShardingAttr sharding) {
-  if (!sharding)
+Value RunWhole::constrained(Value whole, const Cutting &cut) {
+  if (cut.sharding)
+    return sdy::ShardingConstraintOp::create(code.b, whole.getType(), whole,
+                                             cut.sharding);
+  spmd::LayoutAttr layout = cut.parts.isWhole()
+                                ? spmd::LayoutAttr()
+                                : layoutOf(code.b.getContext(), cut.parts);
+  if (!layout)
     return whole;
-  return sdy::ShardingConstraintOp::create(code.b, whole.getType(), whole,
-                                           sharding);
+  return spmd::LayoutConstraintOp::create(
+      code.b, whole, layout, DenseI64ArrayAttr(), DenseI64ArrayAttr());
 }
 
 Value RunWhole::partOf(Value whole, Type type, const Parts &parts,
@@ -142,22 +120,20 @@ LogicalResult RunWhole::run() {
     for (int64_t process = 0; process < processes; ++process)
       values.push_back(op.getOperand(process * inputs + k));
     FailureOr<Cutting> cut =
-        cutting(function.getArgAttrOfType<sdy::TensorShardingAttr>(
-                    k, sdy::shardingName),
-                function.getArgumentTypes()[k], values[0].getType());
+        cutting(function.getArgAttrDict(k), function.getArgumentTypes()[k],
+                values[0].getType());
     if (failed(cut))
       return failure();
-    wholes.push_back(constrained(joined(values, cut->parts), cut->sharding));
+    wholes.push_back(constrained(joined(values, cut->parts), *cut));
   }
   auto call = func::CallOp::create(code.b, function, wholes);
   for (int64_t k = 0; k < outputs; ++k) {
     FailureOr<Cutting> cut =
-        cutting(function.getResultAttrOfType<sdy::TensorShardingAttr>(
-                    k, sdy::shardingName),
-                function.getResultTypes()[k], op.getResult(k).getType());
+        cutting(function.getResultAttrDict(k), function.getResultTypes()[k],
+                op.getResult(k).getType());
     if (failed(cut))
       return failure();
-    Value whole = constrained(call.getResult(k), cut->sharding);
+    Value whole = constrained(call.getResult(k), *cut);
     for (int64_t process = 0; process < processes; ++process) {
       Value result = op.getResult(process * outputs + k);
       result.replaceAllUsesWith(

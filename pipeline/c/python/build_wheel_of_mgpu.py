@@ -2,7 +2,7 @@
 """The PEP 517 backend of the package: it needs nothing but Python, and so no network.
 
 The wheel is the package and libmgt.so, which CMake has built or installed: the one that MGPU_LIBRARY
-names, or the one that belongs to this folder where it was installed. Run as a program, it makes the
+names, or the one that belongs to this folder where it was installed; and libmgpu_pjrt.so, if it is beside it. Run as a program, it makes the
 wheel that holds mgpu-tune with its compiler, too, for machines with a C library as new as this one's:
 
     build_wheel_of_mgpu.py FOLDER PROGRAM
@@ -56,6 +56,10 @@ def _build(folder, tag, program=None):
                 files["mgpu/" + name] = file.read()
     with open(path, "rb") as file:
         files["mgpu/libmgt.so.1"] = file.read()
+    plugin = os.path.join(os.path.dirname(path), "libmgpu_pjrt.so")
+    if os.path.exists(plugin):
+        with open(plugin, "rb") as file:
+            files["mgpu/libmgpu_pjrt.so"] = file.read()
     command = "mgpu/bin/mgpu-tune"
     if program:
         with open(program, "rb") as file:

@@ -133,7 +133,7 @@ class FiguresSpec(Sized):
 class FactsSpec(Sized):
     _fields_ = [("size", c_size_t), ("name", c_char_p), ("version", c_char_p), ("hash", c_char_p), ("source", c_char_p), ("source_hash", c_char_p),
                 ("target", c_char_p), ("code", c_char_p), ("device", c_char_p), ("num_devices", c_uint32), ("num_nodes", c_uint64),
-                ("most_device_bytes", c_uint64), ("device_bytes", c_uint64), ("host_bytes", c_uint64)]
+                ("most_device_bytes", c_uint64), ("device_bytes", c_uint64), ("host_bytes", c_uint64), ("options", c_char_p)]
 
 
 class CountersSpec(Sized):

@@ -44,7 +44,8 @@ class Figures(NamedTuple):
 class Facts(NamedTuple):
     """What an open program is: `version` is that of the mgpu that made it; two bundles that are alike share
     their `hash`, and a program that was built here has none; `code` is what its kernels are for. The bytes
-    are of its buffers, on the device that has most, on all devices and on the host."""
+    are of its buffers, on the device that has most, on all devices and on the host; `options` are lines of what
+    else decided a bundle."""
     name: str
     version: str
     hash: str
@@ -58,6 +59,7 @@ class Facts(NamedTuple):
     most_device_bytes: int
     device_bytes: int
     host_bytes: int
+    options: str
 
 
 class Counters(NamedTuple):

@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "pipeline/pjrt/Buffer.h"
+
+#include "pipeline/pjrt/Handlers.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <fmt/format.h>
+
+using namespace mgpu;
+using namespace mgpu::pipeline::pjrt;
+
+namespace mgpu::pipeline::pjrt {
+
+std::shared_ptr<Storage> Storage::make(size_t bytes, PJRT_Device &device) {
+  constexpr size_t line = 64; // as vectors and DLPack want it
+  void *data = std::aligned_alloc(line, (bytes / line + 1) * line);
+  if (!data)
+    return nullptr;
+  device.use->take(int64_t(bytes));
+  // A caller may destroy the client first.
+  return std::make_shared<Storage>(data, [data, bytes, use = device.use] {
+    use->bytes -= int64_t(bytes);
+    std::free(data);
+  });
+}
+
+Storage::~Storage() {
+  if (release)
+    release();
+}
+
+PJRT_Error *makeBuffer(Shape shape, PJRT_Memory *memory, PJRT_Buffer **out) {
+  auto storage = Storage::make(shape.bytes(), *memory->device);
+  if (!storage)
+    return refuse(PJRT_Error_Code_RESOURCE_EXHAUSTED,
+                  fmt::format("there is no memory for {}", shape.text()));
+  *out = new PJRT_Buffer(std::move(shape), memory, std::move(storage));
+  return nullptr;
+}
+
+PJRT_Error *isGone(const PJRT_Buffer &buffer) {
+  return refuse(
+      PJRT_Error_Code_FAILED_PRECONDITION,
+      fmt::format("the buffer {} was deleted or donated", buffer.shape.text()));
+}
+
+} // namespace mgpu::pipeline::pjrt
+
+std::shared_ptr<Storage> PJRT_Buffer::storage() const {
+  std::lock_guard lock(mutex);
+  return own;
+}
+
+void PJRT_Buffer::drop() {
+  std::lock_guard lock(mutex);
+  own.reset();
+}
+
+void PJRT_Buffer::pin() {
+  std::lock_guard lock(mutex);
+  if (pins++ == 0)
+    pinned = own;
+}
+
+void PJRT_Buffer::unpin() {
+  std::unique_lock lock(mutex);
+  if (pins == 0 || --pins > 0)
+    return;
+  pinned.reset();
+  if (!isDestroyed)
+    return;
+  lock.unlock();
+  delete this;
+}
+
+void PJRT_Buffer::destroy() {
+  {
+    std::lock_guard lock(mutex);
+    isDestroyed = true;
+    if (pins > 0)
+      return;
+  }
+  delete this;
+}
+
+namespace mgpu::pipeline::pjrt {
+
+//===----------------------------------------------------------------------===//
+// Making buffers
+//===----------------------------------------------------------------------===//
+
+PJRT_Error *
+Client_BufferFromHostBuffer(PJRT_Client_BufferFromHostBuffer_Args &args) {
+  MGPU_PJRT_NEEDS(client);
+  PJRT_Memory *memory = placeOf(args.memory, args.device);
+  if (!memory)
+    return isNull("device");
+  auto shape = Shape::of(args.type, args.dims, args.num_dims);
+  MGPU_PJRT_TRY(shape);
+  if (shape->bytes() > 0)
+    MGPU_PJRT_NEEDS(data);
+  auto layout = stridesOf(args.device_layout, *shape);
+  MGPU_PJRT_TRY(layout);
+  if (*layout != rowMajor(*shape))
+    return unsupported("buffers are row-major; leave device_layout out");
+  std::vector<int64_t> strides = *layout;
+  if (args.num_byte_strides > 0) {
+    if (args.num_byte_strides != args.num_dims || !args.byte_strides)
+      return invalid(fmt::format("{} strides for {}", args.num_byte_strides,
+                                 shape->text()));
+    strides.assign(args.byte_strides, args.byte_strides + args.num_dims);
+  }
+  MGPU_PJRT_PASS(makeBuffer(*shape, memory, &args.buffer));
+  copyStrided(args.buffer->storage()->bytes(), *layout,
+              static_cast<const std::byte *>(args.data), strides, *shape);
+  args.done_with_host_buffer = new PJRT_Event{alreadyDone()};
+  return nullptr;
+}
+
+PJRT_Error *Client_CreateViewOfDeviceBuffer(
+    PJRT_Client_CreateViewOfDeviceBuffer_Args &args) {
+  MGPU_PJRT_NEEDS(client);
+  PJRT_Memory *memory = placeOf(args.memory, args.device);
+  if (!memory)
+    return isNull("device");
+  auto shape = Shape::of(args.element_type, args.dims, args.num_dims);
+  MGPU_PJRT_TRY(shape);
+  if (shape->bytes() > 0)
+    MGPU_PJRT_NEEDS(device_buffer_ptr);
+  auto layout = stridesOf(args.layout, *shape);
+  MGPU_PJRT_TRY(layout);
+  if (*layout != rowMajor(*shape))
+    return unsupported("buffers are row-major, and so are views");
+  if (reinterpret_cast<uintptr_t>(args.device_buffer_ptr) %
+          bytesOf(shape->type) !=
+      0)
+    return invalid("unaligned data: a view begins at a multiple of the bytes "
+                   "of an element");
+  std::function<void()> release;
+  if (args.on_delete_callback)
+    release = [call = args.on_delete_callback, data = args.device_buffer_ptr,
+               user = args.on_delete_callback_arg] { call(data, user); };
+  args.buffer = new PJRT_Buffer(
+      std::move(*shape), memory,
+      std::make_shared<Storage>(args.device_buffer_ptr, std::move(release)));
+  return nullptr;
+}
+
+PJRT_Error *Client_CreateUninitializedBuffer(
+    PJRT_Client_CreateUninitializedBuffer_Args &args) {
+  MGPU_PJRT_NEEDS(client);
+  PJRT_Memory *memory = placeOf(args.memory, args.device);
+  if (!memory)
+    return isNull("memory");
+  auto shape =
+      Shape::of(args.shape_element_type, args.shape_dims, args.shape_num_dims);
+  MGPU_PJRT_TRY(shape);
+  return makeBuffer(std::move(*shape), memory, &args.buffer);
+}
+
+PJRT_Error *Client_CreateErrorBuffer(PJRT_Client_CreateErrorBuffer_Args &args) {
+  MGPU_PJRT_NEEDS(client);
+  MGPU_PJRT_NEEDS(memory);
+  auto shape =
+      Shape::of(args.shape_element_type, args.shape_dims, args.shape_num_dims);
+  MGPU_PJRT_TRY(shape);
+  MGPU_PJRT_PASS(makeBuffer(std::move(*shape), args.memory, &args.buffer));
+  args.buffer->ready = std::make_shared<Completion>();
+  args.buffer->ready->finish(
+      args.error_code,
+      std::string(args.error_message ? args.error_message : "",
+                  args.error_message ? args.error_message_size : 0));
+  return nullptr;
+}
+
+/// A caller has it from one call to the other.
+using Promise = std::pair<Done, std::shared_ptr<Storage>>;
+
+PJRT_Error *Client_CreateAliasBuffer(PJRT_Client_CreateAliasBuffer_Args &args) {
+  MGPU_PJRT_NEEDS(client);
+  MGPU_PJRT_NEEDS(memory);
+  auto shape =
+      Shape::of(args.shape_element_type, args.shape_dims, args.shape_num_dims);
+  MGPU_PJRT_TRY(shape);
+  MGPU_PJRT_PASS(makeBuffer(*shape, args.memory, &args.alias_buffer));
+  args.alias_buffer->ready = std::make_shared<Completion>();
+  args.fulfill_alias_buffer_cb =
+      reinterpret_cast<PJRT_FulfillAliasBufferCallback *>(
+          new Promise(args.alias_buffer->ready, args.alias_buffer->storage()));
+  return nullptr;
+}
+
+PJRT_Error *
+Client_FulfillAliasBuffer(PJRT_Client_FulfillAliasBuffer_Args &args) {
+  MGPU_PJRT_NEEDS(fulfill_alias_buffer_cb);
+  const std::unique_ptr<Promise> promise(
+      reinterpret_cast<Promise *>(args.fulfill_alias_buffer_cb));
+  if (args.status_code != PJRT_Error_Code_OK) {
+    promise->first->finish(
+        args.status_code,
+        std::string(args.error_message ? args.error_message : "",
+                    args.error_message ? args.error_message_size : 0));
+    return promise->first->error();
+  }
+  if (args.buffer) {
+    auto from = args.buffer->storage();
+    if (!from)
+      return isGone(*args.buffer);
+    std::memcpy(promise->second->bytes(), from->bytes(),
+                args.buffer->shape.bytes());
+  }
+  promise->first->finish();
+  return nullptr;
+}
+
+//===----------------------------------------------------------------------===//
+// Properties
+//===----------------------------------------------------------------------===//
+
+PJRT_Error *Buffer_Destroy(PJRT_Buffer_Destroy_Args &args) {
+  if (args.buffer)
+    args.buffer->destroy();
+  return nullptr;
+}
+
+MGPU_PJRT_GET(Buffer_ElementType, buffer, type, args.buffer->shape.type)
+MGPU_PJRT_LIST(Buffer_Dimensions, buffer, dims, num_dims,
+               args.buffer->shape.dims)
+MGPU_PJRT_LIST(Buffer_UnpaddedDimensions, buffer, unpadded_dims, num_dims,
+               args.buffer->shape.dims)
+
+PJRT_Error *
+Buffer_DynamicDimensionIndices(PJRT_Buffer_DynamicDimensionIndices_Args &args) {
+  MGPU_PJRT_NEEDS(buffer);
+  args.dynamic_dim_indices = nullptr;
+  args.num_dynamic_dims = 0;
+  return nullptr;
+}
+
+/// The dimensions of a row-major tensor, the innermost first.
+static const int64_t *minorToMajor(size_t rank) {
+  static constexpr size_t most = 64; // as Shape::of()
+  static const std::vector<int64_t> falling = [] {
+    std::vector<int64_t> dims(most);
+    for (size_t k = 0; k < most; ++k)
+      dims[k] = int64_t(most - 1 - k);
+    return dims;
+  }();
+  return falling.data() + (most - rank);
+}
+
+PJRT_Error *Buffer_GetMemoryLayout(PJRT_Buffer_GetMemoryLayout_Args &args) {
+  MGPU_PJRT_NEEDS(buffer);
+  const size_t rank = args.buffer->shape.dims.size();
+  args.layout = {};
+  args.layout.struct_size = sizeof args.layout;
+  args.layout.type = PJRT_Buffer_MemoryLayout_Type_Tiled;
+  args.layout.tiled.struct_size = sizeof args.layout.tiled;
+  args.layout.tiled.minor_to_major = minorToMajor(rank);
+  args.layout.tiled.minor_to_major_size = rank;
+  return nullptr;
+}
+
+MGPU_PJRT_GET(Buffer_OnDeviceSizeInBytes, buffer, on_device_size_in_bytes,
+              args.buffer->shape.bytes())
+MGPU_PJRT_GET(Buffer_Device, buffer, device, args.buffer->memory->device)
+MGPU_PJRT_GET(Buffer_Memory, buffer, memory, args.buffer->memory)
+MGPU_PJRT_GET(Buffer_IsOnCpu, buffer, is_on_cpu, true)
+
+PJRT_Error *Buffer_Delete(PJRT_Buffer_Delete_Args &args) {
+  MGPU_PJRT_NEEDS(buffer);
+  args.buffer->drop();
+  return nullptr;
+}
+
+MGPU_PJRT_GET(Buffer_IsDeleted, buffer, is_deleted, !args.buffer->storage())
+
+PJRT_Error *Buffer_ReadyEvent(PJRT_Buffer_ReadyEvent_Args &args) {
+  MGPU_PJRT_NEEDS(buffer);
+  args.event = new PJRT_Event{args.buffer->ready};
+  return nullptr;
+}
+
+//===----------------------------------------------------------------------===//
+// Their memory
+//===----------------------------------------------------------------------===//
+
+PJRT_Error *Buffer_UnsafePointer(PJRT_Buffer_UnsafePointer_Args &args) {
+  MGPU_PJRT_NEEDS(buffer);
+  auto storage = args.buffer->storage();
+  if (!storage)
+    return isGone(*args.buffer);
+  args.buffer_pointer = reinterpret_cast<uintptr_t>(storage->bytes());
+  return nullptr;
+}
+
+PJRT_Error *Buffer_OpaqueDeviceMemoryDataPointer(
+    PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args &args) {
+  MGPU_PJRT_NEEDS(buffer);
+  auto storage = args.buffer->storage();
+  if (!storage)
+    return isGone(*args.buffer);
+  args.device_memory_ptr = storage->bytes();
+  return nullptr;
+}
+
+PJRT_Error *Buffer_IncreaseExternalReferenceCount(
+    PJRT_Buffer_IncreaseExternalReferenceCount_Args &args) {
+  MGPU_PJRT_NEEDS(buffer);
+  args.buffer->pin();
+  return nullptr;
+}
+
+PJRT_Error *Buffer_DecreaseExternalReferenceCount(
+    PJRT_Buffer_DecreaseExternalReferenceCount_Args &args) {
+  MGPU_PJRT_NEEDS(buffer);
+  args.buffer->unpin();
+  return nullptr;
+}
+
+PJRT_Error *Buffer_Bitcast(PJRT_Buffer_Bitcast_Args &args) {
+  MGPU_PJRT_NEEDS(buffer);
+  auto shape = Shape::of(args.element_type, args.dims, args.num_dims);
+  MGPU_PJRT_TRY(shape);
+  if (shape->bytes() != args.buffer->shape.bytes())
+    return invalid(fmt::format("{} has other bytes than {}", shape->text(),
+                               args.buffer->shape.text()));
+  auto layout = stridesOf(args.device_layout, *shape);
+  MGPU_PJRT_TRY(layout);
+  if (*layout != rowMajor(*shape))
+    return unsupported("buffers are row-major; leave device_layout out");
+  auto storage = args.buffer->storage();
+  if (!storage)
+    return isGone(*args.buffer);
+  args.out_buffer = new PJRT_Buffer(std::move(*shape), args.buffer->memory,
+                                    std::move(storage));
+  args.out_buffer->ready = args.buffer->ready;
+  return nullptr;
+}
+
+} // namespace mgpu::pipeline::pjrt

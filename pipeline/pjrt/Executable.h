@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef MGPU_PIPELINE_PJRT_EXECUTABLE_H
+#define MGPU_PIPELINE_PJRT_EXECUTABLE_H
+
+// A bundle, and a bundle that is open on devices of a client.
+
+#include "device/api/BlobCache.h"
+#include "pipeline/c/mgt.h"
+#include "pipeline/pjrt/Client.h"
+#include "pipeline/pjrt/CompileOptions.h"
+#include "pipeline/pjrt/Extensions.h"
+#include "pipeline/pjrt/Signature.h"
+
+namespace mgpu::pipeline::pjrt {
+
+/// A bundle and what it says of itself. It does not change.
+struct Compiled {
+  device::Blob bundle;
+  Signature signature;
+  CompileOptions options;
+  std::string serializedOptions; ///< as the caller gave them
+  std::string hash;
+  uint64_t deviceBytes = 0; ///< of all buffers of the program
+  NamedValues costs;
+  // For calls that give lists of these.
+  std::vector<PJRT_Buffer_Type> outputTypes;
+  std::vector<int64_t> outputDims;
+  std::vector<size_t> outputRanks;
+  std::vector<Layout> inputLayouts, outputLayouts;
+  std::vector<Layout *> inputLayoutPointers, outputLayoutPointers;
+  std::vector<const char *> inputKinds, outputKinds;
+  std::vector<size_t> inputKindSizes, outputKindSizes;
+};
+
+/// Where the program has an argument or result of a device. A large one has
+/// each call's own memory instead (mgt_bind), which costs less than a copy.
+struct Place {
+  static constexpr size_t large = 1 << 19;
+
+  std::string name;
+  void *data = nullptr;
+  size_t bytes = 0;
+  bool isBound() const { return bytes >= large; }
+};
+
+} // namespace mgpu::pipeline::pjrt
+
+struct PJRT_Executable {
+  std::shared_ptr<const mgpu::pipeline::pjrt::Compiled> of;
+};
+
+struct PJRT_LoadedExecutable {
+  ~PJRT_LoadedExecutable() { mgt_close(program); }
+
+  std::shared_ptr<const mgpu::pipeline::pjrt::Compiled> of;
+  PJRT_Client *client = nullptr;
+  std::vector<PJRT_Device *> devices; ///< by process
+  std::vector<PJRT_LogicalDeviceIds> logical;
+
+  std::mutex mutex;               ///< of what follows: one execution at a time
+  mgt_program *program = nullptr; ///< null once it is deleted
+  /// One device behind the other.
+  std::vector<mgpu::pipeline::pjrt::Place> arguments, results;
+};
+
+#endif // MGPU_PIPELINE_PJRT_EXECUTABLE_H
