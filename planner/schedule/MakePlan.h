@@ -33,6 +33,8 @@ struct PlanRequest : ScheduleOptions {
   /// Transforms are made, whether the plan gets shorter or not.
   bool makesAll = false;
   std::vector<OpFactor> ops; ///< TransformContext::ops
+  /// Devices that do alike are planned as one (alike/Quotient.h).
+  bool byClass = true;
 
   /// Nothing but the scheduler makes the plan.
   bool isFixed() const { return scheduler != "list" || drawn != 0; }
@@ -77,6 +79,9 @@ struct TargetPlan {
   /// The time of all nodes one after the other, where there is no contention.
   double serialUs = 0;
   std::optional<OverlapOutcome> overlap; ///< of a DAG that is spmd
+  /// A draft that was made of one device for each class: its bound is not yet
+  /// proven of the whole.
+  bool isLifted = false;
 };
 
 /// "" is the memory of the topology's devices, "none" no limit.

@@ -4,6 +4,7 @@
 #include "planner/plan/ArenaLayout.h"
 #include "planner/schedule/ProgramSearch.h"
 #include "planner/schedule/Simulate.h"
+#include "planner/schedule/alike/Quotient.h"
 #include "planner/schedule/problem/FrozenProblem.h"
 #include "planner/schedule/search/MemoryBound.h"
 #include "planner/schedule/search/OverlapSearch.h"
@@ -257,6 +258,24 @@ static Result<TargetPlan> searchOverlap(const Dag &dag, const Machine &machine,
   return std::move(*best);
 }
 
+Result<void> prove(TargetPlan &draft, const Dag &dag,
+                   const PlanRequest &request) {
+  Plan &plan = draft.plan;
+  if (auto verdict = verify(plan, dag, {.arenaBytes = request.memoryBytes});
+      !verdict)
+    return fail(ErrorKind::Internal,
+                fmt::format("scheduler {} made an unsafe plan: {}",
+                            plan.scheduler, verdict.error().message));
+  if (!draft.isLifted)
+    return {};
+  const std::vector<double> durations = durationsOf(plan, dag);
+  MGPU_TRY_ASSIGN(const std::vector<PhaseProblem> phases,
+                  phaseProblems(dag, durations, request.memoryBytes));
+  MGPU_TRY_ASSIGN(const PlanBound bound, boundOf(dag, durations, phases));
+  setBound(plan, bound.us, bound.by);
+  return {};
+}
+
 namespace {
 
 /// Durations off by a factor that is drawn for each node. They lead to other
@@ -278,22 +297,28 @@ private:
 
 class Search {
 public:
-  Search(const Dag &dag, const Machine &machine, const PlanRequest &request)
-      : dag(dag), machine(machine), options(request),
-        contention(contentionOf(machine.topology())) {
+  /// `isQuotient`: of a DAG with one device for several.
+  Search(const Dag &dag, const LatencyEstimator &machine,
+         const Contention &contention, const PlanRequest &request,
+         bool isQuotient)
+      : dag(dag), machine(machine), options(request), contention(contention),
+        isQuotient(isQuotient) {
     if (!contends())
       schedulePolicy.join = false; // there is nothing to gain
   }
 
   Result<TargetPlan> run(exact::Budget &budget, Proof proof) {
     MGPU_TRY_ASSIGN(model, modelOf(dag, machine, options.memoryBytes));
+    const PlanBound bound = model.bound;
     MGPU_TRY(options.isFixed() ? planFixed() : improve(budget));
     if (!hasPlan())
       return fail(
           search::doesNotFit(model.phases, smallest, dag, options.memoryBytes));
+    // What a search proves of a quotient holds for schedules by class alone.
+    const PlanBound &proven = isQuotient ? bound : model.bound;
+    setBound(best.plan, proven.us, proven.by);
     if (proof == Proof::Verified)
-      MGPU_TRY(prove(best.plan));
-    setBound(best.plan, model.bound.us, model.bound.by);
+      MGPU_TRY(prove(best, dag, options));
     return std::move(best);
   }
 
@@ -316,7 +341,7 @@ private:
 
   Result<void> improve(exact::Budget &budget) {
     std::optional<Plan> serial;
-    if (contends()) {
+    if (contends() && !isQuotient) {
       MGPU_TRY_ASSIGN(serial, schedule(dag, machine, {"serial"}));
       best.serialUs = simulate(*serial, dag, contention).makespanUs;
     }
@@ -331,10 +356,10 @@ private:
       if (!schedulePolicy.join && hasPlan())
         break;
     }
-    if (!serial && !hasPlan()) {
+    if (!serial && !isQuotient && !hasPlan()) {
       MGPU_TRY_ASSIGN(serial, schedule(dag, machine, {"serial"}));
     }
-    if (schedulePolicy.join || !hasPlan())
+    if (serial && (schedulePolicy.join || !hasPlan()))
       MGPU_TRY(consider(std::move(*serial)));
     if (schedulePolicy.order && schedulePolicy.early &&
         options.streamsPerDevice >= 3)
@@ -371,16 +396,6 @@ private:
     best.contendedUs = contended;
     return {};
   }
-  Result<void> prove(const Plan &plan) const {
-    PlanLimits limits;
-    limits.arenaBytes = options.memoryBytes;
-    if (auto verdict = verify(plan, dag, limits); !verdict)
-      return fail(ErrorKind::Internal,
-                  fmt::format("scheduler {} made an unsafe plan: {}",
-                              plan.scheduler, verdict.error().message));
-    return {};
-  }
-
   void join() {
     if (joinForks(best.plan, dag, contention) > 0)
       best.contendedUs = simulate(best.plan, dag, contention).makespanUs;
@@ -439,10 +454,11 @@ private:
   static constexpr uint32_t patience = 2000;
 
   const Dag &dag;
-  const Machine &machine;
+  const LatencyEstimator &machine;
   PlanRequest options;
   SchedulePolicy &schedulePolicy = options.schedulePolicy;
   Contention contention;
+  bool isQuotient;
   std::vector<double> tails; ///< longest path from each node's start
   TargetPlan best;
   Plan shortest; ///< shortest that fits, without contention
@@ -452,12 +468,54 @@ private:
 
 } // namespace
 
+/// All nodes one after the other, as the scheduler "serial" has them.
+static double serialUs(const Dag &dag, std::span<const double> durations) {
+  PhaseTimes times{};
+  for (uint32_t i = 0; i < dag.nodes.size(); ++i)
+    times[size_t(dag.nodes[i].phase)] += durations[i];
+  return partUs(times, dag, PlanPart::Replay);
+}
+
+/// The search of a quotient of the DAG, lifted; the whole proof is its
+/// caller's.
+static Result<TargetPlan>
+searchQuotient(const Quotient &quotient, const Dag &dag,
+               std::vector<double> durations, const Machine &machine,
+               const PlanRequest &request, exact::Budget &budget) {
+  const Contention contention = contentionOf(machine.topology());
+  MGPU_TRY_ASSIGN(
+      TargetPlan made,
+      Search(quotient.dag, PlanDurations(quotient.durations(), machine.name()),
+             contention, request, true)
+          .run(budget, Proof::Draft));
+  if (contention != Contention())
+    made.serialUs = serialUs(dag, durations);
+  const PlanDurations times(std::move(durations), machine.name());
+  MGPU_TRY_ASSIGN(Plan whole, lift(made.plan, quotient, dag, times,
+                                   request.schedulePolicy));
+  if (largestArena(whole) + dag.residentBytes > request.memoryBytes)
+    return fail(ErrorKind::Internal, "a lifted plan takes more memory");
+  setBound(whole, made.plan.lowerBoundUs, made.plan.boundBy);
+  made.plan = std::move(whole);
+  made.isLifted = true;
+  return made;
+}
+
 Result<TargetPlan> searchPlan(const Dag &dag, const Machine &machine,
                               const PlanRequest &request, exact::Budget &budget,
                               Proof proof) {
-  return dag.spmd && !request.isFixed()
-             ? searchOverlap(dag, machine, request, budget, proof)
-             : Search(dag, machine, request).run(budget, proof);
+  if (dag.spmd && !request.isFixed())
+    return searchOverlap(dag, machine, request, budget, proof);
+  if (request.byClass && !request.isFixed()) {
+    MGPU_TRY_ASSIGN(std::vector<double> durations, nodeDurations(dag, machine));
+    if (const auto quotient = quotientOf(dag, durations))
+      if (Result<TargetPlan> made = searchQuotient(
+              *quotient, dag, std::move(durations), machine, request, budget);
+          made && (proof == Proof::Draft || prove(*made, dag, request)))
+        return made;
+  }
+  return Search(dag, machine, contentionOf(machine.topology()), request, false)
+      .run(budget, proof);
 }
 
 } // namespace mgpu::planner

@@ -30,6 +30,10 @@ Result<TargetPlan> searchPlan(const Dag &dag, const Machine &machine,
                               const PlanRequest &request, exact::Budget &budget,
                               Proof proof);
 
+/// Proves a draft: verify(), and for one that is lifted the bound of the whole.
+Result<void> prove(TargetPlan &draft, const Dag &dag,
+                   const PlanRequest &request);
+
 /// Takes forks out of a verified plan, as long as that makes its makespan with
 /// contention shorter: all of two classes of work, then single ones, what loses
 /// most first. Steps, streams and buffers stay where they are; a step gets one
