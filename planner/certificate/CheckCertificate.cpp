@@ -355,6 +355,13 @@ public:
         std::any_of(claims.begin(), claims.end(), [](const Claim &claim) {
           return std::holds_alternative<WorkReason>(claim.reason);
         });
+    if (needsAncestors) {
+      std::vector<Rows<User>::Entry> entries;
+      for (uint32_t i = 0; i < nodes; ++i)
+        for (const ResourceUse &use : problem.uses[i])
+          entries.push_back({use.resource, {i, use.share}});
+      users = Rows<User>(problem.numResources(), entries);
+    }
     for (uint32_t k = 0; k < nodes; ++k) {
       const uint32_t node = ofHeads ? k : nodes - 1 - k;
       if (needsAncestors)
@@ -407,20 +414,25 @@ private:
     // Summed apart: beside a late start, brief nodes would be lost.
     double sum = 0;
     bool isEmpty = true;
-    for (uint32_t i = 0; i < problem.size(); ++i)
+    if (work->resource >= problem.numResources())
+      return bad(node, "is of a resource that there is not");
+    for (const auto &[i, share] : users[work->resource])
       if ((ancestors[node][i / 64] >> (i % 64) & 1) &&
-          claims[i].us >= work->from)
-        for (const ResourceUse &use : problem.uses[i])
-          if (use.resource == work->resource) {
-            sum += problem.durations[i] * use.share;
-            isEmpty = false;
-          }
+          claims[i].us >= work->from) {
+        sum += problem.durations[i] * share;
+        isEmpty = false;
+      }
     return isEmpty ? 0 : work->from + sum; // an empty set starts nowhere
   }
 
   const Problem &problem;
   const bool ofHeads;
   const std::vector<Claim> &claims;
+  struct User {
+    uint32_t node;
+    double share;
+  };
+  Rows<User> users;                             ///< by resource
   std::vector<std::vector<uint64_t>> ancestors; ///< bits, of open nodes
   std::vector<size_t> open; ///< neighbours whose ancestors are not collected
 };

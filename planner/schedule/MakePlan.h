@@ -13,9 +13,12 @@
 #include "planner/schedule/problem/Problem.h"
 #include "planner/schedule/transform/Transform.h"
 
+#include <memory>
 #include <optional>
 
 namespace mgpu::planner {
+
+struct Quotient; // alike/Quotient.h
 
 /// `seed` is of the search too, and of all streams `streamsPerDevice` is the
 /// most. Policies are the freedoms of the schedule from the start; those of
@@ -33,7 +36,7 @@ struct PlanRequest : ScheduleOptions {
   /// Transforms are made, whether the plan gets shorter or not.
   bool makesAll = false;
   std::vector<OpFactor> ops; ///< TransformContext::ops
-  /// Devices that do alike are planned as one (alike/Quotient.h).
+  /// Devices that do alike are planned as one.
   bool byClass = true;
 
   /// Nothing but the scheduler makes the plan.
@@ -79,9 +82,8 @@ struct TargetPlan {
   /// The time of all nodes one after the other, where there is no contention.
   double serialUs = 0;
   std::optional<OverlapOutcome> overlap; ///< of a DAG that is spmd
-  /// A draft that was made of one device for each class: its bound is not yet
-  /// proven of the whole.
-  bool isLifted = false;
+  /// Of a draft: the DAG that `plan` is of, with one device for several.
+  std::shared_ptr<const Quotient> quotient;
 };
 
 /// "" is the memory of the topology's devices, "none" no limit.

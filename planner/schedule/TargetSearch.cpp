@@ -261,19 +261,34 @@ static Result<TargetPlan> searchOverlap(const Dag &dag, const Machine &machine,
 Result<void> prove(TargetPlan &draft, const Dag &dag,
                    const PlanRequest &request) {
   Plan &plan = draft.plan;
+  if (draft.quotient) {
+    MGPU_TRY_ASSIGN(plan, lift(plan, *draft.quotient, dag));
+    MGPU_TRY_ASSIGN(
+        const std::vector<PhaseProblem> phases,
+        phaseProblems(dag, durationsOf(plan, dag), request.memoryBytes));
+    MGPU_TRY_ASSIGN(const PlanBound bound,
+                    liftBound(*draft.quotient, dag, phases));
+    setBound(plan, bound.us, bound.by);
+    draft.quotient.reset();
+  }
   if (auto verdict = verify(plan, dag, {.arenaBytes = request.memoryBytes});
       !verdict)
     return fail(ErrorKind::Internal,
                 fmt::format("scheduler {} made an unsafe plan: {}",
                             plan.scheduler, verdict.error().message));
-  if (!draft.isLifted)
-    return {};
-  const std::vector<double> durations = durationsOf(plan, dag);
-  MGPU_TRY_ASSIGN(const std::vector<PhaseProblem> phases,
-                  phaseProblems(dag, durations, request.memoryBytes));
-  MGPU_TRY_ASSIGN(const PlanBound bound, boundOf(dag, durations, phases));
-  setBound(plan, bound.us, bound.by);
   return {};
+}
+
+Result<double> firstUs(const Dag &dag, const Machine &machine,
+                       const PlanRequest &request) {
+  MGPU_TRY_ASSIGN(std::vector<double> durations, nodeDurations(dag, machine));
+  const auto quotient =
+      request.byClass ? quotientOf(dag, durations) : std::nullopt;
+  const Dag &planned = quotient ? quotient->dag : dag;
+  const PlanDurations times(
+      quotient ? quotient->durations() : std::move(durations), machine.name());
+  MGPU_TRY_ASSIGN(const Plan plan, schedule(planned, times, request));
+  return simulate(plan, planned, contentionOf(machine.topology())).makespanUs;
 }
 
 namespace {
@@ -476,29 +491,29 @@ static double serialUs(const Dag &dag, std::span<const double> durations) {
   return partUs(times, dag, PlanPart::Replay);
 }
 
-/// The search of a quotient of the DAG, lifted; the whole proof is its
-/// caller's.
-static Result<TargetPlan>
-searchQuotient(const Quotient &quotient, const Dag &dag,
-               std::vector<double> durations, const Machine &machine,
-               const PlanRequest &request, exact::Budget &budget) {
+/// A draft of a quotient; none where there is no quotient, and where its plans
+/// do not fit, of which the whole tells more.
+static std::optional<TargetPlan> searchQuotient(const Dag &dag,
+                                                const Machine &machine,
+                                                const PlanRequest &request,
+                                                exact::Budget &budget) {
+  const Result<std::vector<double>> durations = nodeDurations(dag, machine);
+  if (!durations)
+    return std::nullopt;
+  auto quotient = quotientOf(dag, *durations);
+  if (!quotient)
+    return std::nullopt;
   const Contention contention = contentionOf(machine.topology());
-  MGPU_TRY_ASSIGN(
-      TargetPlan made,
-      Search(quotient.dag, PlanDurations(quotient.durations(), machine.name()),
-             contention, request, true)
-          .run(budget, Proof::Draft));
+  const PlanDurations times(quotient->durations(), machine.name());
+  Result<TargetPlan> made =
+      Search(quotient->dag, times, contention, request, true)
+          .run(budget, Proof::Draft);
+  if (!made)
+    return std::nullopt;
   if (contention != Contention())
-    made.serialUs = serialUs(dag, durations);
-  const PlanDurations times(std::move(durations), machine.name());
-  MGPU_TRY_ASSIGN(Plan whole, lift(made.plan, quotient, dag, times,
-                                   request.schedulePolicy));
-  if (largestArena(whole) + dag.residentBytes > request.memoryBytes)
-    return fail(ErrorKind::Internal, "a lifted plan takes more memory");
-  setBound(whole, made.plan.lowerBoundUs, made.plan.boundBy);
-  made.plan = std::move(whole);
-  made.isLifted = true;
-  return made;
+    made->serialUs = serialUs(dag, *durations);
+  made->quotient = std::make_shared<const Quotient>(std::move(*quotient));
+  return std::move(*made);
 }
 
 Result<TargetPlan> searchPlan(const Dag &dag, const Machine &machine,
@@ -506,14 +521,10 @@ Result<TargetPlan> searchPlan(const Dag &dag, const Machine &machine,
                               Proof proof) {
   if (dag.spmd && !request.isFixed())
     return searchOverlap(dag, machine, request, budget, proof);
-  if (request.byClass && !request.isFixed()) {
-    MGPU_TRY_ASSIGN(std::vector<double> durations, nodeDurations(dag, machine));
-    if (const auto quotient = quotientOf(dag, durations))
-      if (Result<TargetPlan> made = searchQuotient(
-              *quotient, dag, std::move(durations), machine, request, budget);
-          made && (proof == Proof::Draft || prove(*made, dag, request)))
-        return made;
-  }
+  if (request.byClass && !request.isFixed())
+    if (auto made = searchQuotient(dag, machine, request, budget);
+        made && (proof == Proof::Draft || prove(*made, dag, request)))
+      return std::move(*made);
   return Search(dag, machine, contentionOf(machine.topology()), request, false)
       .run(budget, proof);
 }

@@ -23,7 +23,8 @@ public:
     if (out.faces.size() == out.classOf.size() || !findNodes() || !findEdges())
       return std::nullopt;
     takeBuffers();
-    if (!takeNodes() || !out.dag.check())
+    takeNodes();
+    if (!out.dag.check())
       return std::nullopt;
     return std::move(out);
   }
@@ -43,7 +44,7 @@ private:
   void findClasses() {
     std::vector<Doing> doings(size_t(whole.numDevices) + 1);
     doings[0].see(1); // the host is like no device
-    std::vector<uint32_t> numbers(whole.buffers.size(), none);
+    numbers.assign(whole.buffers.size(), none);
     for (uint32_t i = 0; i < whole.nodes.size(); ++i) {
       const DagNode &node = whole.nodes[i];
       for (DeviceId device : streamDevices(node)) {
@@ -67,6 +68,13 @@ private:
         doing.see(uint64_t(buffer.role) * 4 + use.reads * 2 + use.writes);
       }
     }
+    for (uint32_t b = 0; b < whole.buffers.size(); ++b)
+      if (numbers[b] == none) {
+        Doing &doing = doings[indexOf(whole.buffers[b].device)];
+        numbers[b] = doing.buffers++;
+        doing.see(whole.buffers[b].sizeBytes);
+        doing.see(uint64_t(whole.buffers[b].role));
+      }
     std::map<uint64_t, uint32_t> classes;
     for (size_t device = 0; device < doings.size(); ++device) {
       const auto [at, isNew] =
@@ -90,8 +98,7 @@ private:
       places.clear();
       for (DeviceId device : streamDevices(whole.nodes[i])) {
         std::vector<uint32_t> &work = out.work[indexOf(device)];
-        places.push_back(
-            {out.classOf[indexOf(device)], uint32_t(work.size())});
+        places.push_back({out.classOf[indexOf(device)], uint32_t(work.size())});
         work.push_back(i);
       }
       std::sort(places.begin(), places.end());
@@ -117,7 +124,15 @@ private:
     return true;
   }
 
-  /// Whether the nodes that one stands for follow, and precede, the same nodes.
+  bool areAlike(uint32_t a, uint32_t b) const {
+    return durations[a] == durations[b] &&
+           whole.nodes[a].phase == whole.nodes[b].phase &&
+           workClass(whole.nodes[a]) == workClass(whole.nodes[b]) &&
+           smShare(whole.nodes[a]) == smShare(whole.nodes[b]);
+  }
+
+  /// Whether the nodes that one stands for take the same time, and follow and
+  /// precede the same nodes.
   bool findEdges() {
     const Predecessors predecessors(whole);
     const Successors successors(whole);
@@ -140,7 +155,8 @@ private:
         settle(before), settle(after);
         if (isFirst)
           ofFirst[0] = before, ofFirst[1] = after;
-        else if (before != ofFirst[0] || after != ofFirst[1])
+        else if (before != ofFirst[0] || after != ofFirst[1] ||
+                 !areAlike(i, out.nodes[k].front()))
           return false;
       }
     out.dag.normalize();
@@ -149,23 +165,31 @@ private:
 
   /// Of the first devices of classes; those of the host without their bytes.
   void takeBuffers() {
-    bufferOf.assign(whole.buffers.size(), none);
+    std::vector<std::vector<uint32_t>> known(out.faces.size());
     for (uint32_t b = 0; b < whole.buffers.size(); ++b) {
       const Buffer &buffer = whole.buffers[b];
       const uint32_t ofClass = out.classOf[indexOf(buffer.device)];
       if (out.faces[ofClass] != buffer.device)
         continue;
-      bufferOf[b] = uint32_t(out.dag.buffers.size());
+      if (known[ofClass].size() <= numbers[b])
+        known[ofClass].resize(numbers[b] + 1);
+      known[ofClass][numbers[b]] = uint32_t(out.dag.buffers.size());
       Buffer &made = out.dag.buffers.emplace_back();
       made.name = buffer.name;
       made.device = DeviceId{int32_t(ofClass) - 1};
-      made.role =
-          buffer.device.isHost() ? BufferRole::HostLocal : buffer.role;
+      made.role = buffer.device.isHost() ? BufferRole::HostLocal : buffer.role;
       made.sizeBytes = buffer.sizeBytes;
     }
+    for (uint32_t b = 0; b < whole.buffers.size(); ++b)
+      out.bufferOf.push_back(
+          known[out.classOf[indexOf(whole.buffers[b].device)]][numbers[b]]);
+  }
+  bool isTaken(BufferId buffer) const {
+    const DeviceId device = whole.buffer(buffer).device;
+    return out.faces[out.classOf[indexOf(device)]] == device;
   }
 
-  bool takeNodes() {
+  void takeNodes() {
     out.dag.name = whole.name;
     out.dag.numDevices = uint32_t(out.faces.size()) - 1;
     out.dag.residentBytes = whole.residentBytes;
@@ -182,29 +206,25 @@ private:
       for (const Quotient::Place &place : out.places[k])
         if (place.ofClass > 0)
           made.devices.push_back(DeviceId{int32_t(place.ofClass) - 1});
-      if (!takeWork(made, node))
-        return false;
+      takeWork(made, node);
       for (uint32_t i : out.nodes[k])
         for (const BufferUse &use : whole.nodes[i].uses)
-          if (bufferOf[use.buffer.value] != none &&
+          if (isTaken(use.buffer) &&
               (i == face || !whole.buffer(use.buffer).device.isHost())) {
             made.uses.push_back(use);
-            made.uses.back().buffer = BufferId{bufferOf[use.buffer.value]};
+            made.uses.back().buffer = BufferId{out.bufferOf[use.buffer.value]};
           }
       out.dag.nodes.push_back(std::move(made));
     }
-    return true;
   }
 
   /// What is known by its cost alone, but for the class of work.
-  bool takeWork(DagNode &made, const DagNode &node) const {
+  void takeWork(DagNode &made, const DagNode &node) const {
     made.work = OpaqueCall{};
     if (auto *copy = std::get_if<CopyCall>(&node.work)) {
-      const uint32_t source = bufferOf[copy->source.value],
-                     destination = bufferOf[copy->destination.value];
-      if (source == none || destination == none)
-        return false;
-      made.work = CopyCall{{source}, {destination}, copy->sourceBox,
+      made.work = CopyCall{{out.bufferOf[copy->source.value]},
+                           {out.bufferOf[copy->destination.value]},
+                           copy->sourceBox,
                            copy->destinationBox};
     } else if (auto *opaque = std::get_if<OpaqueCall>(&node.work)) {
       made.work = *opaque;
@@ -212,13 +232,12 @@ private:
       std::get<OpaqueCall>(made.work).isCollective =
           workClass(node) == WorkClass::Collective;
     }
-    return true;
   }
 
   const Dag &whole;
   std::span<const double> durations;
   Quotient out;
-  std::vector<uint32_t> bufferOf; ///< by buffer of the whole
+  std::vector<uint32_t> numbers; ///< by buffer, among those of its device
 };
 
 } // namespace
@@ -270,9 +289,25 @@ static bool liftWaits(Plan &plan, const Plan &from, const Quotient &quotient,
   return isChanged;
 }
 
-Result<Plan> lift(const Plan &plan, const Quotient &quotient, const Dag &whole,
-                  const LatencyEstimator &times,
-                  const SchedulePolicy &schedulePolicy) {
+/// Puts buffers where those of their classes are.
+static void liftArena(Plan &plan, const Plan &from, const Quotient &quotient,
+                      const Dag &whole) {
+  std::vector<uint64_t> offsets(quotient.dag.buffers.size());
+  for (const Placement &placement : from.placements)
+    offsets[placement.buffer.value] = placement.offset;
+  for (uint32_t b = 0; b < whole.buffers.size(); ++b)
+    if (isInArena(whole.buffers[b]))
+      plan.placements.push_back({BufferId{b}, offsets[quotient.bufferOf[b]]});
+  for (size_t device = 1; device < quotient.classOf.size(); ++device)
+    plan.arenaBytes.push_back(from.arenaBytes[quotient.classOf[device] - 1]);
+}
+
+Result<Plan> lift(const Plan &plan, const Quotient &quotient,
+                  const Dag &whole) {
+  std::vector<double> durations(whole.nodes.size());
+  const std::vector<double> ofClasses = quotient.durations();
+  for (size_t i = 0; i < durations.size(); ++i)
+    durations[i] = ofClasses[quotient.nodeOf[i]];
   std::vector<OrderedStep> order;
   order.reserve(whole.nodes.size());
   for (const PlanStep &step : plan.steps)
@@ -284,11 +319,12 @@ Result<Plan> lift(const Plan &plan, const Quotient &quotient, const Dag &whole,
           if (indexOf(stream.device) == quotient.classOf[indexOf(device)])
             made.streams.push_back({device, stream.stream});
     }
-  MGPU_TRY_ASSIGN(
-      Plan lifted,
-      schedule(whole, times,
-               {plan.scheduler, 0, plan.streamsPerDevice, schedulePolicy},
-               std::move(order)));
+  ScheduleOptions options{plan.scheduler, 0, plan.streamsPerDevice};
+  options.placesBuffers = false;
+  MGPU_TRY_ASSIGN(Plan lifted,
+                  schedule(whole, PlanDurations(durations, plan.model), options,
+                           std::move(order)));
+  liftArena(lifted, plan, quotient, whole);
   if (liftWaits(lifted, plan, quotient, whole))
     predictTimes(lifted, whole);
   for (auto [mine, theirs] : {std::pair(lifted.makespanUs, plan.makespanUs),
@@ -310,8 +346,9 @@ public:
     for (uint32_t k = 0; k < to.nodes.size(); ++k)
       for (size_t u = 0; u < to.problem.uses[k].size(); ++u) {
         const DagNode &node = whole.node(to.nodes[k]);
-        resources.try_emplace({indexOf(streamDevices(node)[u]), workClass(node)},
-                              to.problem.uses[k][u].resource);
+        resources.try_emplace(
+            {indexOf(streamDevices(node)[u]), workClass(node)},
+            to.problem.uses[k][u].resource);
       }
     classes.resize(from.problem.numResources());
     for (uint32_t k = 0; k < from.nodes.size(); ++k)
@@ -336,8 +373,8 @@ public:
         if (numberOf(k) == node->node)
           out.argument = NodeArgument{k};
     } else if (auto *set = std::get_if<SetArgument>(&of.argument)) {
-      out.argument = SetArgument{resourceOf(set->resource, none), set->head,
-                                 set->tail};
+      out.argument =
+          SetArgument{resourceOf(set->resource, none), set->head, set->tail};
     } else if (auto *memory = std::get_if<MemoryArgument>(&of.argument)) {
       MemoryArgument made = *memory;
       made.device = uint32_t(quotient.faces[made.device + 1].value);
@@ -395,15 +432,13 @@ private:
 
 } // namespace
 
-/// The bound of the quotient, with certificates of the whole that check().
-static Result<PlanBound> liftedBound(const Quotient &quotient, const Dag &whole,
-                                     std::span<const PhaseProblem> phases) {
+Result<PlanBound> liftBound(const Quotient &quotient, const Dag &whole,
+                            std::span<const PhaseProblem> phases) {
   MGPU_TRY_ASSIGN(
       const std::vector<PhaseProblem> ofClasses,
       phaseProblems(quotient.dag, quotient.durations(),
-                    phases.empty()
-                        ? UINT64_MAX
-                        : phases[0].problem.devices[0].memoryBytes));
+                    phases.empty() ? UINT64_MAX
+                                   : phases[0].problem.devices[0].memoryBytes));
   MGPU_TRY_ASSIGN(PlanBound bound, boundOf(ofClasses));
   if (ofClasses.size() != phases.size())
     return fail(ErrorKind::Internal, "a quotient has other phases");
@@ -422,7 +457,7 @@ static Result<PlanBound> liftedBound(const Quotient &quotient, const Dag &whole,
 Result<PlanBound> boundOf(const Dag &dag, std::span<const double> durations,
                           std::span<const PhaseProblem> phases) {
   if (const auto quotient = quotientOf(dag, durations))
-    if (Result<PlanBound> bound = liftedBound(*quotient, dag, phases))
+    if (Result<PlanBound> bound = liftBound(*quotient, dag, phases))
       return bound;
   return boundOf(phases);
 }

@@ -20,10 +20,10 @@ struct Quotient {
   /// Each node has the duration of those it stands for as its own, and a
   /// collective is one of the classes of its members.
   Dag dag;
-  std::vector<uint32_t> nodeOf;            ///< by node of the whole
-  Rows<uint32_t> nodes;                    ///< of the whole, by node
-  std::vector<uint32_t> classOf;           ///< by device of the whole, host first
-  std::vector<DeviceId> faces;             ///< by class: its first device
+  std::vector<uint32_t> nodeOf;  ///< by node of the whole
+  Rows<uint32_t> nodes;          ///< of the whole, by node
+  std::vector<uint32_t> classOf; ///< by device of the whole, host first
+  std::vector<DeviceId> faces;   ///< by class: its first device
   std::vector<std::vector<uint32_t>> work; ///< by device: its nodes, in order
   /// By node: where it stands in the work of the devices of a class.
   struct Place {
@@ -31,6 +31,7 @@ struct Quotient {
     auto operator<=>(const Place &) const = default;
   };
   std::vector<std::vector<Place>> places;
+  std::vector<uint32_t> bufferOf; ///< by buffer of the whole: of its class
 
   std::vector<double> durations() const; ///< by node
   /// The nodes of the whole that `node` stands for on the devices of `beside`.
@@ -46,13 +47,15 @@ std::optional<Quotient> quotientOf(const Dag &whole,
                                    std::span<const double> durations);
 
 /// The plan of a quotient as one of the whole: all nodes in its order, on its
-/// streams, with its waits. Fails where that takes another time.
-Result<Plan> lift(const Plan &plan, const Quotient &quotient, const Dag &whole,
-                  const LatencyEstimator &times,
-                  const SchedulePolicy &schedulePolicy);
+/// streams, with its waits, and buffers where it has them. Internal where that
+/// takes longer.
+Result<Plan> lift(const Plan &plan, const Quotient &quotient, const Dag &whole);
 
-/// The bound of a DAG, which `phases` are of. Where it has a quotient, the bound
-/// of that, with certificates of the whole, which are checked as any others.
+/// The bound of a quotient, with certificates of the whole, which are checked
+/// as any others; `phases` are of the whole.
+Result<PlanBound> liftBound(const Quotient &quotient, const Dag &whole,
+                            std::span<const PhaseProblem> phases);
+/// That, or where there is none boundOf(phases).
 Result<PlanBound> boundOf(const Dag &dag, std::span<const double> durations,
                           std::span<const PhaseProblem> phases);
 

@@ -39,6 +39,7 @@ struct ScheduleOptions {
   uint32_t streamsPerDevice = 4;      ///< "list" uses at most this many
   SchedulePolicy schedulePolicy = {}; ///< of "list"; it knows no `join`
   PlanLimits limits = {};
+  bool placesBuffers = true; ///< else the arena is left out
 };
 
 struct OrderedStep {
