@@ -386,14 +386,20 @@ private:
 
   void collectAncestors(uint32_t node) {
     std::vector<uint64_t> &row = ancestors[node];
+    if (near(node).empty())
+      return;
+    if (!unused.empty()) {
+      row = std::move(unused.back());
+      unused.pop_back();
+    }
     row.assign((problem.size() + 63) / 64, 0);
     for (uint32_t other : near(node)) {
-      const std::vector<uint64_t> &theirs = ancestors[other];
-      for (size_t word = 0; word < row.size(); ++word)
+      std::vector<uint64_t> &theirs = ancestors[other];
+      for (size_t word = 0; word < theirs.size(); ++word)
         row[word] |= theirs[word];
       row[other / 64] |= uint64_t(1) << (other % 64);
-      if (--open[other] == 0)
-        ancestors[other] = {};
+      if (--open[other] == 0 && !theirs.empty())
+        unused.push_back(std::move(theirs));
     }
   }
 
@@ -416,6 +422,8 @@ private:
     bool isEmpty = true;
     if (work->resource >= problem.numResources())
       return bad(node, "is of a resource that there is not");
+    if (ancestors[node].empty())
+      return 0;
     for (const auto &[i, share] : users[work->resource])
       if ((ancestors[node][i / 64] >> (i % 64) & 1) &&
           claims[i].us >= work->from) {
@@ -432,8 +440,9 @@ private:
     uint32_t node;
     double share;
   };
-  Rows<User> users;                             ///< by resource
-  std::vector<std::vector<uint64_t>> ancestors; ///< bits, of open nodes
+  Rows<User> users; ///< by resource
+  /// Bits, of open nodes that have any; and those of others, to be used again.
+  std::vector<std::vector<uint64_t>> ancestors, unused;
   std::vector<size_t> open; ///< neighbours whose ancestors are not collected
 };
 
