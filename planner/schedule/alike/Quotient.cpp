@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/schedule/alike/Quotient.h"
 
+#include "support/Random.h"
+
 #include <algorithm>
 #include <bit>
 #include <map>
@@ -75,6 +77,29 @@ private:
         doing.see(whole.buffers[b].sizeBytes);
         doing.see(uint64_t(whole.buffers[b].role));
       }
+    classify(doings);
+    for (size_t before = 0; before != out.faces.size();) {
+      before = out.faces.size();
+      seeOthers(doings);
+      classify(doings);
+    }
+  }
+
+  /// What a device does with others is what it does with their classes.
+  void seeOthers(std::vector<Doing> &doings) const {
+    for (const DagNode &node : whole.nodes) {
+      if (node.devices.size() < 2)
+        continue;
+      uint64_t sum = 0;
+      for (DeviceId device : node.devices)
+        sum += Random(out.classOf[indexOf(device)]).next();
+      for (DeviceId device : node.devices)
+        doings[indexOf(device)].see(sum);
+    }
+  }
+
+  void classify(const std::vector<Doing> &doings) {
+    out.classOf.clear(), out.faces.clear();
     std::map<uint64_t, uint32_t> classes;
     for (size_t device = 0; device < doings.size(); ++device) {
       const auto [at, isNew] =

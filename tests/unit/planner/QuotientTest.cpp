@@ -220,7 +220,7 @@ TEST(Quotient, RefusesWhatIsNotAlike) {
 // The memory of each device is that of its class, and its limit holds.
 TEST(Quotient, KeepsToTheMemory) {
   const Machine machine = estimatorOf("dgx-h200-x64");
-  for (uint64_t seed = 1; seed <= sweep(20, 200); ++seed) {
+  for (uint64_t seed = 1; seed <= sweep(2, 100); ++seed) {
     const Dag dag = Planting(seed).run();
     auto free = planOf(dag, machine, true, 0);
     ASSERT_TRUE(free) << seed;
