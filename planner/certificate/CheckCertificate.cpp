@@ -370,6 +370,8 @@ public:
       if (!isWithin(claims[node].us, proven))
         return bad(node, fmt::format("is {} us, its reason gives {} us",
                                      claims[node].us, proven));
+      if (open[node] == 0)
+        release(node);
     }
     return {};
   }
@@ -394,13 +396,18 @@ private:
     }
     row.assign((problem.size() + 63) / 64, 0);
     for (uint32_t other : near(node)) {
-      std::vector<uint64_t> &theirs = ancestors[other];
+      const std::vector<uint64_t> &theirs = ancestors[other];
       for (size_t word = 0; word < theirs.size(); ++word)
         row[word] |= theirs[word];
       row[other / 64] |= uint64_t(1) << (other % 64);
-      if (--open[other] == 0 && !theirs.empty())
-        unused.push_back(std::move(theirs));
+      if (--open[other] == 0)
+        release(other);
     }
+  }
+
+  void release(uint32_t node) {
+    if (!ancestors[node].empty())
+      unused.push_back(std::exchange(ancestors[node], {}));
   }
 
   Result<double> provenBy(uint32_t node) const {

@@ -114,11 +114,13 @@ private:
   }
 
   Result<TargetPlan> plan(const Dag &of, const Machine &on,
-                          SchedulePolicy allowed, Proof proof = Proof::Draft) {
+                          SchedulePolicy allowed, Proof proof = Proof::Draft,
+                          std::shared_ptr<const Quotient> known = {}) {
     exact::Budget part = budget.part(parts);
     PlanRequest request = options;
     request.schedulePolicy = allowed;
-    Result<TargetPlan> result = searchPlan(of, on, request, part, proof);
+    Result<TargetPlan> result =
+        searchPlan(of, on, request, part, proof, std::move(known));
     budget.spend(part.spentNodes());
     return result;
   }
@@ -251,8 +253,9 @@ private:
     // The overlap search is of a model without contention, and forks in any
     // case.
     bool isSame = kind == TransformKind::NoFork && source.spmd;
-    Result<TargetPlan> without =
-        isSame ? *best : plan(current(), machine(), allowed);
+    Result<TargetPlan> without = isSame ? *best
+                                        : plan(current(), machine(), allowed,
+                                               Proof::Draft, best->quotient);
     if (!without && without.error().kind != ErrorKind::Invalid)
       return fail(without.error());
     PolicyChange change =

@@ -484,25 +484,20 @@ private:
 } // namespace
 
 /// All nodes one after the other, as the scheduler "serial" has them.
-static double serialUs(const Dag &dag, std::span<const double> durations) {
+static double serialUs(const Dag &dag, const Quotient &quotient) {
   PhaseTimes times{};
-  for (uint32_t i = 0; i < dag.nodes.size(); ++i)
-    times[size_t(dag.nodes[i].phase)] += durations[i];
+  for (uint32_t node : quotient.nodeOf)
+    times[size_t(quotient.dag.nodes[node].phase)] +=
+        *quotient.dag.nodes[node].durationUs;
   return partUs(times, dag, PlanPart::Replay);
 }
 
-/// A draft of a quotient; none where there is no quotient, and where its plans
-/// do not fit, of which the whole tells more.
-static std::optional<TargetPlan> searchQuotient(const Dag &dag,
-                                                const Machine &machine,
-                                                const PlanRequest &request,
-                                                exact::Budget &budget) {
-  const Result<std::vector<double>> durations = nodeDurations(dag, machine);
-  if (!durations)
-    return std::nullopt;
-  auto quotient = quotientOf(dag, *durations);
-  if (!quotient)
-    return std::nullopt;
+/// A draft of a quotient; none where its plans do not fit, of which the whole
+/// tells more.
+static std::optional<TargetPlan>
+searchQuotient(std::shared_ptr<const Quotient> quotient, const Dag &dag,
+               const Machine &machine, const PlanRequest &request,
+               exact::Budget &budget) {
   const Contention contention = contentionOf(machine.topology());
   const PlanDurations times(quotient->durations(), machine.name());
   Result<TargetPlan> made =
@@ -511,18 +506,25 @@ static std::optional<TargetPlan> searchQuotient(const Dag &dag,
   if (!made)
     return std::nullopt;
   if (contention != Contention())
-    made->serialUs = serialUs(dag, *durations);
-  made->quotient = std::make_shared<const Quotient>(std::move(*quotient));
+    made->serialUs = serialUs(dag, *quotient);
+  made->quotient = std::move(quotient);
   return std::move(*made);
 }
 
 Result<TargetPlan> searchPlan(const Dag &dag, const Machine &machine,
                               const PlanRequest &request, exact::Budget &budget,
-                              Proof proof) {
+                              Proof proof,
+                              std::shared_ptr<const Quotient> known) {
   if (dag.spmd && !request.isFixed())
     return searchOverlap(dag, machine, request, budget, proof);
-  if (request.byClass && !request.isFixed())
-    if (auto made = searchQuotient(dag, machine, request, budget);
+  if (request.byClass && !request.isFixed() && !known) {
+    MGPU_TRY_ASSIGN(const std::vector<double> durations,
+                    nodeDurations(dag, machine));
+    if (auto quotient = quotientOf(dag, durations))
+      known = std::make_shared<const Quotient>(std::move(*quotient));
+  }
+  if (known)
+    if (auto made = searchQuotient(known, dag, machine, request, budget);
         made && (proof == Proof::Draft || prove(*made, dag, request)))
       return std::move(*made);
   return Search(dag, machine, contentionOf(machine.topology()), request, false)

@@ -14,7 +14,8 @@ inline constexpr const char *frozenModelName = "frozen model F";
 /// Whether verify() has proven the plan of a DAG that is spmd. A draft's arena
 /// just fits, or there is none where it surely does; others are as small as can
 /// be. A draft is not verified yet, and may be of a quotient: its caller calls
-/// prove() for the one it takes.
+/// prove() for the one it takes. `known` is the DAG's quotient by these times,
+/// where a draft had one.
 enum class Proof : uint8_t { Verified, Draft };
 
 /// The plan of a DAG as it is, as far as the request's policies allow; its
@@ -29,7 +30,8 @@ enum class Proof : uint8_t { Verified, Draft };
 /// missing.
 Result<TargetPlan> searchPlan(const Dag &dag, const Machine &machine,
                               const PlanRequest &request, exact::Budget &budget,
-                              Proof proof);
+                              Proof proof,
+                              std::shared_ptr<const Quotient> known = {});
 
 /// Makes a plan of a draft of a DAG that is not spmd: one of a quotient is
 /// lifted, and so is its bound. Internal where verify() refuses what comes out.
