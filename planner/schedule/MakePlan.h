@@ -36,7 +36,7 @@ struct PlanRequest : ScheduleOptions {
   /// Transforms are made, whether the plan gets shorter or not.
   bool makesAll = false;
   std::vector<OpFactor> ops; ///< TransformContext::ops
-  /// Devices that do alike are planned as one.
+  /// Devices that do alike are planned as one (alike/Quotient.h).
   bool byClass = true;
 
   /// Nothing but the scheduler makes the plan.
@@ -82,8 +82,9 @@ struct TargetPlan {
   /// The time of all nodes one after the other, where there is no contention.
   double serialUs = 0;
   std::optional<OverlapOutcome> overlap; ///< of a DAG that is spmd
-  /// Of a draft: the DAG that `plan` is of, with one device for several.
+  /// The DAG that a draft is of, with one device for several.
   std::shared_ptr<const Quotient> quotient;
+  uint32_t classes = 0; ///< devices that stood for all; 0: all were planned
 };
 
 /// "" is the memory of the topology's devices, "none" no limit.

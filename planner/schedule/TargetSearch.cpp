@@ -262,13 +262,14 @@ Result<void> prove(TargetPlan &draft, const Dag &dag,
                    const PlanRequest &request) {
   Plan &plan = draft.plan;
   if (draft.quotient) {
-    MGPU_TRY_ASSIGN(plan, lift(plan, *draft.quotient, dag));
+    MGPU_TRY(lift(plan, *draft.quotient, dag));
     MGPU_TRY_ASSIGN(
         const std::vector<PhaseProblem> phases,
         phaseProblems(dag, durationsOf(plan, dag), request.memoryBytes));
     MGPU_TRY_ASSIGN(const PlanBound bound,
                     liftBound(*draft.quotient, dag, phases));
     setBound(plan, bound.us, bound.by);
+    draft.classes = draft.quotient->dag.numDevices;
     draft.quotient.reset();
   }
   if (auto verdict = verify(plan, dag, {.arenaBytes = request.memoryBytes});
@@ -329,7 +330,7 @@ public:
     if (!hasPlan())
       return fail(
           search::doesNotFit(model.phases, smallest, dag, options.memoryBytes));
-    // What a search proves of a quotient holds for schedules by class alone.
+    // A search of a quotient knows no schedules but those by class.
     const PlanBound &proven = isQuotient ? bound : model.bound;
     setBound(best.plan, proven.us, proven.by);
     if (proof == Proof::Verified)

@@ -85,7 +85,7 @@ private:
     }
   }
 
-  /// What a device does with others is what it does with their classes.
+  /// A device that works with others is known by their classes as well.
   void seeOthers(std::vector<Doing> &doings) const {
     for (const DagNode &node : whole.nodes) {
       if (node.devices.size() < 2)
@@ -188,7 +188,7 @@ private:
     return true;
   }
 
-  /// Of the first devices of classes; those of the host without their bytes.
+  /// Takes those of the first devices, and of the host without their bytes.
   void takeBuffers() {
     std::vector<std::vector<uint32_t>> known(out.faces.size());
     for (uint32_t b = 0; b < whole.buffers.size(); ++b) {
@@ -243,7 +243,7 @@ private:
     }
   }
 
-  /// What is known by its cost alone, but for the class of work.
+  /// Leaves nothing of the work but its class and, of a copy, its ends.
   void takeWork(DagNode &made, const DagNode &node) const {
     made.work = OpaqueCall{};
     if (auto *copy = std::get_if<CopyCall>(&node.work)) {
@@ -327,8 +327,7 @@ static void liftArena(Plan &plan, const Plan &from, const Quotient &quotient,
     plan.arenaBytes.push_back(from.arenaBytes[quotient.classOf[device] - 1]);
 }
 
-Result<Plan> lift(const Plan &plan, const Quotient &quotient,
-                  const Dag &whole) {
+Result<void> lift(Plan &plan, const Quotient &quotient, const Dag &whole) {
   std::vector<double> durations(whole.nodes.size());
   const std::vector<double> ofClasses = quotient.durations();
   for (size_t i = 0; i < durations.size(); ++i)
@@ -357,7 +356,8 @@ Result<Plan> lift(const Plan &plan, const Quotient &quotient,
                               std::pair(lifted.fetchUs, plan.fetchUs)})
     if (mine > theirs * (1 + 1e-9))
       return fail(ErrorKind::Internal, "a lifted plan takes longer");
-  return lifted;
+  plan = std::move(lifted);
+  return {};
 }
 
 namespace {

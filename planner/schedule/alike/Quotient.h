@@ -46,10 +46,10 @@ struct Quotient {
 std::optional<Quotient> quotientOf(const Dag &whole,
                                    std::span<const double> durations);
 
-/// The plan of a quotient as one of the whole: all nodes in its order, on its
-/// streams, with its waits, and buffers where it has them. Internal where that
-/// takes longer.
-Result<Plan> lift(const Plan &plan, const Quotient &quotient, const Dag &whole);
+/// Makes the plan of a quotient one of the whole: all nodes in its order, on
+/// its streams, with its waits, and buffers where it has them. Internal where
+/// that takes longer.
+Result<void> lift(Plan &plan, const Quotient &quotient, const Dag &whole);
 
 /// The bound of a quotient, with certificates of the whole, which are checked
 /// as any others; `phases` are of the whole.
