@@ -292,11 +292,13 @@ private:
   /// A draft becomes a plan: with the smaller arena, and verified.
   Result<void> complete(TargetPlan &draft) const {
     Plan &plan = draft.plan;
-    if (!draft.overlap)
+    if (draft.quotient)
       return prove(draft, current(), options);
-    ArenaLayout layout = layoutArena(plan, current());
-    plan.placements = std::move(layout.placements);
-    plan.arenaBytes = std::move(layout.arenaBytes);
+    if (draft.overlap) {
+      ArenaLayout layout = layoutArena(plan, current());
+      plan.placements = std::move(layout.placements);
+      plan.arenaBytes = std::move(layout.arenaBytes);
+    }
     return verify(plan, current(),
                   {plan.streamsPerDevice, options.memoryBytes});
   }
