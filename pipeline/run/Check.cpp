@@ -18,8 +18,7 @@ static Result<std::vector<planner::Certificate>>
 certificatesOf(const planner::Plan &plan, const planner::Dag &dag,
                const std::string &file) {
   if (file.empty()) {
-    MGPU_TRY_ASSIGN(auto phases, planner::problemsOf(plan, dag));
-    MGPU_TRY_ASSIGN(auto bound, planner::boundOf(phases));
+    MGPU_TRY_ASSIGN(auto bound, planner::proofOf(plan, dag, false));
     return std::move(bound.certificates);
   }
   MGPU_TRY_ASSIGN(const std::vector<std::byte> bytes, readFile(file));

@@ -355,6 +355,13 @@ public:
         std::any_of(claims.begin(), claims.end(), [](const Claim &claim) {
           return std::holds_alternative<WorkReason>(claim.reason);
         });
+    if (needsAncestors) {
+      std::vector<Rows<User>::Entry> entries;
+      for (uint32_t i = 0; i < nodes; ++i)
+        for (const ResourceUse &use : problem.uses[i])
+          entries.push_back({use.resource, {i, use.share}});
+      users = Rows<User>(problem.numResources(), entries);
+    }
     for (uint32_t k = 0; k < nodes; ++k) {
       const uint32_t node = ofHeads ? k : nodes - 1 - k;
       if (needsAncestors)
@@ -363,6 +370,8 @@ public:
       if (!isWithin(claims[node].us, proven))
         return bad(node, fmt::format("is {} us, its reason gives {} us",
                                      claims[node].us, proven));
+      if (open[node] == 0)
+        release(node);
     }
     return {};
   }
@@ -379,15 +388,26 @@ private:
 
   void collectAncestors(uint32_t node) {
     std::vector<uint64_t> &row = ancestors[node];
+    if (near(node).empty())
+      return;
+    if (!unused.empty()) {
+      row = std::move(unused.back());
+      unused.pop_back();
+    }
     row.assign((problem.size() + 63) / 64, 0);
     for (uint32_t other : near(node)) {
       const std::vector<uint64_t> &theirs = ancestors[other];
-      for (size_t word = 0; word < row.size(); ++word)
+      for (size_t word = 0; word < theirs.size(); ++word)
         row[word] |= theirs[word];
       row[other / 64] |= uint64_t(1) << (other % 64);
       if (--open[other] == 0)
-        ancestors[other] = {};
+        release(other);
     }
+  }
+
+  void release(uint32_t node) {
+    if (!ancestors[node].empty())
+      unused.push_back(std::exchange(ancestors[node], {}));
   }
 
   Result<double> provenBy(uint32_t node) const {
@@ -407,21 +427,29 @@ private:
     // Summed apart: beside a late start, brief nodes would be lost.
     double sum = 0;
     bool isEmpty = true;
-    for (uint32_t i = 0; i < problem.size(); ++i)
+    if (work->resource >= problem.numResources())
+      return bad(node, "is of a resource that there is not");
+    if (ancestors[node].empty())
+      return 0;
+    for (const auto &[i, share] : users[work->resource])
       if ((ancestors[node][i / 64] >> (i % 64) & 1) &&
-          claims[i].us >= work->from)
-        for (const ResourceUse &use : problem.uses[i])
-          if (use.resource == work->resource) {
-            sum += problem.durations[i] * use.share;
-            isEmpty = false;
-          }
+          claims[i].us >= work->from) {
+        sum += problem.durations[i] * share;
+        isEmpty = false;
+      }
     return isEmpty ? 0 : work->from + sum; // an empty set starts nowhere
   }
 
   const Problem &problem;
   const bool ofHeads;
   const std::vector<Claim> &claims;
-  std::vector<std::vector<uint64_t>> ancestors; ///< bits, of open nodes
+  struct User {
+    uint32_t node;
+    double share;
+  };
+  Rows<User> users; ///< by resource
+  /// Bits, of open nodes that have any; and those of others, to be used again.
+  std::vector<std::vector<uint64_t>> ancestors, unused;
   std::vector<size_t> open; ///< neighbours whose ancestors are not collected
 };
 

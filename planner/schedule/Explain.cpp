@@ -28,6 +28,10 @@ std::string explainModel(const TargetPlan &plan, const Dag &dag,
     out = fmt::format("with contention: makespan {:.3f} us, one node after the "
                       "other {:.3f} us\n",
                       plan.contendedUs, plan.serialUs);
+  if (plan.classes > 0)
+    out += fmt::format("{} of {} devices were planned, each for those that do "
+                       "as it does\n",
+                       plan.classes, dag.numDevices);
   for (const TransformGain &gain : plan.gains) {
     out += fmt::format("transform {}: ", toString(gain.transform));
     if (gain.changes == 0)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/schedule/Simulate.h"
 #include "planner/schedule/TargetSearch.h"
+#include "planner/schedule/alike/Quotient.h"
 #include "planner/schedule/list/Schedulers.h"
 
 #include <algorithm>
@@ -216,10 +217,34 @@ static PolicyChange compareStarts(const Plan &with, const Dag &dag) {
   return change;
 }
 
-static PolicyChange compareForks(const Plan &without, const Plan &with,
-                                 const Dag &dag, const Contention &contention) {
-  std::vector<bool> before = runsBeside(without, dag, contention),
-                    after = runsBeside(with, dag, contention);
+/// runsBeside() of a draft, by node of `dag`.
+static std::vector<bool> besideIn(const TargetPlan &draft, const Dag &dag,
+                                  const Contention &contention) {
+  if (!draft.quotient)
+    return runsBeside(draft.plan, dag, contention);
+  const std::vector<bool> ofClasses =
+      runsBeside(draft.plan, draft.quotient->dag, contention);
+  std::vector<bool> beside;
+  for (uint32_t node : draft.quotient->nodeOf)
+    beside.push_back(ofClasses[node]);
+  return beside;
+}
+
+/// The nodes of `dag` and their times, in the order of a draft.
+static Plan stepsOf(const TargetPlan &draft) {
+  Plan plan;
+  for (const PlanStep &step : draft.plan.steps)
+    for (uint32_t node : draft.quotient->nodes[step.node.value])
+      plan.steps.push_back(
+          {NodeId{node}, {}, {}, step.startUs, step.durationUs});
+  return plan;
+}
+
+static PolicyChange compareForks(const TargetPlan &without,
+                                 const TargetPlan &with, const Dag &dag,
+                                 const Contention &contention) {
+  std::vector<bool> before = besideIn(without, dag, contention),
+                    after = besideIn(with, dag, contention);
   PolicyChange change;
   for (size_t i = 0; i < before.size(); ++i)
     change.nodes += before[i] && !after[i];
@@ -233,14 +258,18 @@ static PolicyChange compareForks(const Plan &without, const Plan &with,
   return change;
 }
 
-PolicyChange comparePolicy(TransformKind policyFlag, const Plan *without,
-                           const Plan &with, const Dag &dag,
+PolicyChange comparePolicy(TransformKind policyFlag, const TargetPlan *without,
+                           const TargetPlan &with, const Dag &dag,
                            const Contention &contention) {
-  if (policyFlag == TransformKind::Order)
-    return comparePlaces(without, with, dag);
+  if (policyFlag == TransformKind::NoFork)
+    return compareForks(without ? *without : with, with, dag, contention);
+  auto whole = [](const TargetPlan &draft) {
+    return draft.quotient ? stepsOf(draft) : draft.plan;
+  };
   if (policyFlag == TransformKind::Early)
-    return compareStarts(with, dag);
-  return compareForks(without ? *without : with, with, dag, contention);
+    return compareStarts(whole(with), dag);
+  const Plan before = without ? whole(*without) : Plan();
+  return comparePlaces(without ? &before : nullptr, whole(with), dag);
 }
 
 } // namespace mgpu::planner

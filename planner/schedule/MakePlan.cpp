@@ -114,11 +114,13 @@ private:
   }
 
   Result<TargetPlan> plan(const Dag &of, const Machine &on,
-                          SchedulePolicy allowed, Proof proof = Proof::Draft) {
+                          SchedulePolicy allowed, Proof proof = Proof::Draft,
+                          std::shared_ptr<const Quotient> known = {}) {
     exact::Budget part = budget.part(parts);
     PlanRequest request = options;
     request.schedulePolicy = allowed;
-    Result<TargetPlan> result = searchPlan(of, on, request, part, proof);
+    Result<TargetPlan> result =
+        searchPlan(of, on, request, part, proof, std::move(known));
     budget.spend(part.spentNodes());
     return result;
   }
@@ -131,23 +133,20 @@ private:
   Result<void> chooseChunks(TransformGain &gain) const {
     MGPU_TRY_ASSIGN(
         ChunkCounts counts,
-        findChunkCounts(
-            current(), {&machine(), nullptr, options.ops},
-            [&](const Dag &of) -> Result<double> {
-              PlanRequest request = options;
-              request.schedulePolicy = schedulePolicy;
-              if (of.spmd) {
-                exact::Budget first(1e9, 0);
-                MGPU_TRY_ASSIGN(
-                    TargetPlan plan,
-                    searchPlan(of, machine(), request, first, Proof::Draft));
-                return plan.plan.makespanUs;
-              }
-              request.scheduler = "list";
-              MGPU_TRY_ASSIGN(Plan plan, schedule(of, machine(), request));
-              return simulate(plan, of, contentionOf(machine().topology()))
-                  .makespanUs;
-            }));
+        findChunkCounts(current(), {&machine(), nullptr, options.ops},
+                        [&](const Dag &of) -> Result<double> {
+                          PlanRequest request = options;
+                          request.schedulePolicy = schedulePolicy;
+                          if (of.spmd) {
+                            exact::Budget first(1e9, 0);
+                            MGPU_TRY_ASSIGN(TargetPlan plan,
+                                            searchPlan(of, machine(), request,
+                                                       first, Proof::Draft));
+                            return plan.plan.makespanUs;
+                          }
+                          request.scheduler = "list";
+                          return firstUs(of, machine(), request);
+                        }));
     gain.left = explainChunks(counts, current());
     if (std::any_of(counts.counts.begin(), counts.counts.end(),
                     [](uint32_t count) { return count > 1; }))
@@ -254,13 +253,14 @@ private:
     // The overlap search is of a model without contention, and forks in any
     // case.
     bool isSame = kind == TransformKind::NoFork && source.spmd;
-    Result<TargetPlan> without =
-        isSame ? *best : plan(current(), machine(), allowed);
+    Result<TargetPlan> without = isSame ? *best
+                                        : plan(current(), machine(), allowed,
+                                               Proof::Draft, best->quotient);
     if (!without && without.error().kind != ErrorKind::Invalid)
       return fail(without.error());
     PolicyChange change =
-        comparePolicy(kind, without ? &without->plan : nullptr, best->plan,
-                      current(), contentionOf(machine().topology()));
+        comparePolicy(kind, without ? &*without : nullptr, *best, current(),
+                      contentionOf(machine().topology()));
     TransformGain gain;
     gain.transform = kind;
     gain.changes = change.nodes;
@@ -292,6 +292,8 @@ private:
   /// A draft becomes a plan: with the smaller arena, and verified.
   Result<void> complete(TargetPlan &draft) const {
     Plan &plan = draft.plan;
+    if (draft.quotient)
+      return prove(draft, current(), options);
     if (draft.overlap) {
       ArenaLayout layout = layoutArena(plan, current());
       plan.placements = std::move(layout.placements);
@@ -371,8 +373,13 @@ Result<TargetPlan> makePlan(const Dag &dag, const Machine &machine,
     return makePlan(dag, machine.withTimes({}), request, budget);
   // The budget by which the program without resident arguments is planned.
   exact::Budget again = budget->part(1);
-  MGPU_TRY_ASSIGN(TargetPlan made,
-                  Transforming(dag, machine, request, *budget).run());
+  Result<TargetPlan> found = Transforming(dag, machine, request, *budget).run();
+  if (!found && found.error().kind == ErrorKind::Internal && request.byClass) {
+    PlanRequest whole = request; // a quotient's plan was none of the whole
+    whole.byClass = false;
+    return makePlan(dag, machine, whole, budget);
+  }
+  MGPU_TRY_ASSIGN(TargetPlan made, std::move(found));
   if (!request.isFixed())
     MGPU_TRY(takeApart(made, dag, machine, request, [&](const Dag &source) {
       return Transforming(source, machine, request, again).run();

@@ -13,9 +13,12 @@
 #include "planner/schedule/problem/Problem.h"
 #include "planner/schedule/transform/Transform.h"
 
+#include <memory>
 #include <optional>
 
 namespace mgpu::planner {
+
+struct Quotient; // alike/Quotient.h
 
 /// `seed` is of the search too, and of all streams `streamsPerDevice` is the
 /// most. Policies are the freedoms of the schedule from the start; those of
@@ -33,6 +36,8 @@ struct PlanRequest : ScheduleOptions {
   /// Transforms are made, whether the plan gets shorter or not.
   bool makesAll = false;
   std::vector<OpFactor> ops; ///< TransformContext::ops
+  /// Devices that do alike are planned as one (alike/Quotient.h).
+  bool byClass = true;
 
   /// Nothing but the scheduler makes the plan.
   bool isFixed() const { return scheduler != "list" || drawn != 0; }
@@ -77,6 +82,9 @@ struct TargetPlan {
   /// The time of all nodes one after the other, where there is no contention.
   double serialUs = 0;
   std::optional<OverlapOutcome> overlap; ///< of a DAG that is spmd
+  /// The DAG that a draft is of, with one device for several.
+  std::shared_ptr<const Quotient> quotient;
+  uint32_t classes = 0; ///< devices that stood for all; 0: all were planned
 };
 
 /// "" is the memory of the topology's devices, "none" no limit.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/schedule/PlanProof.h"
 
+#include "planner/schedule/alike/Quotient.h"
 #include "planner/schedule/exact/DisjunctiveSearch.h"
 #include "planner/schedule/problem/FrozenProblem.h"
 #include "planner/schedule/problem/Problem.h"
@@ -71,11 +72,12 @@ static Result<void> proveBySearch(const PhaseProblem &phase, Schedule schedule,
   return check(certificate, phase.problem);
 }
 
-Result<PlanBound> proofOf(const Plan &plan, const Dag &dag) {
+Result<PlanBound> proofOf(const Plan &plan, const Dag &dag, bool bySearch) {
   MGPU_TRY_ASSIGN(const std::vector<PhaseProblem> phases,
                   problemsOf(plan, dag));
-  MGPU_TRY_ASSIGN(PlanBound bound, boundOf(phases));
-  if (plan.boundBy != BoundArgument::Search)
+  MGPU_TRY_ASSIGN(PlanBound bound,
+                  boundOf(dag, durationsOf(plan, dag), phases));
+  if (!bySearch || plan.boundBy != BoundArgument::Search)
     return bound;
   const std::vector<double> starts = startsOf(plan, dag);
   double end = 0;

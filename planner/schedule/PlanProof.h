@@ -18,8 +18,10 @@ Result<std::vector<PhaseProblem>> problemsOf(const Plan &plan, const Dag &dag);
 
 /// The proof of a plan's bound. Where a search found it, that is made again for
 /// some 10^5 branches, from the plan's own times, so that its decisions can be
-/// written down; what takes longer is left without a witness.
-Result<PlanBound> proofOf(const Plan &plan, const Dag &dag);
+/// written down; what takes longer is left without a witness, and all of it
+/// without `bySearch`.
+Result<PlanBound> proofOf(const Plan &plan, const Dag &dag,
+                          bool bySearch = true);
 
 /// Whether a proof rests on a search.
 bool restsOnSearch(std::span<const Certificate> certificates);

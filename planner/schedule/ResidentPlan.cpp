@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/schedule/ResidentPlan.h"
 
-#include "planner/schedule/ProgramSearch.h"
 #include "planner/schedule/Simulate.h"
 #include "planner/schedule/TargetSearch.h"
+#include "planner/schedule/alike/Quotient.h"
 
 #include <algorithm>
 #include <map>
@@ -122,8 +122,13 @@ static std::optional<Plan> planApart(const Plan &other, Dag &made,
                                {other.scheduler + ", of no resident arguments",
                                 0, other.streamsPerDevice},
                                std::move(order));
-  Result<ProgramModel> model = modelOf(made, durations);
-  if (!plan || !model)
+  if (!plan)
+    return std::nullopt;
+  const std::vector<double> us = durationsOf(*plan, made);
+  Result<std::vector<PhaseProblem>> phases = phaseProblems(made, us);
+  Result<PlanBound> bound =
+      phases ? boundOf(made, us, *phases) : fail(phases.error());
+  if (!bound)
     return std::nullopt;
   std::vector<const PlanStep *> stepOf(made.nodes.size());
   for (const PlanStep &step : other.steps)
@@ -135,7 +140,7 @@ static std::optional<Plan> planApart(const Plan &other, Dag &made,
   plan->transforms = other.transforms;
   plan->memoryBytes = other.memoryBytes;
   plan->error = other.error;
-  setBound(*plan, model->bound.us, model->bound.by);
+  setBound(*plan, bound->us, bound->by);
   return std::move(*plan);
 }
 

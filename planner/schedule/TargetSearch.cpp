@@ -4,6 +4,7 @@
 #include "planner/plan/ArenaLayout.h"
 #include "planner/schedule/ProgramSearch.h"
 #include "planner/schedule/Simulate.h"
+#include "planner/schedule/alike/Quotient.h"
 #include "planner/schedule/problem/FrozenProblem.h"
 #include "planner/schedule/search/MemoryBound.h"
 #include "planner/schedule/search/OverlapSearch.h"
@@ -257,6 +258,40 @@ static Result<TargetPlan> searchOverlap(const Dag &dag, const Machine &machine,
   return std::move(*best);
 }
 
+Result<void> prove(TargetPlan &draft, const Dag &dag,
+                   const PlanRequest &request) {
+  Plan &plan = draft.plan;
+  if (draft.quotient) {
+    MGPU_TRY(lift(plan, *draft.quotient, dag));
+    MGPU_TRY_ASSIGN(
+        const std::vector<PhaseProblem> phases,
+        phaseProblems(dag, durationsOf(plan, dag), request.memoryBytes));
+    MGPU_TRY_ASSIGN(const PlanBound bound,
+                    liftBound(*draft.quotient, dag, phases));
+    setBound(plan, bound.us, bound.by);
+    draft.classes = draft.quotient->dag.numDevices;
+    draft.quotient.reset();
+  }
+  if (auto verdict = verify(plan, dag, {.arenaBytes = request.memoryBytes});
+      !verdict)
+    return fail(ErrorKind::Internal,
+                fmt::format("scheduler {} made an unsafe plan: {}",
+                            plan.scheduler, verdict.error().message));
+  return {};
+}
+
+Result<double> firstUs(const Dag &dag, const Machine &machine,
+                       const PlanRequest &request) {
+  MGPU_TRY_ASSIGN(std::vector<double> durations, nodeDurations(dag, machine));
+  const auto quotient =
+      request.byClass ? quotientOf(dag, durations) : std::nullopt;
+  const Dag &planned = quotient ? quotient->dag : dag;
+  const PlanDurations times(
+      quotient ? quotient->durations() : std::move(durations), machine.name());
+  MGPU_TRY_ASSIGN(const Plan plan, schedule(planned, times, request));
+  return simulate(plan, planned, contentionOf(machine.topology())).makespanUs;
+}
+
 namespace {
 
 /// Durations off by a factor that is drawn for each node. They lead to other
@@ -278,22 +313,28 @@ private:
 
 class Search {
 public:
-  Search(const Dag &dag, const Machine &machine, const PlanRequest &request)
-      : dag(dag), machine(machine), options(request),
-        contention(contentionOf(machine.topology())) {
+  /// `isQuotient`: of a DAG with one device for several.
+  Search(const Dag &dag, const LatencyEstimator &machine,
+         const Contention &contention, const PlanRequest &request,
+         bool isQuotient)
+      : dag(dag), machine(machine), options(request), contention(contention),
+        isQuotient(isQuotient) {
     if (!contends())
       schedulePolicy.join = false; // there is nothing to gain
   }
 
   Result<TargetPlan> run(exact::Budget &budget, Proof proof) {
     MGPU_TRY_ASSIGN(model, modelOf(dag, machine, options.memoryBytes));
+    const PlanBound bound = model.bound;
     MGPU_TRY(options.isFixed() ? planFixed() : improve(budget));
     if (!hasPlan())
       return fail(
           search::doesNotFit(model.phases, smallest, dag, options.memoryBytes));
+    // A search of a quotient knows no schedules but those by class.
+    const PlanBound &proven = isQuotient ? bound : model.bound;
+    setBound(best.plan, proven.us, proven.by);
     if (proof == Proof::Verified)
-      MGPU_TRY(prove(best.plan));
-    setBound(best.plan, model.bound.us, model.bound.by);
+      MGPU_TRY(prove(best, dag, options));
     return std::move(best);
   }
 
@@ -316,7 +357,7 @@ private:
 
   Result<void> improve(exact::Budget &budget) {
     std::optional<Plan> serial;
-    if (contends()) {
+    if (contends() && !isQuotient) {
       MGPU_TRY_ASSIGN(serial, schedule(dag, machine, {"serial"}));
       best.serialUs = simulate(*serial, dag, contention).makespanUs;
     }
@@ -331,10 +372,10 @@ private:
       if (!schedulePolicy.join && hasPlan())
         break;
     }
-    if (!serial && !hasPlan()) {
+    if (!serial && !isQuotient && !hasPlan()) {
       MGPU_TRY_ASSIGN(serial, schedule(dag, machine, {"serial"}));
     }
-    if (schedulePolicy.join || !hasPlan())
+    if (serial && (schedulePolicy.join || !hasPlan()))
       MGPU_TRY(consider(std::move(*serial)));
     if (schedulePolicy.order && schedulePolicy.early &&
         options.streamsPerDevice >= 3)
@@ -371,16 +412,6 @@ private:
     best.contendedUs = contended;
     return {};
   }
-  Result<void> prove(const Plan &plan) const {
-    PlanLimits limits;
-    limits.arenaBytes = options.memoryBytes;
-    if (auto verdict = verify(plan, dag, limits); !verdict)
-      return fail(ErrorKind::Internal,
-                  fmt::format("scheduler {} made an unsafe plan: {}",
-                              plan.scheduler, verdict.error().message));
-    return {};
-  }
-
   void join() {
     if (joinForks(best.plan, dag, contention) > 0)
       best.contendedUs = simulate(best.plan, dag, contention).makespanUs;
@@ -439,10 +470,11 @@ private:
   static constexpr uint32_t patience = 2000;
 
   const Dag &dag;
-  const Machine &machine;
+  const LatencyEstimator &machine;
   PlanRequest options;
   SchedulePolicy &schedulePolicy = options.schedulePolicy;
   Contention contention;
+  bool isQuotient;
   std::vector<double> tails; ///< longest path from each node's start
   TargetPlan best;
   Plan shortest; ///< shortest that fits, without contention
@@ -452,12 +484,52 @@ private:
 
 } // namespace
 
+/// All nodes one after the other, as the scheduler "serial" has them.
+static double serialUs(const Dag &dag, const Quotient &quotient) {
+  PhaseTimes times{};
+  for (uint32_t node : quotient.nodeOf)
+    times[size_t(quotient.dag.nodes[node].phase)] +=
+        *quotient.dag.nodes[node].durationUs;
+  return partUs(times, dag, PlanPart::Replay);
+}
+
+/// A draft of a quotient; none where its plans do not fit, of which the whole
+/// tells more.
+static std::optional<TargetPlan>
+searchQuotient(std::shared_ptr<const Quotient> quotient, const Dag &dag,
+               const Machine &machine, const PlanRequest &request,
+               exact::Budget &budget) {
+  const Contention contention = contentionOf(machine.topology());
+  const PlanDurations times(quotient->durations(), machine.name());
+  Result<TargetPlan> made =
+      Search(quotient->dag, times, contention, request, true)
+          .run(budget, Proof::Draft);
+  if (!made)
+    return std::nullopt;
+  if (contention != Contention())
+    made->serialUs = serialUs(dag, *quotient);
+  made->quotient = std::move(quotient);
+  return std::move(*made);
+}
+
 Result<TargetPlan> searchPlan(const Dag &dag, const Machine &machine,
                               const PlanRequest &request, exact::Budget &budget,
-                              Proof proof) {
-  return dag.spmd && !request.isFixed()
-             ? searchOverlap(dag, machine, request, budget, proof)
-             : Search(dag, machine, request).run(budget, proof);
+                              Proof proof,
+                              std::shared_ptr<const Quotient> known) {
+  if (dag.spmd && !request.isFixed())
+    return searchOverlap(dag, machine, request, budget, proof);
+  if (request.byClass && !request.isFixed() && !known) {
+    MGPU_TRY_ASSIGN(const std::vector<double> durations,
+                    nodeDurations(dag, machine));
+    if (auto quotient = quotientOf(dag, durations))
+      known = std::make_shared<const Quotient>(std::move(*quotient));
+  }
+  if (known)
+    if (auto made = searchQuotient(known, dag, machine, request, budget);
+        made && (proof == Proof::Draft || prove(*made, dag, request)))
+      return std::move(*made);
+  return Search(dag, machine, contentionOf(machine.topology()), request, false)
+      .run(budget, proof);
 }
 
 } // namespace mgpu::planner

@@ -13,7 +13,9 @@ inline constexpr const char *frozenModelName = "frozen model F";
 
 /// Whether verify() has proven the plan of a DAG that is spmd. A draft's arena
 /// just fits, or there is none where it surely does; others are as small as can
-/// be. A draft is not verified yet: its caller does that for the one it takes.
+/// be. A draft is not verified yet, and may be of a quotient: its caller calls
+/// prove() for the one it takes. `known` is the DAG's quotient by these times,
+/// where a draft had one.
 enum class Proof : uint8_t { Verified, Draft };
 
 /// The plan of a DAG as it is, as far as the request's policies allow; its
@@ -28,7 +30,17 @@ enum class Proof : uint8_t { Verified, Draft };
 /// missing.
 Result<TargetPlan> searchPlan(const Dag &dag, const Machine &machine,
                               const PlanRequest &request, exact::Budget &budget,
-                              Proof proof);
+                              Proof proof,
+                              std::shared_ptr<const Quotient> known = {});
+
+/// Makes a plan of a draft of a DAG that is not spmd: one of a quotient is
+/// lifted, and so is its bound. Internal where verify() refuses what comes out.
+Result<void> prove(TargetPlan &draft, const Dag &dag,
+                   const PlanRequest &request);
+
+/// The makespan with contention of the scheduler's own plan.
+Result<double> firstUs(const Dag &dag, const Machine &machine,
+                       const PlanRequest &request);
 
 /// Takes forks out of a verified plan, as long as that makes its makespan with
 /// contention shorter: all of two classes of work, then single ones, what loses
@@ -41,15 +53,15 @@ uint32_t joinForks(Plan &plan, const Dag &dag, const Contention &contention);
 std::vector<bool> runsBeside(const Plan &plan, const Dag &dag,
                              const Contention &contention);
 
-/// The changes that `freedom` (one of them) made between two plans of one DAG:
+/// The changes that `freedom` (one of them) made between two drafts of one DAG:
 /// the number of nodes, and lines for people. `without` is null where nothing
 /// fits without it.
 struct PolicyChange {
   uint32_t nodes = 0;
   std::vector<std::string> lines;
 };
-PolicyChange comparePolicy(TransformKind policyFlag, const Plan *without,
-                           const Plan &with, const Dag &dag,
+PolicyChange comparePolicy(TransformKind policyFlag, const TargetPlan *without,
+                           const TargetPlan &with, const Dag &dag,
                            const Contention &contention);
 
 /// For durations of nodes that TargetPlan::isScaled tells of.

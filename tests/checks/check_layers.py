@@ -57,6 +57,8 @@ OURS = {
     "planner/schedule/list": PLAN + ["planner/cost", "device/api"],
     "planner/schedule/exact": ["planner/schedule/problem", "planner/certificate"],
     "planner/schedule/search": PLAN + ["planner/certificate", "planner/schedule/problem", "planner/schedule/bound", "planner/schedule/exact"],
+    "planner/schedule/alike": PLAN + ["planner/cost", "planner/certificate", "planner/schedule/problem", "planner/schedule/bound",
+                                      "planner/schedule/list"],
     "planner/schedule/transform": PLAN + ["planner/schedule/problem", "planner/cost", "device/api"],
     "planner/schedule": PLAN + ["planner/cost", "planner/certificate", "planner/schedule/*", "device/api"],
     "kernels/space": ["planner/dag", "device/api", "kernels/abi"],

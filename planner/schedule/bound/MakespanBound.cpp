@@ -60,8 +60,10 @@ struct Done {
   };
   std::vector<Entry> entries;
   double total = 0; ///< the sum of their work
+  double end = 0;   ///< no set of them ends later: head + its work
 
   void insert(const Entry &entry) {
+    end = std::max(end, entry.head) + entry.work;
     auto at = std::upper_bound(
         entries.begin(), entries.end(), entry,
         [](const Entry &a, const Entry &b) { return a.head < b.head; });
@@ -72,6 +74,8 @@ struct Done {
   /// Raises `claim` by what `ancestors` have to do here.
   void raise(Claim &claim, uint32_t resource,
              const std::vector<uint64_t> &ancestors) const {
+    if (end * (1 + 1e-12) <= claim.us)
+      return;
     double sum = 0, rest = total;
     for (size_t k = entries.size(); k-- > 0;) {
       const Entry &entry = entries[k];

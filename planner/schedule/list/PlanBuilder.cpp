@@ -318,6 +318,8 @@ static Result<Plan> planOf(std::vector<OrderedStep> order,
   assignWaits(plan, options.scheduler == "serial", options.schedulePolicy.early,
               dag);
   predictTimes(plan, dag);
+  if (!options.placesBuffers)
+    return plan;
   ArenaLayout layout = layoutArena(plan, dag);
   plan.placements = std::move(layout.placements);
   plan.arenaBytes = std::move(layout.arenaBytes);

@@ -39,6 +39,7 @@ struct ScheduleOptions {
   uint32_t streamsPerDevice = 4;      ///< "list" uses at most this many
   SchedulePolicy schedulePolicy = {}; ///< of "list"; it knows no `join`
   PlanLimits limits = {};
+  bool placesBuffers = true; ///< else the arena is left out
 };
 
 struct OrderedStep {
@@ -99,11 +100,13 @@ void recordOrigins(Plan &plan, const Dag &dag, const LatencyEstimator &latency);
 /// times that follow. Its order, waits, arena and bound stay.
 void retime(Plan &plan, const Dag &dag, const LatencyEstimator &latency);
 
-/// The durations of a plan's steps.
+/// Durations that are known: those of a plan's steps, or given.
 class PlanDurations final : public LatencyEstimator {
 public:
   PlanDurations(const Plan &plan, const Dag &dag)
-      : durations(durationsOf(plan, dag)), model(plan.model) {}
+      : PlanDurations(durationsOf(plan, dag), plan.model) {}
+  PlanDurations(std::vector<double> durations, std::string model)
+      : durations(std::move(durations)), model(std::move(model)) {}
   double durationUs(const Dag &, NodeId node) const override {
     return durations[node.value];
   }
