@@ -2,17 +2,24 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Layers of models in torch eager and through mgpu.compile, on one processor: a table of CPU time for each call.
 
-Usage: torch_layers.py [--rounds N] [--tune SECONDS] [NAME...], with MGPU_TUNE, MGPU_LIBRARY and PYTHONPATH as the package needs them
+Usage: torch_layers.py [--rounds N] [--tune SECONDS] [--onnxruntime NODE_MODULES] [NAME...], with MGPU_TUNE, MGPU_LIBRARY and
+PYTHONPATH as the package needs them
 
-Both are called from Python with torch's tensors, in turns; a row is the median of N rounds (default 15), with the ratio
-mgpu / torch and its quartiles. `step` is forward, backward and SGD. With --tune each program is tuned first.
+Both are called from Python with torch's tensors, in turns; a row is the median of N rounds (default 15), with the ratios of
+mgpu to the others and their quartiles. `step` is forward, backward and SGD. With --tune each program is tuned first.
+ONNX Runtime has a turn too where `npm install onnxruntime-node` has put it into NODE_MODULES; it runs what torch.onnx exports
+of the layer, and has no step.
 """
 
 import argparse
 import copy
 import os
+import re
 import statistics
+import subprocess
+import tempfile
 import time
+import warnings
 
 os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])  # before either counts its workers
 import mgpu  # noqa: E402
@@ -85,6 +92,36 @@ def calls(module, x, train, tune):
     return eager, lambda: compiled(x)
 
 
+class OnnxRuntime:
+    """The layer in a process of ONNX Runtime, which inherits the processor."""
+
+    def __init__(self, module, x, modules):
+        with tempfile.TemporaryDirectory() as folder:
+            paths = [f"{folder}/{name}" for name in ("model.onnx", "x", "y")]
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                torch.onnx.export(module.eval(), (x,), paths[0], opset_version=17)
+            x.numpy().tofile(paths[1])
+            script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "onnxruntime_calls.js")
+            self.process = subprocess.Popen(["node", script, *paths[:2], "x".join(map(str, x.shape)), paths[2]], text=True,
+                                            stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={**os.environ, "NODE_PATH": modules})
+            self.version = self.process.stdout.readline().strip()
+            if not self.version:
+                raise SystemExit("ONNX Runtime did not run the layer")
+            with torch.no_grad():
+                want = module(x)
+            found = torch.from_file(paths[2], size=want.numel()).reshape(want.shape)
+            if not torch.allclose(found, want, atol=1e-4, rtol=1e-4):
+                raise SystemExit("ONNX Runtime computes something else")
+
+    def seconds(self, count):
+        print(count, file=self.process.stdin, flush=True)
+        return 1e-6 * float(self.process.stdout.readline())
+
+    def close(self):
+        self.process.communicate()
+
+
 def seconds(function, count):
     start = time.process_time()
     for _ in range(count):
@@ -92,30 +129,59 @@ def seconds(function, count):
     return (time.process_time() - start) / count
 
 
-def row(name, eager, ours, rounds):
+def ratio(mine, theirs):
+    """The median of the ratios of each round, with quartiles; bold where mgpu takes longer."""
+    low, middle, high = statistics.quantiles([one / other for one, other in zip(mine, theirs)], n=4)
+    text = f"{middle:.2f} ({low:.2f} to {high:.2f})"
+    return text if middle <= 1 else f"**{text}**"
+
+
+def row(name, eager, ours, runtime, rounds):
     count = max(1, int(0.05 / max(seconds(eager, 3), 1e-5)))
-    seconds(ours, 3)
-    times = [(seconds(eager, count), seconds(ours, count)) for _ in range(rounds)]
-    theirs, mine = (1e6 * statistics.median(column) for column in zip(*times))
-    low, middle, high = statistics.quantiles([mine / theirs for theirs, mine in times], n=4)
-    ratio = f"{middle:.2f} ({low:.2f} to {high:.2f})"
-    print(f"| {name} | {theirs:,.0f} | {mine:,.0f} | {ratio if middle <= 1 else '**' + ratio + '**'} |", flush=True)
+    sides = [lambda: seconds(eager, count), lambda: seconds(ours, count)]
+    if runtime:
+        sides.append(lambda: runtime.seconds(count))
+    for side in sides:
+        side()
+    times = list(zip(*([side() for side in sides] for _ in range(rounds))))
+    cells = [f"{1e6 * statistics.median(column):,.0f}" for column in times]
+    ratios = [ratio(times[1], theirs) for theirs in (times[0], *times[2:])]
+    if not runtime:
+        cells.append("-"), ratios.append("-")
+    print(f"| {name} | {cells[0]} | {cells[2]} | {cells[1]} | {' | '.join(ratios)} |", flush=True)
+
+
+def linear_algebra():
+    """The library that torch's products are from, which decides its times: /etc/alternatives says which."""
+    torch.ones(64, 64) @ torch.ones(64, 64)
+    with open("/proc/self/maps", encoding="utf-8") as maps:
+        paths = {line.split()[-1] for line in maps if re.search(r"/lib(openblas|blas|mkl|blis)[^/]*$", line)}
+    return ", ".join(sorted(paths))
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--tune", type=float, default=0)
+    parser.add_argument("--onnxruntime", metavar="NODE_MODULES")
     parser.add_argument("names", nargs="*")
     options = parser.parse_args()
     torch.manual_seed(0)
     torch.set_num_threads(1)
-    print(f"torch {torch.__version__}, {mgpu.version().splitlines()[0]}\n\n| layer | torch us | mgpu us | mgpu / torch |\n|---|---|---|---|")
+    print(f"torch {torch.__version__} with {linear_algebra()}, {mgpu.version().splitlines()[0]}\n\n"
+          "| layer | torch us | ONNX Runtime us | mgpu us | mgpu / torch | mgpu / ONNX Runtime |\n|---|---|---|---|---|---|")
+    version = None
     for name, (module, x) in layers().items():
         if options.names and not any(each in name for each in options.names):
             continue
         for train in (False, True):
-            row(name + (", step" if train else ""), *calls(copy.deepcopy(module), x, train, options.tune), options.rounds)
+            runtime = OnnxRuntime(copy.deepcopy(module), x, options.onnxruntime) if options.onnxruntime and not train else None
+            row(name + (", step" if train else ""), *calls(copy.deepcopy(module), x, train, options.tune), runtime, options.rounds)
+            if runtime:
+                version = runtime.version
+                runtime.close()
+    if version:
+        print(f"\nONNX Runtime {version}")
 
 
 if __name__ == "__main__":
