@@ -3,6 +3,7 @@
 #include "dialect/conversion/stablehlo/Products.h"
 #include "dialect/stablehlo/StablehloDialect.h"
 
+#include <numeric>
 #include <optional>
 
 namespace mgpu::conversion {
@@ -310,18 +311,33 @@ public:
       : low(low), op(op), numbers(op.getDimensionNumbers()),
         spatial(numbers.getInputSpatialDimensions().size()),
         byFeature(op.getFeatureGroupCount()), byBatch(op.getBatchGroupCount()),
-        groups(byFeature * byBatch) {}
-  Value make();
+        groups(byFeature * byBatch), filter(kernel()),
+        result(signlessTensor(op.getResult())),
+        strides(numbersOr(op.getWindowStrides(), spatial, 1)),
+        spread(numbersOr(op.getLhsDilation(), spatial, 1)),
+        dilation(numbersOr(op.getRhsDilation(), spatial, 1)),
+        padding(paddingOf(op.getPadding(), spatial)) {}
+  Value make() {
+    Value whole = makeByResidues();
+    return whole ? whole : makeWhole();
+  }
 
 private:
+  Value makeWhole();
+  Value makeByResidues();
+  bool takeResidue(unsigned k, int64_t residue);
   Value paddedInput();
   Value kernel();
+  int64_t filterSize(unsigned k) const {
+    return cast<RankedTensorType>(filter.getType())
+        .getDimSize(numbers.getKernelSpatialDimensions()[k]);
+  }
   /// The sums, whose points are `parallel` dimensions of the result, the window
   /// and the input's features. `sizes` are those of all.
   Value sums(Products of, ArrayRef<int64_t> sizes);
   bool isProduct(const Products &of, ArrayRef<int64_t> sizes) const;
-  Value spread(Value tensor, AffineMap places, ArrayRef<unsigned> order,
-               ArrayRef<int64_t> sizes, ArrayRef<int64_t> shape);
+  Value pointsOf(Value tensor, AffineMap places, ArrayRef<unsigned> order,
+                 ArrayRef<int64_t> sizes, ArrayRef<int64_t> shape);
   static ConvolutionDims dimsOf(Value tensor) {
     auto type = cast<RankedTensorType>(tensor.getType());
     return {SmallVector<AffineExpr>(type.getRank()),
@@ -333,6 +349,10 @@ private:
   ConvDimensionNumbersAttr numbers;
   unsigned spatial;
   int64_t byFeature, byBatch, groups;
+  Value filter;
+  RankedTensorType result;
+  SmallVector<int64_t> strides, spread, dilation; ///< spread: of the input
+  Padding padding;
 };
 
 Value Convolution::paddedInput() {
@@ -340,13 +360,11 @@ Value Convolution::paddedInput() {
   auto type = cast<RankedTensorType>(input.getType());
   unsigned rank = type.getRank();
   SmallVector<int64_t> lowEnds(rank, 0), highEnds(rank, 0), between(rank, 0);
-  Padding padding = paddingOf(op.getPadding(), spatial);
-  SmallVector<int64_t> dilation = numbersOr(op.getLhsDilation(), spatial, 1);
   for (auto [k, dimension] :
        llvm::enumerate(numbers.getInputSpatialDimensions())) {
     lowEnds[dimension] = padding.low[k];
     highEnds[dimension] = padding.high[k];
-    between[dimension] = dilation[k] - 1;
+    between[dimension] = spread[k] - 1;
   }
   Value zero = arith::ConstantOp::create(
       low.b, low.b.getZeroAttr(type.getElementType()));
@@ -363,18 +381,98 @@ Value Convolution::kernel() {
   return low.reversed(low[op.getRhs()], dimensions);
 }
 
-Value Convolution::make() {
-  Value input = paddedInput(), filter = kernel();
-  RankedTensorType type = signlessTensor(op.getResult());
-  SmallVector<int64_t> strides = numbersOr(op.getWindowStrides(), spatial, 1);
-  SmallVector<int64_t> dilation = numbersOr(op.getRhsDilation(), spatial, 1);
+/// The part of the result whose places along spatial dimension `k` are
+/// `residue` and every spread[k]-th after it: its windows meet elements of the
+/// input at some of their places alone, always the same. False where there are
+/// none.
+bool Convolution::takeResidue(unsigned k, int64_t residue) {
+  const int64_t every = spread[k], size = filterSize(k),
+                out =
+                    result.getDimSize(numbers.getOutputSpatialDimensions()[k]);
+  int64_t first = 0;
+  auto at = [&](int64_t place) {
+    return residue + place * dilation[k] - padding.low[k];
+  };
+  while (first < size && at(first) % every != 0)
+    ++first;
+  if (first == size || residue >= out)
+    return false;
+  const int64_t step = every / std::gcd(every, dilation[k]),
+                count = (size - 1 - first) / step + 1,
+                points = (out - 1 - residue) / every + 1;
+  const int64_t kernelDim = numbers.getKernelSpatialDimensions()[k];
+  auto type = cast<RankedTensorType>(filter.getType());
+  SmallVector<int64_t> begin(type.getRank(), 0), steps(type.getRank(), 1),
+      counts = llvm::to_vector(type.getShape());
+  begin[kernelDim] = first;
+  steps[kernelDim] = step;
+  counts[kernelDim] = count;
+  filter = low.sliced(filter, begin, counts, steps);
+  const int64_t input = cast<RankedTensorType>(op.getLhs().getType())
+                            .getDimSize(numbers.getInputSpatialDimensions()[k]);
+  dilation[k] = step * dilation[k] / every;
+  padding.low[k] = -at(first) / every;
+  padding.high[k] = points + (count - 1) * dilation[k] - padding.low[k] - input;
+  spread[k] = 1;
+  SmallVector<int64_t> shape = llvm::to_vector(result.getShape());
+  shape[numbers.getOutputSpatialDimensions()[k]] = points;
+  result = result.clone(shape);
+  return true;
+}
+
+/// Where the input is spread, most of what windows see is the zeros between: a
+/// convolution for each residue of the result's places leaves them out. Null
+/// where that would be many small ones.
+Value Convolution::makeByResidues() {
+  constexpr int64_t most = 16, least = 1 << 18;
+  SmallVector<int64_t> classes(spatial, 1);
+  int64_t count = 1, work = result.getNumElements();
+  for (unsigned k = 0; k < spatial; ++k) {
+    if (strides[k] == 1)
+      classes[k] = spread[k];
+    if (classes[k] > most || (count *= classes[k]) > most)
+      return {};
+    work *= filterSize(k);
+  }
+  work *= cast<RankedTensorType>(filter.getType())
+              .getDimSize(numbers.getKernelInputFeatureDimension());
+  if (count == 1 || work < least)
+    return {};
+  Value zero = arith::ConstantOp::create(
+      low.b, low.b.getZeroAttr(result.getElementType()));
+  Value whole = low.filledWith(result, zero);
+  for (int64_t index = 0; index < count; ++index) {
+    Convolution part = *this;
+    SmallVector<OpFoldResult> begin(result.getRank(), low.b.getIndexAttr(0)),
+        steps(result.getRank(), low.b.getIndexAttr(1));
+    bool isAny = true;
+    int64_t rest = index;
+    for (unsigned k = 0; k < spatial && isAny; ++k) {
+      const int64_t residue = rest % classes[k];
+      rest /= classes[k];
+      const int64_t at = numbers.getOutputSpatialDimensions()[k];
+      begin[at] = low.b.getIndexAttr(residue);
+      steps[at] = low.b.getIndexAttr(classes[k]);
+      isAny = classes[k] == 1 || part.takeResidue(k, residue);
+    }
+    if (isAny)
+      whole = tensor::InsertSliceOp::create(
+          low.b, part.makeWhole(), whole, begin,
+          getAsIndexOpFoldResult(low.b.getContext(), part.result.getShape()),
+          steps);
+  }
+  return whole;
+}
+
+Value Convolution::makeWhole() {
+  Value input = paddedInput();
   ConvolutionDims lhs = dimsOf(input), rhs = dimsOf(filter),
-                  out{SmallVector<AffineExpr>(type.getRank()),
-                      llvm::to_vector(type.getShape())};
+                  out{SmallVector<AffineExpr>(result.getRank()),
+                      llvm::to_vector(result.getShape())};
   // The points: the dimensions of the result, its features split by groups;
   // then those of the window, and the input's features.
   int64_t feature = numbers.getOutputFeatureDimension();
-  unsigned parallel = type.getRank() + (groups > 1);
+  unsigned parallel = result.getRank() + (groups > 1);
   auto ofResult = [&](int64_t k) {
     return low.dim(k + (groups > 1 && k >= feature));
   };
@@ -416,7 +514,7 @@ Value Convolution::make() {
                     low.reshaped(filter, rhs.shape), out.shape, map(lhs.places),
                     map(rhs.places), map(out.places), parallel, spatial + 1},
                    sizes);
-  return low.reshaped(sum, type.getShape());
+  return low.reshaped(sum, result.getShape());
 }
 
 /// Where one product is many times what its columns take to be written. Behind
@@ -443,9 +541,9 @@ bool Convolution::isProduct(const Products &of, ArrayRef<int64_t> sizes) const {
 
 /// `tensor` as points of the dimensions `order`, each where `places` has it,
 /// reshaped to `shape`.
-Value Convolution::spread(Value tensor, AffineMap places,
-                          ArrayRef<unsigned> order, ArrayRef<int64_t> sizes,
-                          ArrayRef<int64_t> shape) {
+Value Convolution::pointsOf(Value tensor, AffineMap places,
+                            ArrayRef<unsigned> order, ArrayRef<int64_t> sizes,
+                            ArrayRef<int64_t> shape) {
   auto type = cast<RankedTensorType>(tensor.getType());
   // Without dimensions of size 1, but for those that keep an index from being
   // one of a whole dimension of the tensor where it is not.
@@ -493,25 +591,35 @@ Value Convolution::sums(Products of, ArrayRef<int64_t> sizes) {
     return makeSum(low, of);
   const unsigned feature = numbers.getOutputFeatureDimension() + (groups > 1);
   const bool isLast = feature + 1 == of.parallel;
-  // Outer points with groups, features, terms, inner points.
-  int64_t outer = 1, inner = 1, terms = 1;
-  SmallVector<unsigned> columns, filters;
-  for (unsigned k = 0; k < feature; ++k) {
-    columns.push_back(k);
-    outer *= sizes[k];
-  }
+  // Outer points with groups, features, terms, inner points. Terms have the
+  // kernel's order, in which its channels often come first.
+  auto count = [&](ArrayRef<unsigned> dims) {
+    int64_t all = 1;
+    for (unsigned k : dims)
+      all *= sizes[k];
+    return all;
+  };
+  auto range = [](unsigned begin, unsigned end) {
+    return llvm::to_vector(llvm::seq(begin, end));
+  };
+  const SmallVector<unsigned> before = range(0, feature),
+                              after = range(feature + 1, of.parallel);
+  SmallVector<unsigned> ofTerms = range(of.parallel, sizes.size());
+  if (spatial && numbers.getKernelInputFeatureDimension() <
+                     numbers.getKernelSpatialDimensions()[0])
+    std::rotate(ofTerms.begin(), ofTerms.end() - 1, ofTerms.end());
+  const int64_t outer = count(before), inner = count(after),
+                terms = count(ofTerms);
+  // The longer of windows and points along the last dimension is innermost.
+  const bool isByRows =
+      !isLast && spatial && sizes[ofTerms.back()] > sizes[after.back()];
+  SmallVector<unsigned> columns = before, filters;
+  columns.append(isByRows ? after : ofTerms);
+  columns.append(isByRows ? ofTerms : after);
   if (!isLast) // each batch has a matrix of its own
-    filters = columns;
+    filters = before;
   filters.push_back(feature);
-  for (unsigned k = of.parallel; k < sizes.size(); ++k) {
-    columns.push_back(k);
-    filters.push_back(k);
-    terms *= sizes[k];
-  }
-  for (unsigned k = feature + 1; k < of.parallel; ++k) {
-    columns.push_back(k);
-    inner *= sizes[k];
-  }
+  filters.append(ofTerms);
   auto map = [&](unsigned count, ArrayRef<unsigned> dims) {
     return AffineMap::getMultiDimMapWithTargets(count, dims,
                                                 low.b.getContext());
@@ -520,22 +628,24 @@ Value Convolution::sums(Products of, ArrayRef<int64_t> sizes) {
   const SmallVector<int64_t> shape = std::move(of.shape);
   if (isLast) { // points times features
     std::rotate(filters.begin(), filters.begin() + 1, filters.end());
-    of.lhs = spread(of.lhs, of.lhsMap, columns, sizes, {outer, terms});
-    of.rhs = spread(of.rhs, of.rhsMap, filters, sizes, {terms, features});
+    of.lhs = pointsOf(of.lhs, of.lhsMap, columns, sizes, {outer, terms});
+    of.rhs = pointsOf(of.rhs, of.rhsMap, filters, sizes, {terms, features});
     of.shape = {outer, features};
     of.lhsMap = map(3, {0, 2});
     of.rhsMap = map(3, {2, 1});
     of.sumMap = map(3, {0, 1});
     of.parallel = 2;
   } else { // features times points
-    Value points =
-        spread(of.lhs, of.lhsMap, columns, sizes, {outer, terms, inner});
+    SmallVector<int64_t> made = {outer, terms, inner};
+    if (isByRows)
+      std::swap(made[1], made[2]);
+    Value points = pointsOf(of.lhs, of.lhsMap, columns, sizes, made);
     of.lhs =
-        spread(of.rhs, of.rhsMap, filters, sizes, {outer, features, terms});
+        pointsOf(of.rhs, of.rhsMap, filters, sizes, {outer, features, terms});
     of.rhs = points;
     of.shape = {outer, features, inner};
     of.lhsMap = map(4, {0, 1, 3});
-    of.rhsMap = map(4, {0, 3, 2});
+    of.rhsMap = isByRows ? map(4, {0, 2, 3}) : map(4, {0, 3, 2});
     of.sumMap = map(4, {0, 1, 2});
     of.parallel = 3;
   }
