@@ -114,7 +114,8 @@ def SplitReductions : Pass<"mgpu-split-reductions", "::mlir::ModuleOp"> {
     pass allocates, and one that reduces what the chunks gave. So does a product
     of vectors with a matrix whose columns they are multiplied with. Where the length
     is no multiple of the chunks', one more takes the rest. Dimensions that follow
-    each other in the loops and in memory count as one.
+    each other in the loops and in memory become one where that is split, or
+    threads share its rows.
   }];
   let options = [EntryOption];
   let dependentDialects = ["::mgpu::ir::MgpuDialect",
