@@ -122,11 +122,9 @@ bool Convolution::takeResidue(unsigned k, int64_t residue) {
                 out =
                     result.getDimSize(numbers.getOutputSpatialDimensions()[k]);
   int64_t first = 0;
-  auto at = [&](int64_t place) {
-    return residue + place * dilation[k] - padding.low[k];
-  };
-  while (first < size && at(first) % every != 0)
-    ++first;
+  int64_t at = residue - padding.low[k]; // in the input that is spread
+  for (; first < size && at % every != 0; ++first)
+    at += dilation[k];
   if (first == size || residue >= out)
     return false;
   const int64_t step = every / std::gcd(every, dilation[k]),
@@ -143,7 +141,7 @@ bool Convolution::takeResidue(unsigned k, int64_t residue) {
   const int64_t input = cast<RankedTensorType>(op.getLhs().getType())
                             .getDimSize(numbers.getInputSpatialDimensions()[k]);
   dilation[k] = step * dilation[k] / every;
-  padding.low[k] = -at(first) / every;
+  padding.low[k] = -at / every;
   padding.high[k] = points + (count - 1) * dilation[k] - padding.low[k] - input;
   spread[k] = 1;
   SmallVector<int64_t> shape = llvm::to_vector(result.getShape());

@@ -68,7 +68,7 @@ func.func @main(%d: !mgpu.device, %zero: f32) {
   // So do those of a row that is too short to be split, as threads share it; those of a few elements do not.
   // CHECK-NOT: expand_shape
   // CHECK: memref.collapse_shape {{.*}} {{\[}}[0, 1]] : memref<255x257xf32> into memref<65535xf32>
-  // CHECK-NOT: collapse_shape
+  // CHECK-NOT: memref.collapse_shape
   // CHECK: linalg.reduce {{.*}} ins(%{{.*}} : memref<4x7xf32>)
   %square = mgpu.alloc %d : !mgpu.device -> memref<255x257xf32>
   linalg.reduce ins(%square : memref<255x257xf32>) outs(%s : memref<f32>) dimensions = [0, 1]
