@@ -1,21 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Calls of one ONNX model in ONNX Runtime, on one thread, for torch_layers.py.
-// Usage: node onnxruntime_calls.js MODEL.onnx X.f32 SHAPE Y.f32, with the folder of onnxruntime-node in NODE_PATH
-// It writes the result for X to Y and its version to standard output. Each line of standard input is then a
-// number of calls, and is answered by the microseconds of CPU time that one of them took.
+// Usage: node onnxruntime_calls.js MODEL.onnx RESULT TYPE:SHAPE:FILE..., with the folder of onnxruntime-node in NODE_PATH
+// It writes the result for these inputs, and its version to standard output. Each line of standard input is then
+// a number of calls, and is answered by the microseconds of CPU time that one of them took.
 'use strict';
 const fs = require('fs');
 const readline = require('readline');
 const ort = require('onnxruntime-node');
 
-async function main([model, x, shape, y]) {
+const arrays = {float32: Float32Array, int64: BigInt64Array};
+
+function tensor(word) {
+  const [type, shape, file] = word.split(':');
+  const data = new arrays[type](new Uint8Array(fs.readFileSync(file)).buffer);
+  return new ort.Tensor(type, data, shape.split('x').map(Number));
+}
+
+async function main([model, result, ...inputs]) {
   const session = await ort.InferenceSession.create(model, {
     intraOpNumThreads: 1, interOpNumThreads: 1, executionMode: 'sequential', graphOptimizationLevel: 'all'});
-  const data = new Float32Array(new Uint8Array(fs.readFileSync(x)).buffer);
-  const feeds = {[session.inputNames[0]]: new ort.Tensor('float32', data, shape.split('x').map(Number))};
+  const feeds = Object.fromEntries(inputs.map((word, k) => [session.inputNames[k], tensor(word)]));
   const first = (await session.run(feeds))[session.outputNames[0]].data;
-  fs.writeFileSync(y, new Uint8Array(first.buffer, first.byteOffset, first.byteLength));
+  fs.writeFileSync(result, new Uint8Array(first.buffer, first.byteOffset, first.byteLength));
   console.log(ort.env.versions.node);
   for await (const line of readline.createInterface({input: process.stdin})) {
     const count = Number(line), start = process.cpuUsage();

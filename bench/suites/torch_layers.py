@@ -38,25 +38,113 @@ class Last(nn.Module):
         return self.cell(x)[0]
 
 
+class Decoder(nn.Module):
+    """One token more, with the keys and values of those before."""
+
+    def __init__(self, width, heads):
+        super().__init__()
+        self.qkv, self.out, self.shape = nn.Linear(width, 3 * width), nn.Linear(width, width), (1, heads, width // heads)
+
+    def forward(self, x, keys, values):
+        q, k, v = (part.reshape(-1, *self.shape).transpose(1, 2) for part in self.qkv(x).chunk(3, -1))
+        keys, values = torch.cat([keys, k], 2), torch.cat([values, v], 2)
+        shares = (q @ keys.transpose(-1, -2) / self.shape[-1] ** 0.5).softmax(-1)
+        return self.out((shares @ values).transpose(1, 2).reshape(x.shape))
+
+
+class Cross(nn.Module):
+    def __init__(self, width, heads):
+        super().__init__()
+        self.attention, self.norm = nn.MultiheadAttention(width, heads, batch_first=True), nn.LayerNorm(width)
+
+    def forward(self, x, memory):
+        return self.norm(x + self.attention(x, memory, memory, need_weights=False)[0])
+
+
+class Experts(nn.Module):
+    """Each row goes to the best 2 of 4 experts, weighted."""
+
+    def __init__(self, width):
+        super().__init__()
+        self.gate, self.experts = nn.Linear(width, 4), nn.ModuleList(nn.Linear(width, width) for _ in range(4))
+
+    def forward(self, x):
+        best, index = self.gate(x).topk(2, -1)
+        shares = torch.zeros(x.shape[0], 4).scatter(1, index, best.softmax(-1))
+        return sum(shares[:, k:k + 1] * expert(x).relu() for k, expert in enumerate(self.experts))
+
+
+class Bags(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.bag, self.last = nn.EmbeddingBag(10000, 128, mode="mean"), nn.Linear(128, 64)
+
+    def forward(self, ids):
+        return self.last(self.bag(ids))
+
+
+class Pools(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.most, self.mean = nn.Conv2d(16, 16, 1), nn.MaxPool2d(3, 2, 1), nn.AvgPool2d(2)
+
+    def forward(self, x):
+        return self.mean(self.most(self.first(x)))
+
+
+class Labels(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(256, 1000)
+
+    def forward(self, x, labels):
+        return nn.functional.cross_entropy(self.linear(x), labels)
+
+
+class Adversary(nn.Module):
+    """The loss of a generator and a discriminator that sees both."""
+
+    def __init__(self):
+        super().__init__()
+        self.make = nn.Sequential(nn.Linear(64, 256), nn.LeakyReLU(0.2), nn.Linear(256, 784), nn.Tanh())
+        self.judge = nn.Sequential(nn.Linear(784, 256), nn.LeakyReLU(0.2), nn.Linear(256, 1))
+
+    def forward(self, noise, real):
+        loss = nn.functional.binary_cross_entropy_with_logits
+        fake = self.judge(self.make(noise))
+        return loss(fake, torch.ones_like(fake)) + loss(self.judge(real), torch.ones_like(fake))
+
+
 def encoder(width, heads):
     return nn.TransformerEncoderLayer(width, heads, 4 * width, dropout=0.0, batch_first=True, activation="gelu")
 
 
 def layers():
-    """Name -> module, input."""
-    r = torch.randn
+    """Name -> module, inputs."""
+    r, ids = torch.randn, torch.randint
     return {
-        "mlp 64x512": (nn.Sequential(nn.Linear(512, 2048), nn.GELU(), nn.Linear(2048, 512)), r(64, 512)),
-        "mlp 1x1024": (nn.Sequential(nn.Linear(1024, 4096), nn.GELU(), nn.Linear(4096, 1024)), r(1, 1024)),
-        "encoder 2x64x64": (encoder(64, 4), r(2, 64, 64)),
-        "encoder 2x64x256": (encoder(256, 8), r(2, 64, 256)),
-        "encoder 2x128x512": (encoder(512, 8), r(2, 128, 512)),
-        "encoder 1x128x1024": (encoder(1024, 16), r(1, 128, 1024)),
+        "mlp 64x512": (nn.Sequential(nn.Linear(512, 2048), nn.GELU(), nn.Linear(2048, 512)), (r(64, 512),)),
+        "mlp 1x1024": (nn.Sequential(nn.Linear(1024, 4096), nn.GELU(), nn.Linear(4096, 1024)), (r(1, 1024),)),
+        "encoder 2x64x64": (encoder(64, 4), (r(2, 64, 64),)),
+        "encoder 2x64x256": (encoder(256, 8), (r(2, 64, 256),)),
+        "encoder 2x128x512": (encoder(512, 8), (r(2, 128, 512),)),
+        "encoder 1x128x1024": (encoder(1024, 16), (r(1, 128, 1024),)),
         "convolutions 8x3x32x32": (nn.Sequential(nn.Conv2d(3, 32, 3, padding=1), nn.BatchNorm2d(32), nn.ReLU(),
                                                  nn.Conv2d(32, 64, 3, 2, 1), nn.BatchNorm2d(64), nn.ReLU(), nn.Flatten(1),
-                                                 nn.Linear(64 * 256, 10)), r(8, 3, 32, 32)),
-        "lstm 16x32x128": (Last(128), r(16, 32, 128)),
-        "normalisation 512x1024": (nn.Sequential(nn.LayerNorm(1024), nn.SiLU(), nn.Softmax(-1)), r(512, 1024)),
+                                                 nn.Linear(64 * 256, 10)), (r(8, 3, 32, 32),)),
+        "lstm 16x32x128": (Last(128), (r(16, 32, 128),)),
+        "decoder 8x256, 127 tokens": (Decoder(256, 8), (r(8, 1, 256), r(8, 8, 127, 32), r(8, 8, 127, 32))),
+        "cross-attention 2x64x256": (Cross(256, 8), (r(2, 64, 256), r(2, 96, 256))),
+        "experts 64x256": (Experts(256), (r(64, 256),)),
+        "group norm 4x32x32x32": (nn.Sequential(nn.Conv2d(32, 32, 3, padding=1, groups=4), nn.GroupNorm(8, 32), nn.ELU()),
+                                  (r(4, 32, 32, 32),)),
+        "embedding bag 64x20": (Bags(), (ids(0, 10000, (64, 20)),)),
+        "transposed 4x32x16x16": (nn.Sequential(nn.ConvTranspose2d(32, 16, 4, 2, 1), nn.Hardswish()), (r(4, 32, 16, 16),)),
+        "pools 8x16x32x32": (Pools(), (r(8, 16, 32, 32),)),
+        "dropout 64x512": (nn.Sequential(nn.Linear(512, 512), nn.Dropout(0.5), nn.Softplus()).eval(), (r(64, 512),)),
+        "labels 64x256": (Labels(), (r(64, 256), ids(0, 1000, (64,)))),
+        "adversary 32": (Adversary(), (r(32, 64), r(32, 784))),
+        "normalisation 512x1024": (nn.Sequential(nn.LayerNorm(1024), nn.SiLU(), nn.Softmax(-1)), (r(512, 1024),)),
     }
 
 
@@ -65,52 +153,55 @@ class Loss(nn.Module):
         super().__init__()
         self.inner = inner
 
-    def forward(self, x):
-        return self.inner(x).square().mean()
+    def forward(self, *inputs):
+        return self.inner(*inputs).square().mean()
 
 
-def calls(module, x, train, tune):
+def calls(module, inputs, train, tune):
     """Two functions that do the same."""
     if not train:
         module = module.eval()
-        compiled = mgpu.compile(module, (x,), fallback=False)
+        compiled = mgpu.compile(module, inputs, fallback=False)
 
         def eager():
             with torch.no_grad():
-                module(x)
+                module(*inputs)
     else:
-        mine, theirs = Loss(copy.deepcopy(module)).train(), Loss(module).train()
-        compiled = mgpu.compile(mine, (x,), train=torch.optim.SGD(mine.parameters(), lr=1e-3), fallback=False)
+        mine, theirs = Loss(copy.deepcopy(module)), Loss(module)
+        compiled = mgpu.compile(mine, inputs, train=torch.optim.SGD(mine.parameters(), lr=1e-3), fallback=False)
         optimiser = torch.optim.SGD(theirs.parameters(), lr=1e-3)
 
         def eager():
             optimiser.zero_grad()
-            theirs(x).backward()
+            theirs(*inputs).backward()
             optimiser.step()
     if tune:
         compiled.tune(tune)
-    return eager, lambda: compiled(x)
+    return eager, lambda: compiled(*inputs)
 
 
 class OnnxRuntime:
     """The layer in a process of ONNX Runtime, which inherits the processor."""
 
-    def __init__(self, module, x, modules):
+    def __init__(self, module, inputs, modules):
         with tempfile.TemporaryDirectory() as folder:
-            paths = [f"{folder}/{name}" for name in ("model.onnx", "x", "y")]
+            model, result = f"{folder}/model.onnx", f"{folder}/result"
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                torch.onnx.export(module.eval(), (x,), paths[0], opset_version=17)
-            x.numpy().tofile(paths[1])
+                torch.onnx.export(module.eval(), inputs, model, opset_version=17)
+            words = []
+            for k, value in enumerate(inputs):
+                value.numpy().tofile(f"{folder}/{k}")
+                words.append(f"{str(value.dtype).split('.')[1]}:{'x'.join(map(str, value.shape))}:{folder}/{k}")
             script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "onnxruntime_calls.js")
-            self.process = subprocess.Popen(["node", script, *paths[:2], "x".join(map(str, x.shape)), paths[2]], text=True,
-                                            stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={**os.environ, "NODE_PATH": modules})
+            self.process = subprocess.Popen(["node", script, model, result, *words], text=True, stdin=subprocess.PIPE,
+                                            stdout=subprocess.PIPE, env={**os.environ, "NODE_PATH": modules})
             self.version = self.process.stdout.readline().strip()
             if not self.version:
                 raise SystemExit("ONNX Runtime did not run the layer")
             with torch.no_grad():
-                want = module(x)
-            found = torch.from_file(paths[2], size=want.numel()).reshape(want.shape)
+                want = module(*inputs)
+            found = torch.from_file(result, size=want.numel()).reshape(want.shape)
             if not torch.allclose(found, want, atol=1e-4, rtol=1e-4):
                 raise SystemExit("ONNX Runtime computes something else")
 
@@ -171,12 +262,12 @@ def main():
     print(f"torch {torch.__version__} with {linear_algebra()}, {mgpu.version().splitlines()[0]}\n\n"
           "| layer | torch us | ONNX Runtime us | mgpu us | mgpu / torch | mgpu / ONNX Runtime |\n|---|---|---|---|---|---|")
     version = None
-    for name, (module, x) in layers().items():
+    for name, (module, inputs) in layers().items():
         if options.names and not any(each in name for each in options.names):
             continue
         for train in (False, True):
-            runtime = OnnxRuntime(copy.deepcopy(module), x, options.onnxruntime) if options.onnxruntime and not train else None
-            row(name + (", step" if train else ""), *calls(copy.deepcopy(module), x, train, options.tune), runtime, options.rounds)
+            runtime = OnnxRuntime(copy.deepcopy(module), inputs, options.onnxruntime) if options.onnxruntime and not train else None
+            row(name + (", step" if train else ""), *calls(copy.deepcopy(module), inputs, train, options.tune), runtime, options.rounds)
             if runtime:
                 version = runtime.version
                 runtime.close()
