@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialect/conversion/FewVectors.h"
 #include "dialect/conversion/stablehlo/Lowering.h"
 #include "dialect/conversion/stablehlo/Products.h"
 #include "dialect/conversion/stablehlo/Windows.h"
@@ -340,9 +341,10 @@ Value Convolution::sums(Products of, ArrayRef<int64_t> sizes) {
     std::rotate(ofTerms.begin(), ofTerms.end() - 1, ofTerms.end());
   const int64_t outer = count(before), inner = count(after),
                 terms = count(ofTerms);
-  // The longer of windows and points along the last dimension is innermost.
-  const bool isByRows =
-      !isLast && spatial && sizes[ofTerms.back()] > sizes[after.back()];
+  // The longer of windows and points along the last dimension is innermost;
+  // few features are no product by rows.
+  const bool isByRows = !isLast && spatial && sizes[feature] > mostVectors &&
+                        sizes[ofTerms.back()] > sizes[after.back()];
   SmallVector<unsigned> columns = before, filters;
   columns.append(isByRows ? after : ofTerms);
   columns.append(isByRows ? ofTerms : after);
