@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Programs in the forms that torch-mlir's pipeline to linalg on tensors writes, as they are, against NumPy.
 
-Usage: linalg.py MGPU_TUNE FOLDER [NAME...]
-FOLDER has NAME.mlir of each function of CASES below, which computes the results from the arguments in f64.
+Usage: linalg.py MGPU_TUNE SOURCE [NAME...]
+Each function of CASES below computes in f64 what a program of tests/torch/linalg, or the example, gives.
 """
 
 import math
@@ -173,11 +173,12 @@ def arguments_of(name, text, random):
     return given
 
 
-def fault_of(tune, folder, name, scratch):
-    with open(f"{folder}/{name}.mlir", encoding="utf-8") as file:
+def fault_of(tune, source, name, scratch):
+    path = f"{source}/examples/torch/linalg-mlp.mlir" if name == "mlp" else f"{source}/tests/torch/linalg/{name}.mlir"
+    with open(path, encoding="utf-8") as file:
         text = file.read()
     given = arguments_of(name, text, np.random.default_rng(len(name)))
-    words = [tune, "run", f"{folder}/{name}.mlir"]
+    words = [tune, "run", path]
     for k, (value, element) in enumerate(given):
         path = f"{scratch}/arg{k}.bin"
         (narrow(value) if element == "bf16" else value).tofile(path)
@@ -214,12 +215,12 @@ def refusal_fault(tune, scratch, body, code, words):
 
 
 def main():
-    tune, folder = sys.argv[1:3]
+    tune, source = sys.argv[1:3]
     faults = 0
     names = sys.argv[3:] or [*CASES, *REFUSED]
     for name in names:
         with tempfile.TemporaryDirectory() as scratch:
-            fault = fault_of(tune, folder, name, scratch) if name in CASES else refusal_fault(tune, scratch, *REFUSED[name])
+            fault = fault_of(tune, source, name, scratch) if name in CASES else refusal_fault(tune, scratch, *REFUSED[name])
         if fault:
             faults += 1
             print(f"{name}: {fault}")
