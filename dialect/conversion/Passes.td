@@ -114,7 +114,8 @@ def SplitReductions : Pass<"mgpu-split-reductions", "::mlir::ModuleOp"> {
     pass allocates, and one that reduces what the chunks gave. So does a product
     of vectors with a matrix whose columns they are multiplied with. Where the length
     is no multiple of the chunks', one more takes the rest. Dimensions that follow
-    each other in the loops and in memory count as one.
+    each other in the loops and in memory become one where that is split, or
+    threads share its rows.
   }];
   let options = [EntryOption];
   let dependentDialects = ["::mgpu::ir::MgpuDialect",
@@ -433,7 +434,8 @@ def PrepareStablehlo : Pass<"stablehlo-prepare", "::mlir::ModuleOp"> {
   let summary = "Say in mgpu's words what exporters say of a function";
   let description = [{
     Before functions are inlined: stablehlo.composite becomes a call of its
-    decomposition. A constant whose elements are not in the file
+    decomposition. A constant whose elements stand at the end of the file
+    (`dense_resource<name>`) gets them; one whose elements are not in the file
     (`dense_resource<__elided__>`) becomes an argument of the entry function,
     one for each occurrence, named as the constant is.
     `tf.aliasing_output = K` of an argument becomes `spmd.alias` of result K,
@@ -559,6 +561,8 @@ def DecomposeTensors : Pass<"spmd-decompose-tensors", "::mlir::ModuleOp"> {
     Turns tensor.concat into slices, folds slices of slices, and turns named
     elementwise operations, broadcasts, transposes and reductions of linalg into
     linalg.generic. Matrix products, convolutions and softmax keep their names.
+    A result of a linalg.generic that leaves out parallel dimensions, and is the
+    same at each of their points, becomes one of its own.
   }];
   let dependentDialects = ["::mlir::linalg::LinalgDialect",
                            "::mlir::tensor::TensorDialect"];

@@ -25,9 +25,6 @@ constexpr Magic magics[] = {
     {"BZh", "compressed with bzip2", "`bzip2 -d` unpacks it"},
     {"PK\x03\x04", "a zip archive",
      "a .pt2 of PyTorch is read from a file, not from a pipe"},
-    {"\x08", "binary data, as ONNX has it",
-     "a model of PyTorch is read as torch.export.save writes it "
-     "(docs/from-pytorch.md)"},
     {"\x93NUMPY", "an array of NumPy", "`--arg NAME=FILE.npy` gives it"},
     {"\x7f"
      "ELF",
@@ -198,9 +195,25 @@ bool isControl(char c) {
   return (c >= 0 && c < ' ' && (c < '\t' || c > '\r')) || c == '\x7f';
 }
 
+/// ONNX's ModelProto: its first field is the version of its form, and the next
+/// one of those that exporters write after it.
+bool isOnnx(std::string_view text) {
+  constexpr std::string_view next = "\x12\x1a\x22\x28\x32\x3a\x42";
+  return text.size() > 2 && text[0] == 8 && text[1] > 0 && text[1] < 32 &&
+         next.find(text[2]) != std::string_view::npos;
+}
+
 } // namespace
 
 Result<void> checkProgramText(std::string_view text, std::string_view name) {
+  if (isOnnx(text))
+    return fail(
+        ErrorKind::Unsupported,
+        fmt::format("'{}' is an ONNX model, which is not read: give the "
+                    "PyTorch module as torch.export.save writes it, or "
+                    "the model lowered to linalg by torch-mlir "
+                    "(docs/from-pytorch.md)",
+                    name));
   for (const Magic &magic : magics)
     if (text.starts_with(magic.bytes))
       return fail(ErrorKind::Invalid,

@@ -4,7 +4,7 @@
 
 Usage: core_aten.py MGPU_TUNE SOURCE
 What is read is in the tables of pipeline/torch. Of what is refused a .pt2 with a node of it is given to `check`,
-which must name it.
+which must name it. operations.py has the values of those that are read, and names those that it does not test.
 """
 
 import glob

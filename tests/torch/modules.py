@@ -1,17 +1,21 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Fourteen modules of torch.nn through mgpu.compile, forward and as training steps, against torch itself.
+"""Fourteen modules of torch.nn through mgpu.compile, forward and as training steps, against torch itself; also as .pt2 files,
+and cut along their batch over four devices.
 
 Usage: modules.py MGPU_TUNE LIBMGT PACKAGE [NAME...]
 Each result is within its bound: FORWARD or TRAINING of the largest number of its tensor. Sums of at most some
 hundred products in another order, and functions that are within 2 units in the last place, give less. The
-share of results whose bits are equal is printed. With MGPU_REQUIRE_TORCH a Python without torch fails.
+share of results whose bits are equal is printed. A file gives the bits of the module, and of whole numbers, whose sums are
+exact, four devices give those of one. With MGPU_REQUIRE_TORCH a Python without torch fails.
 """
 
 import copy
 import itertools
 import os
+import subprocess
 import sys
+import tempfile
 
 os.environ["MGPU_TUNE"], os.environ["MGPU_LIBRARY"] = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 sys.path.insert(0, sys.argv[3])
@@ -23,6 +27,7 @@ except ImportError:
 
 import mgpu
 import mgpu.torch
+import numpy
 from torch import nn
 from torch.nn import functional as F
 
@@ -47,10 +52,10 @@ class Decoder(nn.Module):
         self.qkv, self.out = nn.Linear(16, 48), nn.Linear(16, 16)
 
     def forward(self, x, keys, values):
-        q, k, v = (part.reshape(2, 1, 2, 8).transpose(1, 2) for part in self.qkv(x).split(16, -1))
+        q, k, v = (part.reshape(-1, 1, 2, 8).transpose(1, 2) for part in self.qkv(x).split(16, -1))
         keys, values = torch.cat([keys, k], 2), torch.cat([values, v], 2)
         shares = (q @ keys.transpose(-1, -2) / 8 ** 0.5).softmax(-1)
-        return self.out((shares @ values).transpose(1, 2).reshape(2, 1, 16)), keys, values
+        return self.out((shares @ values).transpose(1, 2).reshape(-1, 1, 16)), keys, values
 
 
 class Cross(nn.Module):
@@ -130,15 +135,15 @@ def modules():
         "mlp": (nn.Sequential(nn.Linear(16, 32), nn.GELU(), nn.Linear(32, 8), nn.SiLU()), (r(6, 16),)),
         "convolutional": (nn.Sequential(nn.Conv2d(3, 8, 3, 1, 1), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
                                         nn.Linear(128, 5)), (r(4, 3, 8, 8),)),
-        "lstm": (Recurrent(), (r(2, 3, 8),)),
-        "encoder": (nn.TransformerEncoderLayer(16, 2, 32, dropout=0.0, batch_first=True), (r(2, 6, 16),)),
-        "decoder": (Decoder(), (r(2, 1, 16), r(2, 2, 5, 8), r(2, 2, 5, 8))),
-        "cross-attention": (Cross(), (r(2, 4, 16), r(2, 7, 16))),
+        "lstm": (Recurrent(), (r(4, 3, 8),)),
+        "encoder": (nn.TransformerEncoderLayer(16, 2, 32, dropout=0.0, batch_first=True), (r(4, 6, 16),)),
+        "decoder": (Decoder(), (r(4, 1, 16), r(4, 2, 5, 8), r(4, 2, 5, 8))),
+        "cross-attention": (Cross(), (r(4, 4, 16), r(4, 7, 16))),
         "experts": (Experts(), (r(6, 8),)),
-        "group-norm": (nn.Sequential(nn.Conv2d(4, 8, 3, groups=2), nn.GroupNorm(2, 8), nn.ELU()), (r(2, 4, 6, 6),)),
+        "group-norm": (nn.Sequential(nn.Conv2d(4, 8, 3, groups=2), nn.GroupNorm(2, 8), nn.ELU()), (r(4, 4, 6, 6),)),
         "embedding-bag": (Bags(), (ids, torch.tensor([0, 3, 7, 8]))),
-        "transposed": (nn.Sequential(nn.ConvTranspose2d(4, 6, 3, 2, 1, 1, groups=2), nn.Hardswish()), (r(2, 4, 5, 5),)),
-        "pools": (Weighted(Pools(), 3), (r(2, 3, 15, 13),)),
+        "transposed": (nn.Sequential(nn.ConvTranspose2d(4, 6, 3, 2, 1, 1, groups=2), nn.Hardswish()), (r(4, 4, 5, 5),)),
+        "pools": (Weighted(Pools(), 3), (r(4, 3, 15, 13),)),
         "dropout": (nn.Sequential(nn.Linear(8, 8), nn.Dropout(0.5), nn.Softplus()), (r(4, 8),)),
         "labels": (Labels(), (r(7, 10), torch.tensor([0, 1, 2, 3, 4, 1, 0]))),
         "adversary": (Adversary(), (r(5, 4), r(5, 6))),
@@ -174,10 +179,32 @@ def shown(how):
     return f" with {how}" if how else ""
 
 
+def same_in_file(compiled, inputs, want):
+    """The command line gives the bits of `want` from the file that the module was written to."""
+    program = compiled._whole()
+    with tempfile.TemporaryDirectory() as folder:
+        words = [os.environ["MGPU_TUNE"], "run", program.file]
+        kinds = {torch.float32: "f32", torch.int64: "i64"}
+        for name, value in zip(program.inputs, flat(inputs)):
+            value.numpy().tofile(f"{folder}/{name}")
+            words += ["--arg", f"{name}=raw:{kinds[value.dtype]}:{'x'.join(map(str, value.shape))}:{folder}/{name}"]
+        results = flat(want)
+        for k in range(len(results)):
+            words += ["--out", f"r{k}={folder}/r{k}.npy"]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=120, check=False)
+        if done.returncode:
+            raise AssertionError(f"its file: exit code {done.returncode}: {done.stderr.strip()[-400:]}")
+        for k, result in enumerate(results):
+            if not torch.equal(torch.from_numpy(numpy.load(f"{folder}/r{k}.npy")), result.detach()):
+                raise AssertionError(f"its file gives other numbers for result {k}")
+
+
 def forward(name, module, inputs, **how):
     module = copy.deepcopy(module).eval()
     compiled = mgpu.compile(module, inputs, fallback=False, **how)
     judge = Judge()
+    if not how:
+        same_in_file(compiled, inputs, compiled(*inputs))
     for draw in range(2):
         given = [each if draw == 0 or not each.is_floating_point() else torch.randn_like(each) for each in inputs]
         with torch.no_grad():
@@ -219,6 +246,9 @@ def training(name, module, inputs, **how):
     wrapped = Loss(mine)
     compiled = mgpu.compile(wrapped, inputs, train=optimiser(name, wrapped.parameters()), **how)
     judge = Judge()
+    if not how:
+        again = mgpu.compile(wrapped, inputs, train=optimiser(name, wrapped.parameters()))
+        same_in_file(compiled, inputs, again(*inputs))
     for _ in range(STEPS):
         opt.zero_grad()
         want = Loss(theirs)(*inputs)
@@ -232,11 +262,29 @@ def training(name, module, inputs, **how):
     return judge.end(f"{name}, {STEPS} steps{shown(how)}", TRAINING)
 
 
-# Some of the modules over four devices.
-PARALLEL = {"mlp": [{"devices": 4, "data_parallel": True}, {"devices": 4, "shard": {"*0.weight": 0, "*2.weight": 1}},
-                    {"devices": {"data": 2, "model": 2}, "data_parallel": True, "shard": {"*.weight": ("model", None), 0: ("data", None)}}],
-            "convolutional": [{"devices": 4, "data_parallel": True}], "labels": [{"devices": 4, "data_parallel": True}],
-            "encoder": [{"devices": 2, "data_parallel": True}]}
+# Modules over several devices.
+PARALLEL = {"devices": 4, "data_parallel": True}
+SHARDED = {"mlp": [{"devices": 4, "shard": {"*0.weight": 0, "*2.weight": 1}},
+                   {"devices": {"data": 2, "model": 2}, "data_parallel": True, "shard": {"*.weight": ("model", None), 0: ("data", None)}}]}
+
+
+def whole_numbers():
+    """A training step of whole numbers gives the same bits on one device and on four."""
+    module = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4))
+    x = torch.randint(-3, 4, (8, 8)).float()
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter.copy_(torch.randint(-2, 3, parameter.shape))
+    states = []
+    for how in ({}, PARALLEL):
+        mine = copy.deepcopy(module)
+        step = mgpu.compile(mine, (x, x), train=torch.optim.SGD(mine.parameters(), lr=2 ** -6), loss=lambda y, _: (y * 2).sum(), **how)
+        loss = step(x, x)
+        step.sync()
+        states.append([loss, *(parameter.detach() for parameter in mine.parameters())])
+    same = all(torch.equal(one, four) for one, four in zip(*states))
+    print(f"whole numbers on four devices: {'the bits of one' if same else 'NOT the bits of one'}")
+    return same
 
 
 def refusals():
@@ -268,7 +316,7 @@ def main():
     for name, (module, inputs) in modules().items():
         if sys.argv[4:] and name not in sys.argv[4:]:
             continue
-        for test, how in itertools.product((forward, training), [{}, *PARALLEL.get(name, [])]):
+        for test, how in itertools.product((forward, training), [{}, PARALLEL, *SHARDED.get(name, [])]):
             try:
                 ok &= test(name, module, inputs, **how)
             except Exception as error:  # pylint: disable=broad-except
@@ -276,7 +324,7 @@ def main():
                 if os.environ.get("MGPU_TRACE"):
                     raise
                 ok = False
-    ok &= bool(sys.argv[4:]) or refusals()
+    ok &= bool(sys.argv[4:]) or (refusals() and whole_numbers())
     sys.exit(0 if ok else "FAIL")
 
 

@@ -232,8 +232,10 @@ namespace {
 /// Dimensions that follow each other, of which one stays.
 struct Sequence {
   unsigned first, count;
-  bool isLater(unsigned dim) const {
-    return dim > first && dim < first + count;
+  bool isLater(AffineExpr index) const {
+    auto dim = dyn_cast<AffineDimExpr>(index);
+    return dim && dim.getPosition() > first &&
+           dim.getPosition() < first + count;
   }
 };
 
@@ -241,11 +243,13 @@ struct Sequence {
 AffineMap collapsed(AffineMap map, Sequence sequence) {
   SmallVector<AffineExpr> results;
   for (AffineExpr each : map.getResults()) {
-    const unsigned dim = cast<AffineDimExpr>(each).getPosition();
-    if (!sequence.isLater(dim))
-      results.push_back(getAffineDimExpr(
-          dim > sequence.first ? dim - sequence.count + 1 : dim,
-          map.getContext()));
+    if (sequence.isLater(each))
+      continue;
+    if (auto dim = dyn_cast<AffineDimExpr>(each);
+        dim && dim.getPosition() > sequence.first)
+      each = getAffineDimExpr(dim.getPosition() - sequence.count + 1,
+                              map.getContext());
+    results.push_back(each);
   }
   return AffineMap::get(map.getNumDims() - sequence.count + 1, 0, results,
                         map.getContext());
@@ -255,7 +259,7 @@ AffineMap collapsed(AffineMap map, Sequence sequence) {
 SmallVector<ReassociationIndices> groupsOf(AffineMap map, Sequence sequence) {
   SmallVector<ReassociationIndices> groups;
   for (auto [k, each] : llvm::enumerate(map.getResults())) {
-    if (!sequence.isLater(cast<AffineDimExpr>(each).getPosition()))
+    if (!sequence.isLater(each))
       groups.emplace_back();
     groups.back().push_back(int64_t(k));
   }
@@ -278,7 +282,7 @@ static linalg::GenericOp collapseReduction(linalg::LinalgOp op) {
   for (OpOperand &operand : op->getOpOperands()) {
     AffineMap map = op.getMatchingIndexingMap(&operand);
     auto type = dyn_cast<MemRefType>(operand.get().getType());
-    if (!map.isProjectedPermutation() ||
+    if (!map.isProjectedPermutation(/*allowZeroInResults=*/true) ||
         !linalg::isDimSequencePreserved(map, indices) ||
         (type && !memref::CollapseShapeOp::isGuaranteedCollapsible(
                      type, groupsOf(map, sequence))))
@@ -370,13 +374,19 @@ bool trySplit(linalg::LinalgOp op) {
   return true;
 }
 
-/// Splits a reduction along several dimensions that may count as one.
+/// Whether threads share the rows that `op` reduces.
+bool isShared(linalg::LinalgOp op) {
+  auto form = rowFormOf(op, RowKind::Reduce);
+  return form && form->isInner && sharingOf(*form);
+}
+
+/// Makes one dimension of several where that is split, or its rows are shared.
 bool tryCollapsed(linalg::LinalgOp op) {
   linalg::GenericOp one = collapseReduction(op);
   if (!one)
     return false;
   const SmallVector<Value> views(one.getInputs());
-  const bool isDone = trySplit(one);
+  const bool isDone = trySplit(one) || isShared(one);
   if (isDone)
     op->erase();
   else

@@ -6,7 +6,6 @@
 
 #include "dialect/stablehlo/StablehloDialect.h"
 
-#include "mlir/IR/DialectResourceBlobManager.h"
 #include "mlir/IR/Matchers.h"
 
 namespace mgpu::conversion {
@@ -16,12 +15,6 @@ using namespace mgpu::stablehlo;
 
 TypedAttr signlessElements(ElementsAttr value) {
   auto type = cast<RankedTensorType>(signless(value.getShapedType()));
-  if (auto resource = dyn_cast<DenseResourceElementsAttr>(value)) {
-    AsmResourceBlob *blob = resource.getRawHandle().getBlob();
-    return blob ? cast<TypedAttr>(DenseElementsAttr::getFromRawBuffer(
-                      type, blob->getData()))
-                : TypedAttr();
-  }
   auto dense = dyn_cast<DenseElementsAttr>(value);
   if (!dense || type == dense.getType())
     return dense;

@@ -1,283 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialect/conversion/FewVectors.h"
 #include "dialect/conversion/stablehlo/Lowering.h"
 #include "dialect/conversion/stablehlo/Products.h"
+#include "dialect/conversion/stablehlo/Windows.h"
 #include "dialect/stablehlo/StablehloDialect.h"
 
+#include <numeric>
 #include <optional>
 
 namespace mgpu::conversion {
 
 using namespace mlir;
 using namespace mgpu::stablehlo;
-
-// Reductions of windows, and the scatter that is the gradient of one.
-
-// Attributes that may be absent.
-
-/// One number a dimension; `otherwise` where the attribute is absent.
-static llvm::SmallVector<int64_t>
-numbersOr(std::optional<llvm::ArrayRef<int64_t>> given, unsigned rank,
-          int64_t otherwise) {
-  return given ? llvm::to_vector(*given)
-               : llvm::SmallVector<int64_t>(rank, otherwise);
-}
-
-namespace {
-
-struct Padding {
-  llvm::SmallVector<int64_t> low, high;
-};
-
-} // namespace
-
-/// Reads an N x 2 constant; the padding is 0 where it is absent.
-static Padding paddingOf(std::optional<mlir::DenseIntElementsAttr> given,
-                         unsigned rank) {
-  Padding padding{llvm::SmallVector<int64_t>(rank, 0),
-                  llvm::SmallVector<int64_t>(rank, 0)};
-  if (given)
-    for (auto [k, number] : llvm::enumerate(given->getValues<llvm::APInt>()))
-      (k % 2 ? padding.high : padding.low)[k / 2] = number.getSExtValue();
-  return padding;
-}
-
-namespace {
-
-/// The dimensions of windows that have more than one element are reduction
-/// dimensions, after those of the result.
-struct WindowDims {
-  WindowDims(Lowering &low, unsigned rank, ArrayRef<int64_t> sizes)
-      : of(rank, -1) {
-    for (unsigned k = 0; k < rank; ++k) {
-      if (sizes[k] == 1)
-        continue;
-      of[k] = rank + shape.size();
-      shape.push_back(sizes[k]);
-    }
-    for (unsigned k = 0; k < shape.size(); ++k)
-      places.push_back(low.dim(rank + k));
-  }
-
-  /// The operand that says how large windows are: nobody reads it.
-  void addTo(Lowering &low, Generic &generic) const {
-    generic.inputs.push_back(
-        low.empty(RankedTensorType::get(shape, low.b.getI1Type())));
-    generic.maps.push_back(AffineMap::get(of.size() + shape.size(), 0, places,
-                                          low.b.getContext()));
-  }
-  AffineMap ofResult(Lowering &low) const {
-    SmallVector<AffineExpr> own; // of none for a number
-    for (unsigned k = 0; k < of.size(); ++k)
-      own.push_back(low.dim(k));
-    return AffineMap::get(of.size() + shape.size(), 0, own, low.b.getContext());
-  }
-
-  SmallVector<int64_t> of; ///< by dimension of the result; -1: of size 1
-  SmallVector<int64_t> shape;
-  SmallVector<AffineExpr> places;
-};
-
-LogicalResult lowerReduceWindow(Lowering &low, ReduceWindowOp op) {
-  if (failed(checkScalars(op.getBody())))
-    return failure();
-  auto type = cast<RankedTensorType>(op.getResult(0).getType());
-  unsigned rank = type.getRank();
-  SmallVector<int64_t> strides = numbersOr(op.getWindowStrides(), rank, 1);
-  SmallVector<int64_t> spread = numbersOr(op.getBaseDilations(), rank, 1);
-  SmallVector<int64_t> dilation = numbersOr(op.getWindowDilations(), rank, 1);
-  Padding padding = paddingOf(op.getPadding(), rank);
-  for (int64_t &each : spread)
-    --each;
-  WindowDims window(low, rank, op.getWindowDimensions());
-  Generic of;
-  of.parallel = rank;
-  of.reduction = window.shape.size();
-  SmallVector<AffineExpr> places;
-  for (unsigned k = 0; k < rank; ++k) {
-    places.push_back(low.dim(k) * strides[k]);
-    if (window.of[k] >= 0)
-      places[k] = places[k] + low.dim(window.of[k]) * dilation[k];
-  }
-  size_t count = op.getInputs().size();
-  for (auto [input, init] : llvm::zip(op.getInputs(), op.getInitValues()))
-    of.inputs.push_back(
-        low.padded(low[input], init, padding.low, padding.high, spread));
-  of.maps.append(count, AffineMap::get(rank + of.reduction, 0, places,
-                                       low.b.getContext()));
-  window.addTo(low, of);
-  of.maps.append(count, window.ofResult(low));
-  for (auto [init, result] : llvm::zip(op.getInitValues(), op.getResults()))
-    of.inits.push_back(low.filled(signlessTensor(result), init));
-  auto combine = [&](ImplicitLocOpBuilder &b, ValueRange elements) {
-    SmallVector<Value> arguments =
-        llvm::to_vector(elements.drop_front(count + 1));
-    llvm::append_range(arguments, elements.take_front(count));
-    return low.inlined(b, op.getBody(), arguments);
-  };
-  low.setAll(op.getResults(), low.generic(of, combine));
-  return success();
-}
-
-/// In two steps: which element each window selects; then each element collects
-/// the values of the windows that selected it, in their order.
-class SelectAndScatter {
-public:
-  SelectAndScatter(Lowering &low, SelectAndScatterOp op)
-      : low(low), op(op), type(signlessTensor(op.getOperand())),
-        sourceType(signlessTensor(op.getSource())), rank(type.getRank()),
-        sizes(numbersOr(op.getWindowDimensions(), rank, 1)),
-        strides(numbersOr(op.getWindowStrides(), rank, 1)),
-        padding(paddingOf(op.getPadding(), rank)), window(low, rank, sizes) {}
-
-  Value make() {
-    Value chosen = choose();
-    return collect(chosen);
-  }
-
-private:
-  using Builder = ImplicitLocOpBuilder;
-  Value constant(Builder &b, int64_t value) {
-    return arith::ConstantIndexOp::create(b, value);
-  }
-  Value within(Builder &b, Value i, int64_t size) {
-    return arith::CmpIOp::create(b, arith::CmpIPredicate::ult, i,
-                                 constant(b, size));
-  }
-  Value both(Builder &b, Value x, Value y) {
-    return x ? arith::AndIOp::create(b, x, y).getResult() : y;
-  }
-  Value windowIndex(Builder &b, unsigned k) {
-    return window.of[k] < 0
-               ? constant(b, 0)
-               : linalg::IndexOp::create(b, window.of[k]).getResult();
-  }
-  Value flat(Builder &b, ValueRange at);
-  Value choose();
-  Value collect(Value chosen);
-
-  Lowering &low;
-  SelectAndScatterOp op;
-  RankedTensorType type, sourceType;
-  unsigned rank;
-  SmallVector<int64_t> sizes, strides;
-  Padding padding;
-  WindowDims window;
-};
-
-Value SelectAndScatter::flat(Builder &b, ValueRange at) {
-  Value sum = constant(b, 0);
-  for (auto [i, size] : llvm::zip(at, type.getShape()))
-    sum = arith::AddIOp::create(
-        b, arith::MulIOp::create(b, sum, constant(b, size)).getResult(), i);
-  return arith::IndexCastOp::create(b, b.getI64Type(), sum);
-}
-
-/// The number of the element that each window selects; -1 where it has none.
-Value SelectAndScatter::choose() {
-  Value operand = low[op.getOperand()];
-  Generic of;
-  of.parallel = rank;
-  of.reduction = window.shape.size();
-  window.addTo(low, of);
-  of.maps.append(2, window.ofResult(low));
-  auto places =
-      RankedTensorType::get(sourceType.getShape(), low.b.getI64Type());
-  Value zero = arith::ConstantOp::create(
-      low.b, low.b.getZeroAttr(type.getElementType()));
-  Value none = arith::ConstantOp::create(low.b, low.b.getI64IntegerAttr(-1));
-  of.inits = {low.filledWith(sourceType, zero), low.filledWith(places, none)};
-  return low.generic(of, [&](Builder &b, ValueRange in) {
-    Value best = in[1], place = in[2];
-    SmallVector<Value> at, safe;
-    Value inside;
-    for (unsigned k = 0; k < rank; ++k) {
-      Value i = linalg::IndexOp::create(b, k);
-      i = arith::MulIOp::create(b, i, constant(b, strides[k]));
-      i = arith::AddIOp::create(b, i, windowIndex(b, k));
-      i = arith::SubIOp::create(b, i, constant(b, padding.low[k]));
-      inside = both(b, inside, within(b, i, type.getDimSize(k)));
-      at.push_back(i);
-      safe.push_back(
-          arith::MinUIOp::create(b, i, constant(b, type.getDimSize(k) - 1)));
-    }
-    Value element = tensor::ExtractOp::create(b, operand, safe);
-    Value keeps = low.inlined(b, op.getSelect(), {best, element})[0];
-    Value isFirst =
-        arith::CmpIOp::create(b, arith::CmpIPredicate::eq, place, none);
-    Value yes = arith::ConstantOp::create(b, b.getBoolAttr(true));
-    Value takes = arith::OrIOp::create(
-        b, isFirst, arith::XOrIOp::create(b, keeps, yes).getResult());
-    takes = both(b, inside, takes);
-    return SmallVector<Value>{
-        arith::SelectOp::create(b, takes, element, best),
-        arith::SelectOp::create(b, takes, flat(b, at), place)};
-  })[1];
-}
-
-Value SelectAndScatter::collect(Value chosen) {
-  Value source = low[op.getSource()];
-  Generic of;
-  of.parallel = rank;
-  of.reduction = window.shape.size();
-  window.addTo(low, of);
-  of.maps.push_back(window.ofResult(low));
-  of.inits = {low.filled(type, op.getInitValue())};
-  return low.generic(of, [&](Builder &b, ValueRange in) {
-    SmallVector<Value> own, safe;
-    Value inside;
-    for (unsigned k = 0; k < rank; ++k) {
-      own.push_back(linalg::IndexOp::create(b, k));
-      // The last place in a window first: so windows come in their order.
-      Value place = arith::SubIOp::create(b, constant(b, sizes[k] - 1),
-                                          windowIndex(b, k));
-      Value begin =
-          arith::AddIOp::create(b, own[k], constant(b, padding.low[k]));
-      begin = arith::SubIOp::create(b, begin, place);
-      Value stride = constant(b, strides[k]), zero = constant(b, 0);
-      Value isNot =
-          arith::CmpIOp::create(b, arith::CmpIPredicate::slt, begin, zero);
-      begin = arith::SelectOp::create(
-          b, isNot, constant(b, strides[k] * sourceType.getDimSize(k)), begin);
-      Value i = arith::DivUIOp::create(b, begin, stride);
-      Value rest = arith::RemUIOp::create(b, begin, stride);
-      inside =
-          both(b, inside,
-               arith::CmpIOp::create(b, arith::CmpIPredicate::eq, rest, zero));
-      inside = both(b, inside, within(b, i, sourceType.getDimSize(k)));
-      safe.push_back(arith::MinUIOp::create(
-          b, i, constant(b, sourceType.getDimSize(k) - 1)));
-    }
-    Value mine = arith::CmpIOp::create(
-        b, arith::CmpIPredicate::eq, tensor::ExtractOp::create(b, chosen, safe),
-        flat(b, own));
-    Value value = tensor::ExtractOp::create(b, source, safe);
-    Value sum = low.inlined(b, op.getScatter(), {in[1], value})[0];
-    return SmallVector<Value>{
-        arith::SelectOp::create(b, both(b, inside, mine), sum, in[1])};
-  })[0];
-}
-
-LogicalResult lowerSelectAndScatter(Lowering &low, SelectAndScatterOp op) {
-  if (failed(checkScalars(op.getSelect())) ||
-      failed(checkScalars(op.getScatter())))
-    return failure();
-  if (cast<RankedTensorType>(op.getSource().getType()).getNumElements() == 0)
-    low.set(op.getResult(),
-            low.filled(signlessTensor(op.getResult()), op.getInitValue()));
-  else
-    low.set(op.getResult(), SelectAndScatter(low, op).make());
-  return success();
-}
-
-} // namespace
-
-ArrayRef<NamedFamily> windowFamily() {
-  static const NamedFamily all[] = {
-      family<ReduceWindowOp, lowerReduceWindow>(),
-      family<SelectAndScatterOp, lowerSelectAndScatter>(),
-  };
-  return all;
-}
 
 namespace {
 
@@ -310,18 +44,33 @@ public:
       : low(low), op(op), numbers(op.getDimensionNumbers()),
         spatial(numbers.getInputSpatialDimensions().size()),
         byFeature(op.getFeatureGroupCount()), byBatch(op.getBatchGroupCount()),
-        groups(byFeature * byBatch) {}
-  Value make();
+        groups(byFeature * byBatch), filter(kernel()),
+        result(signlessTensor(op.getResult())),
+        strides(numbersOr(op.getWindowStrides(), spatial, 1)),
+        spread(numbersOr(op.getLhsDilation(), spatial, 1)),
+        dilation(numbersOr(op.getRhsDilation(), spatial, 1)),
+        padding(paddingOf(op.getPadding(), spatial)) {}
+  Value make() {
+    Value whole = makeByResidues();
+    return whole ? whole : makeWhole();
+  }
 
 private:
+  Value makeWhole();
+  Value makeByResidues();
+  bool takeResidue(unsigned k, int64_t residue);
   Value paddedInput();
   Value kernel();
+  int64_t filterSize(unsigned k) const {
+    return cast<RankedTensorType>(filter.getType())
+        .getDimSize(numbers.getKernelSpatialDimensions()[k]);
+  }
   /// The sums, whose points are `parallel` dimensions of the result, the window
   /// and the input's features. `sizes` are those of all.
   Value sums(Products of, ArrayRef<int64_t> sizes);
   bool isProduct(const Products &of, ArrayRef<int64_t> sizes) const;
-  Value spread(Value tensor, AffineMap places, ArrayRef<unsigned> order,
-               ArrayRef<int64_t> sizes, ArrayRef<int64_t> shape);
+  Value pointsOf(Value tensor, AffineMap places, ArrayRef<unsigned> order,
+                 ArrayRef<int64_t> sizes, ArrayRef<int64_t> shape);
   static ConvolutionDims dimsOf(Value tensor) {
     auto type = cast<RankedTensorType>(tensor.getType());
     return {SmallVector<AffineExpr>(type.getRank()),
@@ -333,6 +82,10 @@ private:
   ConvDimensionNumbersAttr numbers;
   unsigned spatial;
   int64_t byFeature, byBatch, groups;
+  Value filter;
+  RankedTensorType result;
+  SmallVector<int64_t> strides, spread, dilation; ///< spread: of the input
+  Padding padding;
 };
 
 Value Convolution::paddedInput() {
@@ -340,13 +93,11 @@ Value Convolution::paddedInput() {
   auto type = cast<RankedTensorType>(input.getType());
   unsigned rank = type.getRank();
   SmallVector<int64_t> lowEnds(rank, 0), highEnds(rank, 0), between(rank, 0);
-  Padding padding = paddingOf(op.getPadding(), spatial);
-  SmallVector<int64_t> dilation = numbersOr(op.getLhsDilation(), spatial, 1);
   for (auto [k, dimension] :
        llvm::enumerate(numbers.getInputSpatialDimensions())) {
     lowEnds[dimension] = padding.low[k];
     highEnds[dimension] = padding.high[k];
-    between[dimension] = dilation[k] - 1;
+    between[dimension] = spread[k] - 1;
   }
   Value zero = arith::ConstantOp::create(
       low.b, low.b.getZeroAttr(type.getElementType()));
@@ -363,18 +114,96 @@ Value Convolution::kernel() {
   return low.reversed(low[op.getRhs()], dimensions);
 }
 
-Value Convolution::make() {
-  Value input = paddedInput(), filter = kernel();
-  RankedTensorType type = signlessTensor(op.getResult());
-  SmallVector<int64_t> strides = numbersOr(op.getWindowStrides(), spatial, 1);
-  SmallVector<int64_t> dilation = numbersOr(op.getRhsDilation(), spatial, 1);
+/// The part of the result whose places along spatial dimension `k` are
+/// `residue` and every spread[k]-th after it: its windows meet elements of the
+/// input at some of their places alone, always the same. False where there are
+/// none.
+bool Convolution::takeResidue(unsigned k, int64_t residue) {
+  const int64_t every = spread[k], size = filterSize(k),
+                out =
+                    result.getDimSize(numbers.getOutputSpatialDimensions()[k]);
+  int64_t first = 0;
+  int64_t at = residue - padding.low[k]; // in the input that is spread
+  for (; first < size && at % every != 0; ++first)
+    at += dilation[k];
+  if (first == size || residue >= out)
+    return false;
+  const int64_t step = every / std::gcd(every, dilation[k]),
+                count = (size - 1 - first) / step + 1,
+                points = (out - 1 - residue) / every + 1;
+  const int64_t kernelDim = numbers.getKernelSpatialDimensions()[k];
+  auto type = cast<RankedTensorType>(filter.getType());
+  SmallVector<int64_t> begin(type.getRank(), 0), steps(type.getRank(), 1),
+      counts = llvm::to_vector(type.getShape());
+  begin[kernelDim] = first;
+  steps[kernelDim] = step;
+  counts[kernelDim] = count;
+  filter = low.sliced(filter, begin, counts, steps);
+  const int64_t input = cast<RankedTensorType>(op.getLhs().getType())
+                            .getDimSize(numbers.getInputSpatialDimensions()[k]);
+  dilation[k] = step * dilation[k] / every;
+  padding.low[k] = -at / every;
+  padding.high[k] = points + (count - 1) * dilation[k] - padding.low[k] - input;
+  spread[k] = 1;
+  SmallVector<int64_t> shape = llvm::to_vector(result.getShape());
+  shape[numbers.getOutputSpatialDimensions()[k]] = points;
+  result = result.clone(shape);
+  return true;
+}
+
+/// Where the input is spread, most of what windows see is the zeros between: a
+/// convolution for each residue of the result's places leaves them out. Null
+/// where that would be many small ones.
+Value Convolution::makeByResidues() {
+  constexpr int64_t most = 16, least = 1 << 18;
+  SmallVector<int64_t> classes(spatial, 1);
+  int64_t count = 1, work = result.getNumElements();
+  for (unsigned k = 0; k < spatial; ++k) {
+    if (strides[k] == 1)
+      classes[k] = spread[k];
+    if (classes[k] > most || (count *= classes[k]) > most)
+      return {};
+    work *= filterSize(k);
+  }
+  work *= cast<RankedTensorType>(filter.getType())
+              .getDimSize(numbers.getKernelInputFeatureDimension());
+  if (count == 1 || work < least)
+    return {};
+  Value zero = arith::ConstantOp::create(
+      low.b, low.b.getZeroAttr(result.getElementType()));
+  Value whole = low.filledWith(result, zero);
+  for (int64_t index = 0; index < count; ++index) {
+    Convolution part = *this;
+    SmallVector<OpFoldResult> begin(result.getRank(), low.b.getIndexAttr(0)),
+        steps(result.getRank(), low.b.getIndexAttr(1));
+    bool isAny = true;
+    int64_t rest = index;
+    for (unsigned k = 0; k < spatial && isAny; ++k) {
+      const int64_t residue = rest % classes[k];
+      rest /= classes[k];
+      const int64_t at = numbers.getOutputSpatialDimensions()[k];
+      begin[at] = low.b.getIndexAttr(residue);
+      steps[at] = low.b.getIndexAttr(classes[k]);
+      isAny = classes[k] == 1 || part.takeResidue(k, residue);
+    }
+    if (isAny)
+      whole = tensor::InsertSliceOp::create(
+          low.b, part.makeWhole(), whole, begin,
+          getAsIndexOpFoldResult(low.b.getContext(), part.result.getShape()),
+          steps);
+  }
+  return whole;
+}
+
+Value Convolution::makeWhole() {
+  Value input = paddedInput();
   ConvolutionDims lhs = dimsOf(input), rhs = dimsOf(filter),
-                  out{SmallVector<AffineExpr>(type.getRank()),
-                      llvm::to_vector(type.getShape())};
+                  out{SmallVector<AffineExpr>(result.getRank()),
+                      llvm::to_vector(result.getShape())};
   // The points: the dimensions of the result, its features split by groups;
   // then those of the window, and the input's features.
   int64_t feature = numbers.getOutputFeatureDimension();
-  unsigned parallel = type.getRank() + (groups > 1);
+  unsigned parallel = result.getRank() + (groups > 1);
   auto ofResult = [&](int64_t k) {
     return low.dim(k + (groups > 1 && k >= feature));
   };
@@ -416,7 +245,7 @@ Value Convolution::make() {
                     low.reshaped(filter, rhs.shape), out.shape, map(lhs.places),
                     map(rhs.places), map(out.places), parallel, spatial + 1},
                    sizes);
-  return low.reshaped(sum, type.getShape());
+  return low.reshaped(sum, result.getShape());
 }
 
 /// Where one product is many times what its columns take to be written. Behind
@@ -443,9 +272,9 @@ bool Convolution::isProduct(const Products &of, ArrayRef<int64_t> sizes) const {
 
 /// `tensor` as points of the dimensions `order`, each where `places` has it,
 /// reshaped to `shape`.
-Value Convolution::spread(Value tensor, AffineMap places,
-                          ArrayRef<unsigned> order, ArrayRef<int64_t> sizes,
-                          ArrayRef<int64_t> shape) {
+Value Convolution::pointsOf(Value tensor, AffineMap places,
+                            ArrayRef<unsigned> order, ArrayRef<int64_t> sizes,
+                            ArrayRef<int64_t> shape) {
   auto type = cast<RankedTensorType>(tensor.getType());
   // Without dimensions of size 1, but for those that keep an index from being
   // one of a whole dimension of the tensor where it is not.
@@ -493,25 +322,36 @@ Value Convolution::sums(Products of, ArrayRef<int64_t> sizes) {
     return makeSum(low, of);
   const unsigned feature = numbers.getOutputFeatureDimension() + (groups > 1);
   const bool isLast = feature + 1 == of.parallel;
-  // Outer points with groups, features, terms, inner points.
-  int64_t outer = 1, inner = 1, terms = 1;
-  SmallVector<unsigned> columns, filters;
-  for (unsigned k = 0; k < feature; ++k) {
-    columns.push_back(k);
-    outer *= sizes[k];
-  }
+  // Outer points with groups, features, terms, inner points. Terms have the
+  // kernel's order, in which its channels often come first.
+  auto count = [&](ArrayRef<unsigned> dims) {
+    int64_t all = 1;
+    for (unsigned k : dims)
+      all *= sizes[k];
+    return all;
+  };
+  auto range = [](unsigned begin, unsigned end) {
+    return llvm::to_vector(llvm::seq(begin, end));
+  };
+  const SmallVector<unsigned> before = range(0, feature),
+                              after = range(feature + 1, of.parallel);
+  SmallVector<unsigned> ofTerms = range(of.parallel, sizes.size());
+  if (spatial && numbers.getKernelInputFeatureDimension() <
+                     numbers.getKernelSpatialDimensions()[0])
+    std::rotate(ofTerms.begin(), ofTerms.end() - 1, ofTerms.end());
+  const int64_t outer = count(before), inner = count(after),
+                terms = count(ofTerms);
+  // The longer of windows and points along the last dimension is innermost;
+  // few features are no product by rows.
+  const bool isByRows = !isLast && spatial && sizes[feature] > mostVectors &&
+                        sizes[ofTerms.back()] > sizes[after.back()];
+  SmallVector<unsigned> columns = before, filters;
+  columns.append(isByRows ? after : ofTerms);
+  columns.append(isByRows ? ofTerms : after);
   if (!isLast) // each batch has a matrix of its own
-    filters = columns;
+    filters = before;
   filters.push_back(feature);
-  for (unsigned k = of.parallel; k < sizes.size(); ++k) {
-    columns.push_back(k);
-    filters.push_back(k);
-    terms *= sizes[k];
-  }
-  for (unsigned k = feature + 1; k < of.parallel; ++k) {
-    columns.push_back(k);
-    inner *= sizes[k];
-  }
+  filters.append(ofTerms);
   auto map = [&](unsigned count, ArrayRef<unsigned> dims) {
     return AffineMap::getMultiDimMapWithTargets(count, dims,
                                                 low.b.getContext());
@@ -520,22 +360,24 @@ Value Convolution::sums(Products of, ArrayRef<int64_t> sizes) {
   const SmallVector<int64_t> shape = std::move(of.shape);
   if (isLast) { // points times features
     std::rotate(filters.begin(), filters.begin() + 1, filters.end());
-    of.lhs = spread(of.lhs, of.lhsMap, columns, sizes, {outer, terms});
-    of.rhs = spread(of.rhs, of.rhsMap, filters, sizes, {terms, features});
+    of.lhs = pointsOf(of.lhs, of.lhsMap, columns, sizes, {outer, terms});
+    of.rhs = pointsOf(of.rhs, of.rhsMap, filters, sizes, {terms, features});
     of.shape = {outer, features};
     of.lhsMap = map(3, {0, 2});
     of.rhsMap = map(3, {2, 1});
     of.sumMap = map(3, {0, 1});
     of.parallel = 2;
   } else { // features times points
-    Value points =
-        spread(of.lhs, of.lhsMap, columns, sizes, {outer, terms, inner});
+    SmallVector<int64_t> made = {outer, terms, inner};
+    if (isByRows)
+      std::swap(made[1], made[2]);
+    Value points = pointsOf(of.lhs, of.lhsMap, columns, sizes, made);
     of.lhs =
-        spread(of.rhs, of.rhsMap, filters, sizes, {outer, features, terms});
+        pointsOf(of.rhs, of.rhsMap, filters, sizes, {outer, features, terms});
     of.rhs = points;
     of.shape = {outer, features, inner};
     of.lhsMap = map(4, {0, 1, 3});
-    of.rhsMap = map(4, {0, 3, 2});
+    of.rhsMap = isByRows ? map(4, {0, 2, 3}) : map(4, {0, 3, 2});
     of.sumMap = map(4, {0, 1, 2});
     of.parallel = 3;
   }

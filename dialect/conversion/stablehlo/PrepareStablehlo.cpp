@@ -3,6 +3,7 @@
 #include "dialect/mgpu/Diagnostics.h"
 #include "dialect/stablehlo/StablehloDialect.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/DialectResourceBlobManager.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringSet.h"
@@ -34,10 +35,48 @@ void callDecomposition(stablehlo::CompositeOp op) {
   op.erase();
 }
 
-/// Whether the elements of a constant were left out of the file.
-bool isElided(stablehlo::ConstantOp op) {
-  auto resource = dyn_cast<DenseResourceElementsAttr>(op.getValue());
+/// The elements of a constant that stand at the end of the file, or were left
+/// out of it; null of any other operation.
+DenseResourceElementsAttr resourceOf(Operation *op) {
+  if (!isa<arith::ConstantOp, stablehlo::ConstantOp>(op))
+    return {};
+  return op->getAttrOfType<DenseResourceElementsAttr>("value");
+}
+
+bool isElided(Operation *op) {
+  DenseResourceElementsAttr resource = resourceOf(op);
   return resource && !resource.getRawHandle().getBlob();
+}
+
+/// The elements at the end of the file become those of the constant. There, a
+/// truth value has a byte.
+LogicalResult takeElements(Operation *op) {
+  DenseResourceElementsAttr resource = resourceOf(op);
+  AsmResourceBlob *blob =
+      resource ? resource.getRawHandle().getBlob() : nullptr;
+  if (!blob)
+    return success();
+  ShapedType type = resource.getType();
+  ArrayRef<char> bytes = blob->getData();
+  const Type element = type.getElementType();
+  if (!element.isIntOrIndexOrFloat())
+    return success(); // it is refused by its type
+  const unsigned bits =
+      element.isIndex() ? 64 : element.getIntOrFloatBitWidth();
+  const uint64_t size = uint64_t(type.getNumElements()) * ((bits + 7) / 8);
+  if (bytes.size() != size)
+    return op->emitError() << "the elements '"
+                           << resource.getRawHandle().getKey()
+                           << "' at the end of the file have " << bytes.size()
+                           << " bytes, and " << type << " has " << size;
+  DenseElementsAttr elements;
+  if (element.isInteger(1))
+    elements = DenseElementsAttr::get(
+        type, llvm::map_to_vector(bytes, [](char each) { return each != 0; }));
+  else
+    elements = DenseElementsAttr::getFromRawBuffer(type, bytes);
+  op->setAttr("value", elements);
+  return success();
 }
 
 /// Makes arguments of constants whose elements are not in the file: one for
@@ -53,7 +92,7 @@ public:
   }
 
 private:
-  using Weights = SmallVector<stablehlo::ConstantOp>;
+  using Weights = SmallVector<Operation *>;
   const Weights &weightsOf(func::FuncOp function);
   void nameArguments(func::FuncOp entry);
 
@@ -70,29 +109,29 @@ const ElidedWeights::Weights &ElidedWeights::weightsOf(func::FuncOp function) {
   Weights own;
   SmallVector<std::pair<func::CallOp, Weights>> calls;
   function.walk([&](Operation *op) {
-    if (auto constant = dyn_cast<stablehlo::ConstantOp>(op);
-        constant && isElided(constant))
-      own.push_back(constant);
+    if (isElided(op))
+      own.push_back(op);
     auto call = dyn_cast<func::CallOp>(op);
     auto callee = call ? module.lookupSymbol<func::FuncOp>(call.getCallee())
                        : func::FuncOp();
     if (!callee)
       return;
     calls.push_back({call, weightsOf(callee)});
-    for (stablehlo::ConstantOp weight : calls.back().second)
+    for (Operation *weight : calls.back().second)
       if (!llvm::is_contained(own, weight))
         own.push_back(weight);
   });
   DenseMap<Operation *, Value> arguments;
-  for (stablehlo::ConstantOp weight : own) {
+  for (Operation *weight : own) {
     unsigned index = function.getNumArguments();
-    (void)function.insertArgument(index, weight.getType(), {}, weight.getLoc());
+    (void)function.insertArgument(index, weight->getResult(0).getType(), {},
+                                  weight->getLoc());
     arguments[weight] = function.getArgument(index);
     if (weight->getParentOfType<func::FuncOp>() == function)
-      weight.replaceAllUsesWith(function.getArgument(index));
+      weight->getResult(0).replaceAllUsesWith(function.getArgument(index));
   }
   for (auto &[call, weights] : calls)
-    for (stablehlo::ConstantOp weight : weights)
+    for (Operation *weight : weights)
       call.getOperandsMutable().append(arguments[weight]);
   return done[function] = std::move(own);
 }
@@ -158,6 +197,14 @@ struct PrepareStablehlo : impl::PrepareStablehloBase<PrepareStablehlo> {
       isChanged = true;
       callDecomposition(op);
     });
+    const bool isRead = !getOperation()
+                             .walk([&](Operation *op) {
+                               isChanged |= bool(resourceOf(op));
+                               return WalkResult(takeElements(op));
+                             })
+                             .wasInterrupted();
+    if (!isRead)
+      return signalPassFailure();
     isChanged |= ElidedWeights(getOperation()).run(function);
     if (failed(takeAttributes(function)))
       return signalPassFailure();

@@ -65,6 +65,24 @@ func.func @main(%d: !mgpu.device, %zero: f32) {
       linalg.yield %next : f32
     }
 
+  // So do those of a row that is too short to be split, as threads share it; those of a few elements do not.
+  // CHECK-NOT: expand_shape
+  // CHECK: memref.collapse_shape {{.*}} {{\[}}[0, 1]] : memref<255x257xf32> into memref<65535xf32>
+  // CHECK-NOT: memref.collapse_shape
+  // CHECK: linalg.reduce {{.*}} ins(%{{.*}} : memref<4x7xf32>)
+  %square = mgpu.alloc %d : !mgpu.device -> memref<255x257xf32>
+  linalg.reduce ins(%square : memref<255x257xf32>) outs(%s : memref<f32>) dimensions = [0, 1]
+    (%in: f32, %sum: f32) {
+      %next = arith.addf %sum, %in : f32
+      linalg.yield %next : f32
+    }
+  %few = mgpu.alloc %d : !mgpu.device -> memref<4x7xf32>
+  linalg.reduce ins(%few : memref<4x7xf32>) outs(%s : memref<f32>) dimensions = [0, 1]
+    (%in: f32, %sum: f32) {
+      %next = arith.addf %sum, %in : f32
+      linalg.yield %next : f32
+    }
+
   // Rows that are many, or short, stay whole, and so does what uses its place
   // in the row.
   // CHECK-NOT: expand_shape
@@ -79,12 +97,6 @@ func.func @main(%d: !mgpu.device, %zero: f32) {
     }
   %short = mgpu.alloc %d : !mgpu.device -> memref<65535xf32>
   linalg.reduce ins(%short : memref<65535xf32>) outs(%s : memref<f32>) dimensions = [0]
-    (%in: f32, %sum: f32) {
-      %next = arith.addf %sum, %in : f32
-      linalg.yield %next : f32
-    }
-  %square = mgpu.alloc %d : !mgpu.device -> memref<255x257xf32>
-  linalg.reduce ins(%square : memref<255x257xf32>) outs(%s : memref<f32>) dimensions = [0, 1]
     (%in: f32, %sum: f32) {
       %next = arith.addf %sum, %in : f32
       linalg.yield %next : f32

@@ -93,6 +93,14 @@ TEST(CheckText, BytesAreNoText) {
   EXPECT_EQ(message(std::string("\xfd\x37zXZ\0\0", 7)),
             "'f' is compressed with xz, not a program's text: `xz -d` unpacks "
             "it");
+  EXPECT_EQ(message("\x08\x08\x12\x07pytorch\x1a\x06"
+                    "1.13.0:"),
+            "'f' is an ONNX model, which is not read: give the PyTorch module "
+            "as torch.export.save writes it, or the model lowered to linalg by "
+            "torch-mlir (docs/from-pytorch.md)");
+  EXPECT_EQ(message("\x08\x08func"),
+            "'f' is not a program's text: line 1, column 1 holds the byte "
+            "0x08");
   EXPECT_EQ(message(std::string("func\n\0", 6)),
             "'f' is not a program's text: line 2, column 1 holds the byte "
             "0x00");

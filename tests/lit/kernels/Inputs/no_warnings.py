@@ -43,6 +43,7 @@ FOR_ONE_ARCH = [
     ["examples/shard/training.mlir", "--arg", "rate=0.5"],
     ["examples/shard/transformer.mlir"],
     ["examples/shard/transpose.mlir"],
+    ["examples/torch/linalg-mlp.mlir"],
 ]
 
 missing = set(glob.glob("examples/*/*.mlir", root_dir=root)) - {
