@@ -174,8 +174,18 @@ PJRT_Error *Client_CreateErrorBuffer(PJRT_Client_CreateErrorBuffer_Args &args) {
   return nullptr;
 }
 
-/// A caller has it from one call to the other.
-using Promise = std::pair<Done, std::shared_ptr<Storage>>;
+/// An alias waits for it. A caller has it from one call to the other.
+struct Promise {
+  Done ready;
+  std::shared_ptr<Storage> storage;
+  Shape shape;
+
+  /// Ends the wait; an error is the alias's and the caller's.
+  PJRT_Error *finish(PJRT_Error_Code code, std::string message) {
+    ready->finish(code, std::move(message));
+    return ready->error();
+  }
+};
 
 PJRT_Error *Client_CreateAliasBuffer(PJRT_Client_CreateAliasBuffer_Args &args) {
   MGPU_PJRT_NEEDS(client);
@@ -186,8 +196,8 @@ PJRT_Error *Client_CreateAliasBuffer(PJRT_Client_CreateAliasBuffer_Args &args) {
   MGPU_PJRT_PASS(makeBuffer(*shape, args.memory, &args.alias_buffer));
   args.alias_buffer->ready = std::make_shared<Completion>();
   args.fulfill_alias_buffer_cb =
-      reinterpret_cast<PJRT_FulfillAliasBufferCallback *>(
-          new Promise(args.alias_buffer->ready, args.alias_buffer->storage()));
+      reinterpret_cast<PJRT_FulfillAliasBufferCallback *>(new Promise{
+          args.alias_buffer->ready, args.alias_buffer->storage(), *shape});
   return nullptr;
 }
 
@@ -196,21 +206,31 @@ Client_FulfillAliasBuffer(PJRT_Client_FulfillAliasBuffer_Args &args) {
   MGPU_PJRT_NEEDS(fulfill_alias_buffer_cb);
   const std::unique_ptr<Promise> promise(
       reinterpret_cast<Promise *>(args.fulfill_alias_buffer_cb));
-  if (args.status_code != PJRT_Error_Code_OK) {
-    promise->first->finish(
+  if (args.status_code != PJRT_Error_Code_OK)
+    return promise->finish(
         args.status_code,
         std::string(args.error_message ? args.error_message : "",
                     args.error_message ? args.error_message_size : 0));
-    return promise->first->error();
+  if (PJRT_Buffer *from = args.buffer) {
+    if (from->shape != promise->shape)
+      return promise->finish(PJRT_Error_Code_INVALID_ARGUMENT,
+                             fmt::format("the alias is {}, and its buffer {}",
+                                         promise->shape.text(),
+                                         from->shape.text()));
+    from->ready->wait();
+    auto storage = from->storage();
+    if (!storage)
+      return promise->finish(PJRT_Error_Code_INVALID_ARGUMENT,
+                             "the buffer of an alias was deleted");
+    if (PJRT_Error *error = from->ready->error()) {
+      promise->ready->finish(PJRT_Error_Code_FAILED_PRECONDITION,
+                             "the buffer of an alias has failed");
+      return error;
+    }
+    std::memcpy(promise->storage->bytes(), storage->bytes(),
+                promise->shape.bytes());
   }
-  if (args.buffer) {
-    auto from = args.buffer->storage();
-    if (!from)
-      return isGone(*args.buffer);
-    std::memcpy(promise->second->bytes(), from->bytes(),
-                args.buffer->shape.bytes());
-  }
-  promise->first->finish();
+  promise->ready->finish();
   return nullptr;
 }
 

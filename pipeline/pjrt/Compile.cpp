@@ -3,6 +3,7 @@
 
 #include "device/host/CpuLevel.h"
 #include "kernels/compile/KernelCache.h"
+#include "pipeline/c/mgt.h"
 #include "pipeline/pjrt/SpawnedCommand.h"
 #include "pipeline/program/Version.h"
 #include "support/FileIO.h"
@@ -26,7 +27,10 @@ Result<TemporaryFolder> TemporaryFolder::make() {
     return fail(ErrorKind::Absent,
                 fmt::format("no folder for files can be made in '{}': name "
                             "another one in TMPDIR",
-                            fs::path(name).parent_path().string()));
+                            error ? std::string(std::getenv("TMPDIR")
+                                                    ? std::getenv("TMPDIR")
+                                                    : "/tmp")
+                                  : fs::path(name).parent_path().string()));
   return TemporaryFolder(std::move(name));
 }
 
@@ -45,7 +49,9 @@ namespace {
 /// that this library is in, else the one in PATH. "" where there is none.
 std::string findCommand() {
   if (const char *named = std::getenv("MGPU_TUNE"); named && *named)
-    return named;
+    return std::string_view(named).find('/') == std::string_view::npos
+               ? named
+               : fs::absolute(named).string();
   Dl_info here{};
   ::dladdr(reinterpret_cast<const void *>(&findCommand), &here);
   const fs::path folder =
@@ -63,7 +69,7 @@ std::string findCommand() {
   for (const fs::path &place : places)
     if (const std::string file = (place / "mgpu-tune").string();
         ::access(file.c_str(), X_OK) == 0)
-      return file;
+      return fs::absolute(file).string(); // it starts in another folder
   return "";
 }
 
@@ -106,6 +112,7 @@ PJRT_Error *whyNot(const CommandEnd &end, double seconds) {
                               "program is damaged, or too large{}{}",
                               end.code, said.empty() ? "" : "\n", said));
   case CommandEnd::Exited:
+  case CommandEnd::Unknown:
     break;
   }
   if (end.code >= int(ErrorKind::Invalid) &&
@@ -114,6 +121,21 @@ PJRT_Error *whyNot(const CommandEnd &end, double seconds) {
   return refuse(PJRT_Error_Code_INTERNAL,
                 fmt::format("the compiler ended with {}{}{}", end.code,
                             said.empty() ? "" : "\n", said));
+}
+
+/// Reads what the compiler made. It is kept for others, so it must open.
+PJRT_Error *takeBundle(const std::string &file, const std::string &command,
+                       device::Blob &bundle) {
+  mgt_program *opened = nullptr;
+  if (mgt_open(file.c_str(), "host", &opened) != MGT_OK)
+    return refuse(PJRT_Error_Code_INTERNAL,
+                  fmt::format("'{}' made no bundle that opens: {}", command,
+                              mgt_error()));
+  mgt_close(opened);
+  auto bytes = readFile(file);
+  MGPU_PJRT_TRY(bytes);
+  bundle = std::move(*bytes);
+  return nullptr;
 }
 
 PJRT_Error *spawnCompiler(std::string_view program,
@@ -136,12 +158,14 @@ PJRT_Error *spawnCompiler(std::string_view program,
        level},
       folder->folder(), seconds);
   MGPU_PJRT_TRY(end);
-  if (end->how != CommandEnd::Exited || end->code != 0)
+  std::error_code error;
+  if (end->how == CommandEnd::Unknown)
+    end->code = fs::exists(folder->file(made), error) ? 0 : -1;
+  else if (end->how != CommandEnd::Exited)
     return whyNot(*end, seconds);
-  auto bytes = readFile(folder->file(made));
-  MGPU_PJRT_TRY(bytes);
-  bundle = std::move(*bytes);
-  return nullptr;
+  if (end->code != 0)
+    return whyNot(*end, seconds);
+  return takeBundle(folder->file(made), command, bundle);
 }
 
 } // namespace

@@ -42,6 +42,9 @@ PJRT_Error *checkCall(const Args &args, const Signature &signature,
     MGPU_PJRT_NEEDS(argument_lists);
   if (!signature.results.empty())
     MGPU_PJRT_NEEDS(output_lists);
+  for (size_t device = 0; device < args.num_devices; ++device)
+    if (!signature.results.empty() && !args.output_lists[device])
+      return invalid(fmt::format("output_lists[{}] is null", device));
   if (options.num_send_ops > 0 || options.num_recv_ops > 0 ||
       options.num_hlo_output_callbacks > 0)
     return unsupported("programs that send, receive or call back on the host "

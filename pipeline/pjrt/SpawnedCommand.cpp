@@ -110,8 +110,8 @@ CommandEnd waitFor(pid_t child, Clock::time_point end) {
     const pid_t ended = ::waitpid(child, &status, isKilled ? 0 : WNOHANG);
     if (ended == child)
       break;
-    if (ended < 0 && errno != EINTR) { // the caller ignores its children
-      out.how = CommandEnd::Killed;
+    if (ended < 0 && errno != EINTR) { // the caller has no news of its children
+      out.how = CommandEnd::Unknown;
       return out;
     }
     if (ended == 0 && untilEnd(end) == 0) {
@@ -139,6 +139,13 @@ Result<CommandEnd> runCommand(const std::vector<std::string> &words,
   if (::pipe2(pipe, O_CLOEXEC) != 0)
     return fail(ErrorKind::Absent,
                 fmt::format("no pipe can be made: {}", std::strerror(errno)));
+  // The child's first three are its own.
+  for (int &side : pipe)
+    if (side < 3) {
+      const int higher = ::fcntl(side, F_DUPFD_CLOEXEC, 3);
+      ::close(side);
+      side = higher;
+    }
   pid_t child = -1;
   const int error = Spawn(folder, pipe[1]).start(words, child);
   ::close(pipe[1]);

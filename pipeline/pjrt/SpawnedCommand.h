@@ -9,9 +9,10 @@
 
 namespace mgpu::pipeline::pjrt {
 
-/// How a command ended, and what it said on its standard error.
+/// How a command ended, and what it said on its standard error. It is Unknown
+/// to a process that ignores SIGCHLD or waits for its children elsewhere.
 struct CommandEnd {
-  enum How { Exited, Killed, Late } how = Exited;
+  enum How { Exited, Killed, Late, Unknown } how = Exited;
   int code = 0; ///< its exit code, or the signal that ended it
   std::string said;
 };

@@ -189,10 +189,15 @@ Results gradients(Builder &b, const Call &call) {
     call.refuse("its gradient does not fit its input", ErrorKind::Invalid);
   const Sizes mask = call.integers("output_mask", 3);
   Results all(3);
-  if (mask[0])
+  if (mask[0]) {
     all[0] = isTransposed ? forward(b, grad, kernel, window)
                           : transposed(b, grad, kernel, window,
                                        {x.sizes.begin() + 2, x.sizes.end()});
+    // An output_padding of a stride or more makes windows behind the input.
+    for (int64_t dim = 2; dim < x.rank(); ++dim)
+      if (all[0].sizes[size_t(dim)] > x.sizes[size_t(dim)])
+        all[0] = b.slice(all[0], dim, 0, x.sizes[size_t(dim)]);
+  }
   if (mask[1])
     all[1] = isTransposed ? kernelGradient(b, x, grad, kernel.sizes, window)
                           : kernelGradient(b, grad, x, kernel.sizes, window);

@@ -266,9 +266,11 @@ Result<void> prove(TargetPlan &draft, const Dag &dag,
     MGPU_TRY_ASSIGN(
         const std::vector<PhaseProblem> phases,
         phaseProblems(dag, durationsOf(plan, dag), request.memoryBytes));
-    MGPU_TRY_ASSIGN(const PlanBound bound,
-                    liftBound(*draft.quotient, dag, phases));
-    setBound(plan, bound.us, bound.by);
+    Result<PlanBound> bound = liftBound(*draft.quotient, dag, phases);
+    if (!bound) // a reason may hold of classes alone
+      bound = boundOf(phases);
+    MGPU_TRY(bound);
+    setBound(plan, bound->us, bound->by);
     draft.classes = draft.quotient->dag.numDevices;
     draft.quotient.reset();
   }

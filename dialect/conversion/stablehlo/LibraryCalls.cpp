@@ -169,6 +169,10 @@ std::optional<llvm::json::Object> configOf(CustomCallOp op, StringRef name) {
       dyn_cast_or_null<StringAttr>(op.getBackendConfig().value_or(Attribute()));
   if (!text)
     return std::nullopt;
+  // Its parser goes down a call for each bracket.
+  constexpr size_t mostNested = 64;
+  if (text.getValue().count('[') + text.getValue().count('{') > mostNested)
+    return std::nullopt;
   llvm::Expected<llvm::json::Value> all = llvm::json::parse(text.getValue());
   if (!all) {
     llvm::consumeError(all.takeError());
@@ -324,6 +328,10 @@ bool Attention::readOperands(const llvm::json::Object &config, bool hasBias) {
   for (const auto *each : {&sumQ, &sumK, &sumV})
     if (!*each || (*each)->size() != 1)
       return false;
+  for (auto [batch, sum] :
+       {std::pair(&batchQ, &sumQ), {&batchK, &sumK}, {&batchV, &sumV}})
+    if (llvm::is_contained(**batch, (**sum)[0]))
+      return false;
   auto rest = [](ArrayRef<int64_t> batch, int64_t sum) {
     return 0 + 1 + 2 + 3 - batch[0] - batch[1] - sum;
   };
@@ -427,9 +435,16 @@ Results Attention::expand(ImplicitLocOpBuilder &b) {
   Tensor made =
       text.as(result->element, text.product(text.as(v.element, weights), values,
                                             {0, 1}, {0, 1}, {3}, {2}));
-  if (queryLengths) // queries behind the last one give 0
+  // Queries behind the last one give 0, and those that have no key.
+  if (queryLengths)
     made = text.selected(isBelow(made, 2, *queryLengths), made,
                          text.splat("0.0", made));
+  if (keyLengths) {
+    Tensor lengths = text.spread(*keyLengths, {0}, made.shape);
+    made = text.selected(
+        text.compared("GT", lengths, text.splat("0", {"", made.shape, "i32"})),
+        made, text.splat("0.0", made));
+  }
   SmallVector<Tensor> results{made};
   auto second =
       op.getNumResults() > 2 ? tensorOf(op.getResult(1), 1) : std::nullopt;
@@ -484,6 +499,10 @@ Results expandProduct(ImplicitLocOpBuilder &b, CustomCallOp op) {
   if (!batchX || !batchY || !sumX || !sumY || sumX->empty() ||
       batchX->size() != batchY->size() || sumX->size() != sumY->size())
     return SmallVector<Value>();
+  for (auto [batch, sum] : {std::pair(&batchX, &sumX), {&batchY, &sumY}})
+    for (int64_t dim : **sum)
+      if (llvm::is_contained(**batch, dim))
+        return SmallVector<Value>();
   for (auto [one, other] : {std::pair(&batchX, &batchY), {&sumX, &sumY}})
     for (auto [i, j] : llvm::zip_equal(**one, **other))
       if (x.shape[size_t(i)] != y.shape[size_t(j)])

@@ -181,6 +181,24 @@ TEST(Quotient, PlansAreNoLongerThanThoseOfAllNodes) {
               uint32_t(seeds), shorter);
 }
 
+// A certificate that holds of classes alone is replaced by one of all nodes.
+TEST(Quotient, PlansWithTransformsAreMade) {
+  const Machine machine = estimatorOf("dgx-h200-x64");
+  for (uint64_t seed = 1; seed <= sweep(30, 400); ++seed) {
+    const Dag dag = Planting(seed).run();
+    exact::Budget budget(1e9, 20);
+    PlanRequest request;
+    request.transforms = parseTransforms("auto")->transforms;
+    auto made = makePlan(dag, machine, request, &budget);
+    ASSERT_TRUE(made) << seed << ": " << made.error().message;
+    const Dag &planned = made->dag ? *made->dag : dag;
+    EXPECT_TRUE(verify(made->plan, planned)) << seed;
+    const auto proof = proofOf(made->plan, planned);
+    ASSERT_TRUE(proof) << seed;
+    EXPECT_TRUE(checkProof(made->plan, planned, proof->certificates)) << seed;
+  }
+}
+
 // What does not hold of all devices of a class is no quotient.
 TEST(Quotient, RefusesWhatIsNotAlike) {
   for (uint64_t seed = 1; seed <= 40; ++seed) {

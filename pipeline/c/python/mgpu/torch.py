@@ -429,6 +429,7 @@ class Compiled:
         _clean(graph)
         self.reasons: List[str] = []
         self._weights = weights
+        self._publish: Callable[[], None] = lambda: None  # what sync() does beside
         self._parts = self._program = None
         refused: set = set()
         while self._parts is None and self._program is None:
@@ -467,6 +468,7 @@ class Compiled:
             for name, value in self._program.state().items():
                 with torch.no_grad():
                     self._weights[name].copy_(value)
+            self._publish()
 
     def plan(self) -> str:
         """The plan in words."""
@@ -571,7 +573,16 @@ def compile(module: Callable, example_inputs: Sequence[Any], target: str = "host
         update(weights, gradients)
         return result
 
-    return Compiled(step, {**parameters, **buffers, **state}, example_inputs, **options)
+    compiled = Compiled(step, {**parameters, **buffers, **state}, example_inputs, **options)
+
+    def publish() -> None:
+        """Puts the state where the optimiser looks for it."""
+        for key, value in state.items():
+            name, _, field = key.rpartition(".")
+            train.state[parameters[name]][field] = value.to(torch.float32) if field == "step" else value
+
+    compiled._publish = publish
+    return compiled
 
 
 def _optimizer(optimizer: torch.optim.Optimizer, parameters: Dict[str, torch.Tensor]) -> Tuple[Dict[str, torch.Tensor], Callable]:
