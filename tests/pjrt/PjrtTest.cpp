@@ -4,6 +4,7 @@
 // with MGPU_PJRT_COMMAND.
 #include "tests/pjrt/Client.h"
 
+#include <csignal>
 #include <filesystem>
 #include <gtest/gtest.h>
 #include <thread>
@@ -308,6 +309,25 @@ TEST_F(Pjrt, ACompilerThatIsLateOrGoneIsAnError) {
   EXPECT_SAYS(late.compile(add, executable),
               "5: '/nowhere/mgpu-tune' cannot be started");
   fs::remove(sleeps);
+}
+
+TEST_F(Pjrt, ABundleThatDoesNotOpenIsNotKept) {
+  const std::string damages = testing::TempDir() + "damages";
+  FILE *file = std::fopen(damages.c_str(), "w");
+  std::fputs("#!/bin/sh\necho none > \"$4\"\n", file);
+  std::fclose(file);
+  fs::permissions(damages, fs::perms::owner_all);
+  PJRT_LoadedExecutable *executable = nullptr;
+  Client client(api(), options());
+  ::setenv("MGPU_TUNE", damages.c_str(), 1);
+  EXPECT_SAYS(client.compile(add, executable), "made no bundle that opens");
+  fs::remove(damages);
+  // A client may have no news of its children.
+  ::setenv("MGPU_TUNE", MGPU_PJRT_COMMAND, 1);
+  const auto before = ::signal(SIGCHLD, SIG_IGN);
+  EXPECT_EQ(client.compile(add, executable), "");
+  ::signal(SIGCHLD, before);
+  client.destroy(executable);
 }
 
 TEST_F(Pjrt, CompilesOnceForAllProcesses) {

@@ -287,6 +287,27 @@ def whole_numbers():
     return same
 
 
+def state_returns():
+    """After sync() torch goes on where the program was, its optimiser's state included."""
+    module, x = nn.Linear(8, 4), torch.randn(6, 8)
+    loss, ok = (lambda y, _: (y * y).sum()), True
+    for make in (lambda p: torch.optim.Adam(p, lr=0.1), lambda p: torch.optim.SGD(p, lr=0.01, momentum=0.9)):
+        mine, theirs = copy.deepcopy(module), copy.deepcopy(module)
+        opts = [make(each.parameters()) for each in (mine, theirs)]
+        step = mgpu.compile(mine, (x, x), train=opts[0], loss=loss)
+        for _ in range(3):
+            step(x, x)
+        step.sync()
+        for each, opt, count in ((mine, opts[0], 2), (theirs, opts[1], 5)):
+            for _ in range(count):
+                opt.zero_grad()
+                loss(each(x), x).backward()
+                opt.step()
+        ok &= all(torch.allclose(a, b, rtol=1e-4, atol=1e-5) for a, b in zip(mine.parameters(), theirs.parameters()))
+    print(f"the optimiser's state after sync(): {'as torch has it' if ok else 'another'}")
+    return ok
+
+
 def refusals():
     """What says that devices and cuts do not fit."""
     module, x = nn.Linear(4, 2), torch.zeros(8, 4)
@@ -324,7 +345,7 @@ def main():
                 if os.environ.get("MGPU_TRACE"):
                     raise
                 ok = False
-    ok &= bool(sys.argv[4:]) or (refusals() and whole_numbers())
+    ok &= bool(sys.argv[4:]) or (refusals() and whole_numbers() and state_returns())
     sys.exit(0 if ok else "FAIL")
 
 
