@@ -290,6 +290,9 @@ class _Program:
         if len(inputs) != len(self.inputs):
             raise mgpu.UsageError(f"it was compiled for {len(self.inputs)} tensors, and {len(inputs)} are given")
         for (name, example), tensor in zip(self.inputs.items(), inputs):
+            if not isinstance(tensor, torch.Tensor):
+                raise mgpu.UsageError(f"'{name}' was compiled for a tensor, {tuple(example.shape)} of {example.dtype}, and is "
+                                      f"given {type(tensor).__name__}: give a tensor")
             if tensor.shape != example.shape or tensor.dtype != example.dtype:
                 raise mgpu.UsageError(f"'{name}' was compiled for {tuple(example.shape)} of {example.dtype}, and is given "
                                       f"{tuple(tensor.shape)} of {tensor.dtype}: compile it again for that")
