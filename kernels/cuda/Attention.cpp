@@ -173,6 +173,15 @@ KernelSpace spaceOfWarps(int64_t queries, uint32_t rows, Dim3 block,
 
 } // namespace
 
+planner::AttentionSizes sizesOf(ir::AttentionAttr of, bool onTensorCores) {
+  planner::AttentionSizes sizes;
+  sizes.queries = double(of.getQueries());
+  sizes.head = double(of.getHead());
+  sizes.value = double(of.getValue());
+  sizes.onTensorCores = onTensorCores;
+  return sizes;
+}
+
 bool isAttention(ModuleOp kernel) {
   const std::optional<AttentionBody> body = attentionForm(kernel);
   return body && body->of.getValue() <= mostValue;
@@ -180,10 +189,7 @@ bool isAttention(ModuleOp kernel) {
 
 KernelSpace attentionSpace(ModuleOp kernel, Dim3 block, Dim3 maxGrid) {
   const ir::AttentionAttr of = attentionForm(kernel)->of;
-  // More queries share what a lane loads, and leave fewer registers.
-  const uint32_t rows = of.getQueries() <= 4                            ? 2
-                        : of.getQueries() >= 64 && of.getValue() <= 128 ? 16
-                                                                        : 8;
+  const auto rows = uint32_t(sizesOf(of, false).rowsOfWarp());
   KernelSpace space =
       spaceOfWarps(of.getQueries(), rows, block, maxGrid,
                    "is an attention, in tiles of shared memory");
@@ -227,7 +233,6 @@ Result<CudaKernel> emitAttention(ModuleOp module,
 // The attentions that TensorAttention's text is for, and its configurations.
 
 std::string tensorAttentionRefusal(ModuleOp kernel) {
-  constexpr int64_t unit = 16, most = 128;
   const std::optional<AttentionBody> body = attentionForm(kernel);
   if (!body)
     return "-";
@@ -242,7 +247,7 @@ std::string tensorAttentionRefusal(ModuleOp kernel) {
   if (elementOf(1) != element || elementOf(2) != element)
     return "Q, K and V are of several types";
   for (int64_t size : {body->of.getHead(), body->of.getValue()})
-    if (size % unit != 0 || size > most)
+    if (!planner::AttentionSizes::fitsTensorCores(size))
       return "a head or a value has " + std::to_string(size) +
              " elements, no multiple of 16 up to 128";
   return "";
@@ -250,14 +255,15 @@ std::string tensorAttentionRefusal(ModuleOp kernel) {
 
 KernelSpace tensorAttentionSpace(ModuleOp kernel, Dim3 block, Dim3 maxGrid) {
   const ir::AttentionAttr of = attentionForm(kernel)->of;
+  const planner::AttentionSizes sizes = sizesOf(of, true);
   KernelSpace space = spaceOfWarps(
-      of.getQueries(), tensorAttentionRows, block, maxGrid,
+      of.getQueries(), uint32_t(sizes.rowsOfWarp()), block, maxGrid,
       "is an attention, on tensor cores, in tiles of shared memory");
   space.addTunable({"MGPU_STAGES", {2, 1, 3}});
   // 16 bytes more put eight rows in different banks.
   const int64_t bytesOfKey = 2 * (of.getHead() + of.getValue() + 16);
   space.sharedBytes =
-      Formula::tunable(0) * (bytesOfKey * tensorAttentionKeys(of));
+      Formula::tunable(0) * (bytesOfKey * int64_t(sizes.keysOfTile()));
   space.requireLaunch();
   space.requireStaticShared();
   return space;

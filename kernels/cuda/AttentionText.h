@@ -11,17 +11,15 @@
 #include "kernels/cuda/TextTemplate.h"
 #include "kernels/lower/AttentionParts.h"
 #include "kernels/space/KernelSpace.h"
+#include "planner/dag/KernelWork.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace mgpu::kernels {
 
-/// Queries of a warp, and keys of a tile, of the text on tensor cores. Both are
-/// a part of what decides bits.
-inline constexpr uint32_t tensorAttentionRows = 16;
-inline int64_t tensorAttentionKeys(ir::AttentionAttr of) {
-  return of.getHead() + of.getValue() <= 128 ? 64 : 32;
-}
+/// The sizes that the cost model has, too: queries of a warp and keys of a
+/// tile follow from them, and decide bits.
+planner::AttentionSizes sizesOf(ir::AttentionAttr of, bool onTensorCores);
 
 } // namespace mgpu::kernels
 

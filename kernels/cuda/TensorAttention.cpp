@@ -253,7 +253,8 @@ Result<CudaKernel> emitTensorAttention(ModuleOp module,
   if (failed(text.prepare()))
     return fail(ErrorKind::Unsupported, "");
   cuda::Substitutions &words = text.words;
-  words["TILE_KEYS"] = std::to_string(tensorAttentionKeys(text.body.of));
+  words["TILE_KEYS"] =
+      std::to_string(int64_t(sizesOf(text.body.of, true).keysOfTile()));
   words["MMA"] = multiply;
   words["QLEFT"] = text.elementAt(0, "query", "at");
   words["QRIGHT"] = text.elementAt(0, "query", "at + 1");

@@ -44,13 +44,20 @@ KeyTile tileByThreads(const AttentionSizes &sizes, double rows) {
 
 } // namespace
 
+double AttentionSizes::rowsOfWarp() const {
+  // More queries share what a lane loads, and leave fewer registers.
+  if (onTensorCores || (queries >= 64 && value <= 128))
+    return 16;
+  return queries > 4 ? 8 : 2;
+}
+
+double AttentionSizes::keysOfTile() const {
+  return onTensorCores && head + value <= 128 ? 64 : 32;
+}
+
 LaunchWork workOfAttention(const AttentionSizes &sizes, double sourceThreads) {
   const bool isNarrow = sizes.onTensorCores;
-  const bool isWide = sizes.queries >= 64 && sizes.value <= 128;
-  const double rows = isNarrow || isWide  ? 16
-                      : sizes.queries > 4 ? 8
-                                          : 2,
-               keys = isNarrow && sizes.head + sizes.value <= 128 ? 64 : 32;
+  const double rows = sizes.rowsOfWarp(), keys = sizes.keysOfTile();
   const double warps = std::clamp(
       std::exp2(std::ceil(std::log2(sizes.queries / rows))), 1.0, 4.0);
   const KeyTile tile =

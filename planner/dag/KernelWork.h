@@ -47,6 +47,13 @@ struct AttentionSizes {
   uint32_t bytes = 4; ///< of an element
   bool onTensorCores = false;
   double flops() const { return 2 * batch * queries * keys * (head + value); }
+  /// Queries of a warp where nothing else is asked for, and keys of a tile.
+  double rowsOfWarp() const;
+  double keysOfTile() const;
+  /// Whether tensor cores take a head or a value of so many elements.
+  static bool fitsTensorCores(int64_t size) {
+    return size % 16 == 0 && size <= 128;
+  }
 };
 
 /// `sourceThreads` are those of the launch in the source.

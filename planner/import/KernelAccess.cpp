@@ -155,8 +155,6 @@ static std::optional<AttentionSizes> attentionOf(Operation *op) {
     return getElementTypeOrSelf(launch.getArgs()[k].getType());
   };
   const Type element = elementOf(0);
-  constexpr int64_t unit = 16, most = 128;
-  auto fits = [](int64_t size) { return size % unit == 0 && size <= most; };
   return AttentionSizes{double(of.getBatchSize()),
                         double(of.getQueries()),
                         double(of.getKeys()),
@@ -164,8 +162,9 @@ static std::optional<AttentionSizes> attentionOf(Operation *op) {
                         double(of.getValue()),
                         std::max(element.getIntOrFloatBitWidth(), 8u) / 8,
                         !element.isF32() && elementOf(1) == element &&
-                            elementOf(2) == element && fits(of.getHead()) &&
-                            fits(of.getValue())};
+                            elementOf(2) == element &&
+                            AttentionSizes::fitsTensorCores(of.getHead()) &&
+                            AttentionSizes::fitsTensorCores(of.getValue())};
 }
 
 class Summariser {
