@@ -288,7 +288,7 @@ TEST_F(Pjrt, SaysWhyAProgramIsNotCompiled) {
                              std::string("\x1a\x04\x20\xff\xff\x7f", 6)),
               "replicas: there are 1024 at most");
   for (const auto &[name, text, words] :
-       {std::tuple("target", "cuda:0", "12: target 'cuda:0'"),
+       {std::tuple("target", "cuda:x", "3: "),
         std::tuple("target", "host:x", "3: target 'host:x'"),
         std::tuple("targett", "host", "did you mean 'target'")})
     EXPECT_SAYS(Client(api(), {{name, text}}).error, words);
@@ -377,9 +377,13 @@ TEST_F(Pjrt, SerialisedExecutablesAreBundles) {
   };
   ASSERT_EQ(load(bytes), "");
   std::vector<PJRT_Buffer *> results;
-  PJRT_Buffer *x = client.floats({1, 2});
-  ASSERT_EQ(client.execute(again, {{x}, {x}, {x}}, 1, results), "");
+  PJRT_Buffer *x = client.floats({1, 2}), *y = client.floats({1, 2}, 1),
+              *z = client.floats({1, 2}, 2);
+  ASSERT_EQ(client.execute(again, {{x}, {y}, {z}}, 1, results), "");
   EXPECT_EQ(client.read(results[2]), (Floats{3, 6}));
+  EXPECT_SAYS(client.execute(again, {{x}, {x}, {z}}, 1, results),
+              "argument 0 lies on device 0, and the executable takes it on "
+              "device 1");
   client.destroy(again);
   bytes[bytes.size() / 2] ^= 1;
   EXPECT_SAYS(load(bytes), "3: ");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "kernels/compile/PtxObject.h"
+#include "kernels/compile/GivenObject.h"
 
 #include "kernels/compile/CudaText.h"
 #include "kernels/compile/NvrtcLibrary.h"
@@ -23,10 +23,10 @@ static const std::string *givenPtx(const CudaFile &file) {
   return found;
 }
 
-bool runsAsPtx(const KernelSpec &kernel) {
+bool runsAsGiven(const KernelSpec &kernel) {
   const CudaFile *file = kernel.cudaFile();
   return file && file->host.empty() && file->reference.empty() &&
-         (!file->text.empty() || givenPtx(*file));
+         (file->call || !file->text.empty() || givenPtx(*file));
 }
 
 /// By NVRTC, for the oldest architecture that it compiles for.
@@ -61,10 +61,12 @@ static Result<std::string> compilePtx(const CudaText &text,
 }
 
 Result<std::vector<std::byte>>
-ptxObject(const KernelSpec &kernel,
-          const std::vector<std::pair<std::string, uint32_t>> &macros,
-          device::BlobCache *cache) {
+givenObject(const KernelSpec &kernel,
+            const std::vector<std::pair<std::string, uint32_t>> &macros,
+            device::BlobCache *cache) {
   const CudaFile &file = *kernel.cudaFile();
+  if (file.call)
+    return encodeCall(*file.call);
   CudaText text = fileText(file, kernel.name, kernel.block, Dim3{});
   std::vector<std::string> options;
   for (const auto &[name, value] : macros)
