@@ -17,7 +17,8 @@
 
 namespace mgpu::device {
 
-/// As mgt_tensor and mgt_call of pipeline/c/mgt.h, which describe them.
+/// These have the members of mgt_tensor and mgt_call, which pipeline/c/mgt.h
+/// describes.
 struct FunctionTensor {
   const char *type;
   size_t rank;

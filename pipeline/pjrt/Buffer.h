@@ -13,7 +13,8 @@ public:
   /// RESOURCE_EXHAUSTED where there is no memory.
   static PJRT_Error *make(const Shape &shape, PJRT_Memory &memory,
                           std::shared_ptr<Storage> &out);
-  /// Of someone else, whom `release` tells that it is not used any more.
+  /// Takes memory of someone else, whom `release` tells that it is not used any
+  /// more.
   Storage(void *data, std::shared_ptr<device::GpuMemory> gpu,
           std::function<void()> release)
       : data(data), gpu(std::move(gpu)), release(std::move(release)) {}

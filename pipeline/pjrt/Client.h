@@ -52,7 +52,7 @@ struct ClientOptions {
 
   static Result<ClientOptions> from(std::span<const PJRT_NamedValue> given);
   std::string target() const;
-  /// What opens a program that runs on these devices.
+  /// The target that opens a program for these devices.
   std::string targetOf(std::span<const int64_t> ids) const;
   /// The GPU that a device is on; of a client of GPUs.
   int gpuOf(int64_t device) const {

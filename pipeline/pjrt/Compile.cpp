@@ -167,8 +167,8 @@ PJRT_Error *spawnCompiler(std::string_view program,
   return nullptr;
 }
 
-/// What kernels are for on the client's devices: a level of this processor, or
-/// the architecture of its GPUs.
+/// Says what kernels are compiled for on the client's devices: a level of this
+/// processor, or the architecture of its GPUs.
 Result<std::string> codeOf(const ClientOptions &client) {
   if (client.gpus)
     return device::architectureOf(client.gpus->gpus);

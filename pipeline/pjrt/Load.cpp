@@ -104,7 +104,14 @@ Result<std::shared_ptr<Compiled>> describe(mgt_program *program,
   auto out = std::make_shared<Compiled>();
   MGPU_TRY_ASSIGN(out->signature, Signature::parse(facts.options));
   const Signature &signature = out->signature;
-  if (facts.num_devices != signature.processes() && facts.num_devices != 1)
+  if (options && (options->replicas != signature.replicas ||
+                  options->partitions != signature.partitions))
+    return fail(ErrorKind::Usage,
+                fmt::format("the compile options say {} replicas of {} "
+                            "partitions, and the executable has {} of {}",
+                            options->replicas, options->partitions,
+                            signature.replicas, signature.partitions));
+  if (facts.num_devices != signature.processes() && facts.num_devices > 1)
     return fail(ErrorKind::Invalid,
                 fmt::format("the bundle is for {} devices, and says {}",
                             facts.num_devices, signature.processes()));
@@ -306,6 +313,8 @@ PJRT_Error *
 Executable_DeserializeAndLoad(PJRT_Executable_DeserializeAndLoad_Args &args) {
   MGPU_PJRT_NEEDS(client);
   MGPU_PJRT_NEEDS(serialized_executable);
+  if (args.serialized_executable_size == 0)
+    return invalid("the serialized executable is empty");
   const auto *bytes =
       reinterpret_cast<const std::byte *>(args.serialized_executable);
   device::Blob bundle(bytes, bytes + args.serialized_executable_size);

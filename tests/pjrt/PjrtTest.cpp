@@ -330,6 +330,15 @@ TEST_F(Pjrt, ABundleThatDoesNotOpenIsNotKept) {
   client.destroy(executable);
 }
 
+TEST_F(Pjrt, AProgramMayDoNothing) {
+  Client client(api(), options());
+  PJRT_LoadedExecutable *executable = nullptr;
+  std::vector<PJRT_Buffer *> results;
+  ASSERT_EQ(client.compile("func.func @main() { return }", executable), "");
+  EXPECT_EQ(client.execute(executable, {{}}, 0, results), "");
+  client.destroy(executable);
+}
+
 TEST_F(Pjrt, CompilesOnceForAllProcesses) {
   PJRT_LoadedExecutable *executable = nullptr;
   {
@@ -365,16 +374,23 @@ TEST_F(Pjrt, SerialisedExecutablesAreBundles) {
   client.destroy(executable);
   EXPECT_EQ(bytes.substr(0, 15), "SQLite format 3");
 
-  auto load = [&](const std::string &text) {
+  auto load = [&](const std::string &text, const std::string &options = "") {
     auto args = arguments<PJRT_Executable_DeserializeAndLoad_Args>();
     args.client = client.client;
     args.serialized_executable = text.data();
     args.serialized_executable_size = text.size();
+    args.overridden_serialized_compile_options = options.data();
+    args.overridden_serialized_compile_options_size = options.size();
     const std::string said =
         client.said(api().PJRT_Executable_DeserializeAndLoad(&args));
     again = args.loaded_executable;
     return said;
   };
+  EXPECT_SAYS(load(bytes, Client::counts(2, 1)),
+              "3: the compile options say 2 replicas of 1 partitions, and the "
+              "executable has 3 of 1");
+  ASSERT_EQ(load(bytes, Client::counts(3, 1)), "");
+  client.destroy(again);
   ASSERT_EQ(load(bytes), "");
   std::vector<PJRT_Buffer *> results;
   PJRT_Buffer *x = client.floats({1, 2}), *y = client.floats({1, 2}, 1),
@@ -389,6 +405,7 @@ TEST_F(Pjrt, SerialisedExecutablesAreBundles) {
   EXPECT_SAYS(load(bytes), "3: ");
   EXPECT_SAYS(load(bytes.substr(0, 100)), "3: ");
   EXPECT_SAYS(load("anything"), "3: ");
+  EXPECT_SAYS(load(""), "3: the serialized executable is empty");
 }
 
 TEST_F(Pjrt, CallersOfOtherVersionsKnowOtherFields) {

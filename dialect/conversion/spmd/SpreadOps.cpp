@@ -223,8 +223,8 @@ static DictionaryAttr macrosOf(OpBuilder &b, spmd::CustomCallOp op,
   return b.getDictionaryAttr(macros);
 }
 
-/// What a registered function reads of a call's configuration: a string as it
-/// is, anything else as MLIR prints it.
+/// The text of a call's configuration that a registered function reads: a
+/// string as it is, anything else as MLIR prints it.
 static std::string configText(spmd::CustomCallOp op) {
   std::string text;
   if (auto config = op.getConfigAttr();

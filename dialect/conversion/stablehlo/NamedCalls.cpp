@@ -96,7 +96,7 @@ StringRef whyNotRun(CustomCallOp op) {
   return "";
 }
 
-/// The same of a kernel, which sees no configuration.
+/// Why it cannot be its kernel, which sees no configuration.
 StringRef whyNoKernel(Lowering &low, CustomCallOp op) {
   auto [config, isNew] = low.configs.try_emplace(op.getCallTargetName(),
                                                  op.getBackendConfigAttr());
