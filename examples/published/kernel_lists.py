@@ -5,7 +5,7 @@
 A list says what each kernel reads, writes and computes, and no time. Where a page does not say its kernels, the list
 is a reading of the program that was measured, and `READINGS` says how.
 
-Usage: kernel_lists.py decode|fused-decode|training MODEL [DEVICES] [BYTES_OF_A_WEIGHT] > list.json
+Usage: kernel_lists.py decode|fused-decode|training|mpt MODEL [DEVICES [BYTES_OF_A_WEIGHT [BATCH]]] > list.json
 """
 import json
 import sys
@@ -21,7 +21,10 @@ READINGS = {
                 "use, forward and backward, and copied out of the buffer; every other product is computed again; keys and "
                 "values are written for each head of queries; the loss is not compiled and works on f32; gradients are "
                 "copied to f32 and reduced; AdamW is not fused",
+    "mpt": "llm-foundry's model, not compiled, without activation checkpointing: weights are gathered in f32 and become "
+           "bf16 at their use; the output layer is the embedding; the loss is one kernel each way; AdamW is not fused",
 }
+POSITIONS = {"training": 8192, "mpt": 2048}  # of a sequence
 TOKENS = 112  # positions of the cache that decoding reads: a prompt of 5, 100 new ones, rounded up to 8
 # FlashAttention-2 on H100 with heads of 128 and 8192 positions: 333 TFLOP/s forward with the causal mask and 370 without
 # it, 318 backward without it (https://arxiv.org/abs/2407.08608, figures 5 and 6). Backward is taken to lose as much by
@@ -59,7 +62,7 @@ def vector(out, name, rows, columns, size):
     out.kernel(name, rows * columns * size + 2 * columns, 2 * rows, 2 * rows * columns)
 
 
-def decode(m, devices=1, size=2):
+def decode(m, devices=1, size=2, batch=1):
     out = List(devices)
     t, D = devices, m.hidden
     out.kernel("embedding", 2 * D, 2 * D)
@@ -86,7 +89,7 @@ def decode(m, devices=1, size=2):
     return out
 
 
-def fused_decode(m, devices=1, size=2):
+def fused_decode(m, devices=1, size=2, batch=1):
     out = List(devices)
     D, cache = m.hidden, 96 * m.groups * m.width * 2 * 2  # half way from 32 to 159 positions
     out.kernel("embedding", 2 * D, 2 * D)
@@ -106,12 +109,14 @@ def fused_decode(m, devices=1, size=2):
 class Training:
     """A step of torchtitan at the commit that its page names: float is f32, the model's products are bf16."""
 
-    def __init__(self, m, devices, batch=2, positions=8192):
-        self.m, self.out, self.T = m, List(devices), batch * positions
+    def __init__(self, m, devices, batch, positions):
+        self.m, self.out, self.T, self.again = m, List(devices), batch * positions, True
         self.half = 2 * self.T * m.hidden  # activations between layers, bf16
         self.queries = 2 * self.T * m.heads * m.width
         self.attention = 4 * self.T * positions / 2 * m.heads * m.width
-        self.own = (m.layers * m.layer_weights + 2 * m.vocabulary * m.hidden) / devices
+        self.layer = sum(n * k for _, n, k in self.linears())
+        self.outer = (1 if m.tied else 2) * m.vocabulary * m.hidden  # weights of embedding and output layer
+        self.own = (m.layers * self.layer + self.outer) / devices
         self.ends = []
 
     def linears(self):
@@ -128,7 +133,9 @@ class Training:
         self.out.kernel(name, read, written, times * self.attention * UTILISATION / share, op="matmul")
 
     def gather(self, name, weights, deps):
-        """Weights from all devices, and their copy from one buffer to a tensor each."""
+        """Weights from all devices: a device's part becomes bf16, and the whole is copied to a tensor each."""
+        own = weights / self.out.devices
+        self.out.kernel(f"{name}.part", 4 * own, 2 * own)
         gathered = self.out.collective("all_gather", name, 2 * weights, deps)
         self.out.last = self.out.last + [each for each in [gathered] if each is not None]
         self.out.kernel(f"{name}.copy", 2 * weights, 2 * weights)
@@ -189,39 +196,99 @@ class Training:
                 self.out.collective("all_reduce", "sum_of_norms", 4)
 
     def step(self):
-        m, out = self.m, self.out
-        ends = 2 * m.vocabulary * m.hidden  # embedding and output layer, which are gathered together
-        out.kernel("shards_to_bf16", 4 * self.own, 2 * self.own)
-        self.gather("gather", ends, deps=None)
+        layers, out = range(self.m.layers), self.out
+        self.gather("gather", self.outer, deps=None)
         out.kernel("embedding", self.half, self.half)
         start = out.last
-        for layer in range(m.layers):
-            self.gather(f"gather.{layer}", m.layer_weights, deps=start)
+        for layer in layers:
+            self.gather(f"gather.{layer}", self.layer, deps=start)
             self.forward(f"forward.{layer}", True)
         self.loss()
         before = out.last
-        for layer in reversed(range(m.layers)):
+        for layer in reversed(layers):
             asked, before = before, out.last  # a layer's weights are asked for when the one before begins
-            if layer + 1 < m.layers:  # the last one's are still there
-                self.gather(f"gather_again.{layer}", m.layer_weights, deps=asked)
-            self.forward(f"again.{layer}", False)
+            if layer != layers[-1]:  # the last one's are still there
+                self.gather(f"gather_again.{layer}", self.layer, deps=asked)
+            if self.again:
+                self.forward(f"again.{layer}", False)
             self.backward(f"backward.{layer}")
-            self.reduce(f"reduce.{layer}", m.layer_weights)
-        self.reduce("reduce", ends)
+            self.reduce(f"reduce.{layer}", self.layer)
+        self.reduce("reduce", self.outer)
         out.last = out.last + [each for each in self.ends if each is not None]
         self.optimiser()
         return out
 
 
-def training(m, devices=8, size=2):
-    return Training(m, devices).step()
+class Mpt(Training):
+    """A step of llm-foundry without activation checkpointing, not compiled: weights are gathered in f32 and become bf16 at
+    their use, the embedding is the output layer too, and the loss is one kernel each way."""
+
+    def __init__(self, m, devices, batch, positions):
+        super().__init__(m, devices, batch, positions)
+        self.again = False
+
+    def linears(self):
+        D, F = self.m.hidden, self.m.inner
+        return ("qkv", 3 * D, D), ("output", D, D), ("up", F, D), ("down", D, F)
+
+    def gather(self, name, weights, deps):
+        self.out.last = self.out.last + [self.out.collective("all_gather", name, 4 * weights, deps)]
+
+    def reduce(self, name, weights):
+        """Gradients become f32, and bf16 again for their sum."""
+        self.out.kernel(f"{name}.to_f32", 2 * weights, 4 * weights)
+        self.out.kernel(f"{name}.to_bf16", 4 * weights, 2 * weights)
+        self.ends.append(self.out.collective("reduce_scatter", name, 2 * weights, deps=self.out.last))
+
+    def forward(self, name, keeps):
+        half, inner = self.half, 2 * self.T * self.m.inner
+        self.out.kernel(f"{name}.to_bf16", 4 * self.layer, 2 * self.layer)
+        for part, n, k in self.linears():
+            if part in ("qkv", "up"):
+                self.out.kernel(f"{name}.{part}.norm", half, half)
+            self.product(f"{name}.{part}", n, k)
+            if part == "qkv":
+                self.attend(f"{name}.attention", 3 * half, half, 1, ATTENTION_SHARES[0])
+            elif part == "up":
+                self.out.kernel(f"{name}.gelu", inner, inner)
+            else:
+                self.out.kernel(f"{name}.{part}.sum", 2 * half, half)
+
+    def backward(self, name):
+        half, inner = self.half, 2 * self.T * self.m.inner
+        for part, n, k in reversed(self.linears()):
+            if part == "qkv":
+                self.attend(f"{name}.attention", 5 * half, 3 * half, 2.5, ATTENTION_SHARES[1])
+            elif part == "up":
+                self.out.kernel(f"{name}.gelu", 2 * inner, inner)
+            self.product(f"{name}.{part}.of_input", n, k)
+            self.product(f"{name}.{part}.of_weights", n, k)
+            if part in ("qkv", "up"):
+                self.out.kernel(f"{name}.{part}.norm", 2 * half, half)
+                self.out.kernel(f"{name}.{part}.sum", 2 * half, half)
+
+    def loss(self):
+        logits, D, V = self.T * self.m.vocabulary, self.m.hidden, self.m.vocabulary
+        self.product("logits", V, D)
+        self.out.kernel("loss", 2 * logits, 0)
+        self.out.kernel("loss_gradient", 2 * logits, 2 * logits)
+        self.product("logits.of_input", V, D)
+        self.product("logits.of_weights", V, D)
 
 
-MAKERS = {"decode": decode, "fused-decode": fused_decode, "training": training}
+def training(m, devices=8, size=2, batch=2):
+    return Training(m, devices, batch, POSITIONS["training"]).step()
 
 
-def make(kind, model, devices=1, size=2):
-    return MAKERS[kind](MODELS[model], devices, size)
+def mpt(m, devices=8, size=2, batch=6):
+    return Mpt(m, devices, batch, POSITIONS["mpt"]).step()
+
+
+MAKERS = {"decode": decode, "fused-decode": fused_decode, "training": training, "mpt": mpt}
+
+
+def make(kind, model, *numbers):
+    return MAKERS[kind](MODELS[model], *numbers)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,8 @@ import steps
 
 HERE = pathlib.Path(__file__).resolve().parent
 PAGE, FIRST = HERE.parents[1] / "docs" / "predicted.md", HERE / "first.csv"
-NEW_TOKENS, POSITIONS = 100, 2 * 8192  # gpt-fast's default; tokens of a training step on a GPU
+NEW_TOKENS = 100  # gpt-fast's default
+POSITIONS = kernel_lists.POSITIONS
 # The prefill, which is not compiled, starts each of its operations from Python: assumed 4 to 10 us.
 OPERATIONS_OF_A_LAYER, START_US = 25, (4, 10)
 # int8 weights: conversions to f32 run at a quarter of a multiprocessor's rate. At the least they hide behind the loads; at
@@ -33,24 +34,24 @@ RATIOS = (("Llama-2-7B, 1 to 2 GPUs", "2", "3"), ("Llama-2-7B, 1 to 4 GPUs", "2"
 BAR = {"1", "2", "3", "4", "8", "9", "10", "11", "12"}
 
 
-def rows():
-    with open(HERE / "rows.csv", newline="") as file:
+def rows(name="rows.csv"):
+    with open(HERE / name, newline="") as file:
         return list(csv.DictReader(file))
 
 
 def measured_us(row):
-    value = float(row["measured"])
-    return {"us": value, "tokens/s": 1e6 / value, "tokens/s/GPU": POSITIONS * 1e6 / value}[row["unit"]]
+    value, tokens = float(row["measured"]), int(row["batch"]) * POSITIONS.get(row["kind"], 1)
+    return {"us": value, "tokens/s": 1e6 / value, "tokens/s/GPU": tokens * 1e6 / value}[row["unit"]]
 
 
 def explain(tune, row):
     """The plan of a row's kernels, in words: (makespan, least, most, text)."""
-    listed = kernel_lists.make(row["kind"], row["model"], int(row["devices"]), int(row["weight_bytes"]))
+    listed = kernel_lists.make(row["kind"], row["model"], *(int(row[each]) for each in ("devices", "weight_bytes", "batch")))
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder, "list.json")
         path.write_text(listed.text(f"row {row['id']}"))
         done = subprocess.run([tune, "plan", path, "--target", f"sim:{row['machine']}", "--budget", "0", "--explain",
-                               "--no-tuned", "--transforms", "none"], capture_output=True, text=True)
+                               "--no-tuned", "--transforms", "none"], cwd=HERE, capture_output=True, text=True)
     if done.returncode:
         sys.exit(f"row {row['id']}: {done.stdout}{done.stderr}")
     middle = float(re.search(r"with contention: makespan ([\d.]+) us", done.stdout)[1])
