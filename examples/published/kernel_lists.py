@@ -57,35 +57,37 @@ class List:
                            "resident_bytes": 0, "nodes": self.nodes})
 
 
-def vector(out, name, rows, columns, size):
-    """A matrix of weights by one vector of bf16."""
-    out.kernel(name, rows * columns * size + 2 * columns, 2 * rows, 2 * rows * columns)
+def times_weights(out, name, rows, columns, size, batch=1):
+    """A matrix of weights by vectors of bf16: one in the compiler's own kernels, more on tensor cores."""
+    out.kernel(name, rows * columns * size + 2 * columns * batch, 2 * rows * batch, 2 * rows * columns * batch,
+               **({"op": "matmul"} if batch > 1 else {}))
 
 
 def decode(m, devices=1, size=2, batch=1):
     out = List(devices)
-    t, D = devices, m.hidden
-    out.kernel("embedding", 2 * D, 2 * D)
+    t, D, B = devices, m.hidden, batch
+    out.kernel("embedding", 2 * D * B, 2 * D * B)
     for layer in range(m.layers):
-        cache = TOKENS * m.groups * m.width * 2 / t
+        cache = B * TOKENS * m.groups * m.width * 2 / t
         heads = m.heads * m.width / t
-        out.kernel(f"norm.{layer}", 4 * D, 4)
-        vector(out, f"qkv.{layer}", m.qkv / t, D, size)
-        out.kernel(f"rotate.{layer}", 2 * m.qkv / t, 2 * m.qkv / t)
-        out.kernel(f"scores.{layer}", cache + 2 * heads, 4 * TOKENS * m.heads / t, 2 * TOKENS * heads)
-        out.kernel(f"softmax.{layer}", 4 * TOKENS * m.heads / t, 4 * TOKENS * m.heads / t)
-        out.kernel(f"values.{layer}", cache + 4 * TOKENS * m.heads / t, 2 * heads, 2 * TOKENS * heads)
-        vector(out, f"output.{layer}", D, heads, size)
-        out.collective("all_reduce", f"sum.{layer}", 2 * D)
-        out.kernel(f"inner_norm.{layer}", 4 * D, 4)
-        vector(out, f"gate.{layer}", m.inner / t, D, size)
-        vector(out, f"up.{layer}", m.inner / t, D, size)
-        vector(out, f"down.{layer}", D, m.inner / t, size)
-        out.collective("all_reduce", f"inner_sum.{layer}", 2 * D)
-    out.kernel("last_norm", 4 * D, 4)
-    vector(out, "logits", m.vocabulary, D, size)
+        scores = 4 * B * TOKENS * m.heads / t
+        out.kernel(f"norm.{layer}", 4 * D * B, 4 * B)
+        times_weights(out, f"qkv.{layer}", m.qkv / t, D, size, B)
+        out.kernel(f"rotate.{layer}", 2 * B * m.qkv / t, 2 * B * m.qkv / t)
+        out.kernel(f"scores.{layer}", cache + 2 * B * heads, scores, 2 * B * TOKENS * heads)
+        out.kernel(f"softmax.{layer}", scores, scores)
+        out.kernel(f"values.{layer}", cache + scores, 2 * B * heads, 2 * B * TOKENS * heads)
+        times_weights(out, f"output.{layer}", D, heads, size, B)
+        out.collective("all_reduce", f"sum.{layer}", 2 * D * B)
+        out.kernel(f"inner_norm.{layer}", 4 * D * B, 4 * B)
+        times_weights(out, f"gate.{layer}", m.inner / t, D, size, B)
+        times_weights(out, f"up.{layer}", m.inner / t, D, size, B)
+        times_weights(out, f"down.{layer}", D, m.inner / t, size, B)
+        out.collective("all_reduce", f"inner_sum.{layer}", 2 * D * B)
+    out.kernel("last_norm", 4 * D * B, 4 * B)
+    times_weights(out, "logits", m.vocabulary, D, size, B)
     for name in ("top_k.0", "top_k.1", "top_k.2", "cut", "softmax", "draw", "choose"):
-        out.kernel(name, 4 * m.vocabulary, 4 * m.vocabulary)
+        out.kernel(name, 4 * m.vocabulary * B, 4 * m.vocabulary * B)
     return out
 
 
@@ -94,14 +96,14 @@ def fused_decode(m, devices=1, size=2, batch=1):
     D, cache = m.hidden, 96 * m.groups * m.width * 2 * 2  # half way from 32 to 159 positions
     out.kernel("embedding", 2 * D, 2 * D)
     for layer in range(m.layers):
-        vector(out, f"qkv.{layer}", m.qkv, D, size)
+        times_weights(out, f"qkv.{layer}", m.qkv, D, size)
         out.kernel(f"attention.{layer}", cache, 2 * D, 4 * 96 * m.heads * m.width)
-        vector(out, f"output.{layer}", D, m.heads * m.width, size)
-        vector(out, f"gate_up.{layer}", 2 * m.inner, D, size)
-        vector(out, f"down.{layer}", D, m.inner, size)
+        times_weights(out, f"output.{layer}", D, m.heads * m.width, size)
+        times_weights(out, f"gate_up.{layer}", 2 * m.inner, D, size)
+        times_weights(out, f"down.{layer}", D, m.inner, size)
         out.kernel(f"down_sum.{layer}", 16 * D, 2 * D)
     out.kernel("last_norm", 4 * D, 2 * D)
-    vector(out, "logits", m.vocabulary, D, size)
+    times_weights(out, "logits", m.vocabulary, D, size)
     out.kernel("choose", 4 * m.vocabulary, 4)
     return out
 
@@ -284,7 +286,7 @@ def mpt(m, devices=8, size=2, batch=6):
     return Mpt(m, devices, batch, POSITIONS["mpt"]).step()
 
 
-MAKERS = {"decode": decode, "fused-decode": fused_decode, "training": training, "mpt": mpt}
+MAKERS = {"decode": decode, "fused-decode": fused_decode, "graph-decode": decode, "training": training, "mpt": mpt}
 
 
 def make(kind, model, *numbers):
