@@ -54,7 +54,7 @@ class Step:
         full = self.tensor(shape, kind)
         isCut = cut is not None and self.t > 1
         attributes = ["spmd.layout = " + self.layout(len(shape), cut)] if isCut else []
-        if name not in ("x", "cos", "sin"):
+        if name not in ("x", "cos", "sin", "classes"):
             attributes.append("mgpu.role = \"resident\"")
         self.arguments.append(f"%{name}: {full}" + (f" {{{', '.join(attributes)}}}" if attributes else ""))
         if not isCut:

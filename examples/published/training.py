@@ -16,8 +16,6 @@ import re
 from steps import Step, parsed
 
 RATE, DECAY, FIRST, SECOND, EPSILON = 3e-4, 0.1, 0.9, 0.95, 1e-8
-WIDE = {"bf16": "%w{0} = arith.extf %a{0} : bf16 to f32\n", "f32": "%zero{0} = arith.constant 0.0 : f32\n"
-                                                                "%w{0} = arith.addf %a{0}, %zero{0} : f32\n"}
 
 
 class TrainingStep(Step):
@@ -45,10 +43,32 @@ class TrainingStep(Step):
 
     def product(self, words, a, b):
         """The sum of products over what the result does not have; both become of the type of products first."""
-        kind = self.weights
-        return self.loop(words, [self.narrow(a), self.narrow(b)], WIDE[kind].format(0) + WIDE[kind].format(1) + """
-            %p = arith.mulf %w0, %w1 : f32
-            %r = arith.addf %out, %p : f32""")
+        a, b, names = self.narrow(a), self.narrow(b), ("%a0", "%a1")
+        wide = ""
+        if self.weights == "bf16":
+            wide, names = self.wide_of(0) + self.wide_of(1), ("%w0", "%w1")
+        return self.loop(words, [a, b], f"""{wide}
+            %p = arith.mulf {names[0]}, {names[1]} fastmath<contract> : f32
+            %r = arith.addf %out, %p fastmath<contract> : f32""")
+
+    def wide_of(self, k):
+        return f"%w{k} = arith.extf %a{k} : bf16 to f32\n"
+
+    def ordered(self, x, words):
+        """With its dimensions in another order: `words` are both, as "bgrsd bsgrd"."""
+        old, new = words.split()
+        order = [old.index(each) for each in new]
+        shape, empty, name = tuple(x[1][each] for each in order), self.new(), self.new()
+        self.line(f"{empty} = tensor.empty() : {self.tensor(shape)}")
+        self.line(f"{name} = linalg.transpose ins({x[0]} : {self.tensor(x[1])}) outs({empty} : {self.tensor(shape)}) "
+                  f"permutation = {order}")
+        return name, shape
+
+    def factor(self, body):
+        """The body with %y, its number, in the type of products, and with %w0 for %a0 where that is of this type."""
+        if self.weights == "f32":
+            return body.replace("%w0", "%a0").replace("%y =", "%r =")
+        return (self.wide_of(0) if "%w0" in body else "") + body + "\n%r = arith.truncf %y : f32 to bf16"
 
     def narrow(self, x):
         dims = "abcdef"[:len(x[1])]
@@ -220,19 +240,22 @@ class TrainingStep(Step):
         most = self.loop("bgrsu bgrs", [masked], "%r = arith.maximumf %out, %a0 : f32", "0xFF800000")
         powers = self.loop("bgrsu bgrs bgrsu", [masked, most], "%s = arith.subf %a0, %a1 : f32\n%r = math.exp %s : f32")
         total = self.sums("bgrsu bgrs", powers)
-        shares = self.loop("bgrsu bgrs bgrsu", [powers, total], "%r = arith.divf %a0, %a1 : f32")
-        return shares, self.product("bgrsu bugd bsgrd", shares, v)
+        shares = self.loop("bgrsu bgrs bgrsu", [powers, total], self.factor("%y = arith.divf %a0, %a1 : f32"), kind=self.weights)
+        return shares, self.ordered(self.product("bgrsu bugd bgrsd", shares, v), "bgrsd bsgrd")
 
     def attention_gradients(self, da, shares, a, q, k, v):
-        dv = self.product("bsgrd bgrsu bugd", da, shares)
-        of_shares = self.product("bsgrd bugd bgrsu", da, v)
-        inner = self.sums("bsgrd bsgrd bgrs", da, a)
-        ds = self.loop("bgrsu bgrsu bgrs bgrsu", [shares, of_shares, inner], f"""
+        # Whatever has a number for each pair of positions stays as it is; the small factors are turned.
+        da, turned = (self.ordered(each, "bsgrd bgrsd") for each in (da, q))
+        dv = self.ordered(self.product("bgrsd bgrsu bgdu", da, shares), "bgdu bugd")
+        of_shares = self.product("bgrsd bugd bgrsu", da, v)
+        inner = self.sums("bgrsd bsgrd bgrs", da, a)
+        ds = self.loop("bgrsu bgrsu bgrs bgrsu", [shares, of_shares, inner], self.factor(f"""
             %scale = arith.constant {self.m.width ** -0.5:.9e} : f32
             %d = arith.subf %a1, %a2 : f32
-            %p = arith.mulf %a0, %d : f32
-            %r = arith.mulf %p, %scale : f32""")
-        return self.product("bgrsu bugd bsgrd", ds, k), self.product("bgrsu bsgrd bugd", ds, q), dv
+            %p = arith.mulf %w0, %d : f32
+            %y = arith.mulf %p, %scale : f32"""), kind=self.weights)
+        dq = self.ordered(self.product("bgrsu bugd bgrsd", ds, k), "bgrsd bsgrd")
+        return dq, self.ordered(self.product("bgrsd bgrsu bgdu", turned, ds), "bgdu bugd"), dv
 
     def forward(self, layer, x):
         """The layer's result, and what its gradients need."""
