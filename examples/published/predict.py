@@ -51,8 +51,7 @@ def table(found, plans):
         kind = " int8" if row["weight_bytes"] == "1" else ""
         times = " | ".join(f"{each / 1000:.4g}" for each in (us, middle, least, most))
         out.append(f"| [{row['id']}]({row['source']}) | {row['model']}{kind} | {row['devices']} | `{row['machine']}` | "
-                   f"{times} | {middle / us:.3f} | {before[row['id']] / us:.3f} | "
-                   f"{f'{plan / 1000:.4g}' if plan else 'none'} |")
+                   f"{times} | {middle / us:.3f} | {before[row['id']] / us:.3f} | {plan / 1000:.4g} |")
     return "\n".join(out)
 
 

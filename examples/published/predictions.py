@@ -10,6 +10,7 @@ import tempfile
 
 import kernel_lists
 import steps
+import training
 
 HERE = pathlib.Path(__file__).resolve().parent
 NEW_TOKENS = 100  # gpt-fast's default
@@ -80,17 +81,21 @@ def parts(text):
 
 
 def our_plan(tune, row):
-    """Microseconds of the tensor program of steps.py as mgpu plans it, before any tuning; None where there is none."""
-    if row["kind"] == "training":
-        return None
-    kind = {"1": "i8", "2": "bf16"}[row["weight_bytes"]]
-    words = [row["model"], "--devices", row["devices"], "--weights", kind]
-    with tempfile.TemporaryDirectory() as folder:
-        path = pathlib.Path(folder, "step.mlir")
-        path.write_text(steps.make(words).text())
-        done = subprocess.run([tune, "plan", path, "--target", f"sim:{row['machine']}", "--budget", "0", "--json",
-                               "--no-tuned", *(["--one-device"] if row["devices"] != "1" else [])],
-                              capture_output=True, text=True)
-    if done.returncode:
-        sys.exit(f"row {row['id']}: {done.stdout}{done.stderr}")
-    return json.loads(done.stdout)["contended_replay_us"]
+    """Microseconds of the row's tensor program as mgpu plans it, before any tuning. A training step is planned with 2 and
+    with 4 layers, and each further layer takes as long as one of those that were added."""
+    def time_of(program):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "step.mlir")
+            path.write_text(program)
+            done = subprocess.run([tune, "plan", path, "--target", f"sim:{row['machine']}", "--budget", "0", "--json",
+                                   "--no-tuned", *(["--one-device"] if row["devices"] != "1" else [])],
+                                  capture_output=True, text=True)
+        if done.returncode:
+            sys.exit(f"row {row['id']}: {done.stdout}{done.stderr}")
+        return json.loads(done.stdout)["contended_replay_us"]
+
+    words = [row["model"], "--devices", row["devices"]]
+    if row["kind"] != "training":
+        return time_of(steps.make([*words, "--weights", {"1": "i8", "2": "bf16"}[row["weight_bytes"]]]).text())
+    two, four = (time_of(training.make([*words, "--layers", layers, "--batch", row["batch"]]).text()) for layers in ("2", "4"))
+    return four + (kernel_lists.MODELS[row["model"]].layers - 4) * (four - two) / 2
