@@ -186,7 +186,7 @@ class TrainingStep(Step):
             %r = arith.mulf %n, %a2 : f32""")
 
     def norm_gradients(self, dy, x, scale, w):
-        """Of x and of the weights."""
+        """The gradients of x and of the weights."""
         inner = self.sums("tk tk k t", dy, x, w)
         dx = self.loop("tk tk k t t tk", [dy, x, w, scale, inner], f"""
             %share = arith.constant {1 / self.m.hidden:.9e} : f32
