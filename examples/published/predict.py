@@ -100,7 +100,9 @@ def page(found, plans, kept, pair):
              "READINGS": "\n".join(f"- `{name}`: {words}." for name, words in kernel_lists.READINGS.items())}
     text = PAGE.read_text()
     for name, words in texts.items():
-        text = re.sub(f"(<!-- {name} -->\n).*?(\n<!-- end -->)", lambda m: m[1] + words + m[2], text, flags=re.S)
+        text, blocks = re.subn(f"(<!-- {name} -->\n).*?(<!-- end -->)", lambda m: f"{m[1]}{words}\n{m[2]}", text, flags=re.S)
+        if blocks != 1:
+            sys.exit(f"{PAGE} has {blocks} blocks {name}: it must have one, from <!-- {name} --> to <!-- end -->")
     return text
 
 

@@ -120,7 +120,8 @@ for row in ("6", "7", "13"):  # intervals hold the measurement and are narrow
     assert least <= predict.measured_us(of) <= most <= 1.5 * least, (row, least, most)
 measured, predicted = predict.gain(pair)
 assert abs(predicted / measured - 1) < 0.3, (measured, predicted)
-assert all(abs(predict.error(each[1], each[0])) < 0.35 for each in kept.values()), kept
+apart = sorted(abs(predict.error(each[1], each[0])) for each in kept.values())
+assert apart[len(apart) // 2] < 0.15 and apart[-1] < 0.35, apart
 for words, a, b in predict.RATIOS:
     wrong = predict.ratio(found, a, b)[1] / predict.ratio(found, a, b)[0] - 1
     assert abs(wrong) < (0.15 if "int8" in words else 0.1), (words, wrong)
