@@ -2,6 +2,7 @@
 #include "kernels/ptx/Machine.h"
 
 #include "kernels/ptx/Barriers.h"
+#include "kernels/ptx/BulkCopies.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -129,6 +130,7 @@ void Machine::begin(Cluster &cluster, uint64_t number) {
                    uint32_t(number / count.x % count.y),
                    uint32_t(number / count.x / count.y)};
   cluster.barrier = {};
+  cluster.loads.clear();
   uint32_t latest = cluster.asyncTime;
   for (auto &block : cluster.blocks)
     for (auto &warp : block->warps)
@@ -145,6 +147,7 @@ void Machine::begin(Cluster &cluster, uint64_t number) {
                        : 1;
     block.acquired = 0;
     block.arrivals.clear();
+    block.unpublished.clear();
     for (Barrier &barrier : block.barriers)
       barrier = {};
     std::fill(block.shared.states.begin(), block.shared.states.end(),
@@ -175,8 +178,10 @@ void Machine::runCluster(Cluster &cluster, uint64_t budget) {
       if (!error && warp->canRun()) {
         const bool wasDone = warp->isDone();
         warp->run(options.seed ? 1 + random() % 256 : quantum);
-        if (warp->isDone() && !wasDone)
+        if (warp->isDone() && !wasDone) {
           leaveBarriers(*warp);
+          leaveCopies(*warp);
+        }
         ran = true;
       }
     if (instructions > options.mostInstructions && !error && ran)

@@ -2,6 +2,7 @@
 #include "kernels/ptx/Decoder.h"
 
 #include <cstring>
+#include <utility>
 
 // Where variables, parameters and functions are (ISA 9.0, sections 5.1, 5.4 and
 // 7.1).
@@ -259,6 +260,19 @@ void Decoder::address(size_t k, Space space) {
   if (space != Space::Generic && space != location->space &&
       space != Space::Param)
     refuse(fmt::format("'{}' lies in another state space", at->name));
+}
+
+uint32_t Decoder::addressAt(size_t k, Space space) {
+  const Instr kept = instr;
+  instr = {};
+  address(k, space);
+  const Instr found = std::exchange(instr, kept);
+  const uint32_t first = word(found.a);
+  for (uint32_t each :
+       {found.flags, uint32_t(found.space), uint32_t(uint64_t(found.offset)),
+        uint32_t(uint64_t(found.offset) >> 32)})
+    word(each);
+  return first;
 }
 
 } // namespace mgpu::kernels::ptx

@@ -64,7 +64,9 @@ void Warp::start() {
   limit = UINT32_MAX;
   others.clear();
   copies.clear();
+  stores.clear();
   groups.fill(0);
+  bulkGroups.fill(0);
   hasAwaited = false;
   using S = Special;
   const Dim3 &size = machine.options.block;
