@@ -235,9 +235,7 @@ void decodeAtomic(Decoder &d, bool isReduction) {
   if (Atomic(operation) == Atomic::Cas)
     d.instr.c = d.source(first + 2, type);
   d.instr.count = uint8_t(count);
-  d.instr.more = uint32_t(d.program.words.size());
-  for (uint32_t place : places)
-    d.word(place);
+  d.instr.more = d.words(places);
   d.emit(forType<uint16_t, uint32_t, int32_t, uint64_t, int64_t, float, double,
                  Half, Bfloat, Pair<Half>, Pair<Bfloat>>(
       type, []<typename T>() { return &Atomics<T>::run; }));

@@ -402,9 +402,7 @@ void decodeCopy(Decoder &d, bool isReduction) {
     d.instr.b = d.source(sizeAt, Scalar::B32);
   }
   d.instr.c = isMulticast ? d.source(barrierAt + 1, Scalar::B16) : noPlace;
-  d.instr.more = uint32_t(d.program.words.size());
-  for (uint32_t each : words)
-    d.word(each);
+  d.instr.more = d.words(words);
   d.instr.count = uint8_t(rank);
   d.instr.bytes = uint8_t(kind);
   d.emit(copyBulk);

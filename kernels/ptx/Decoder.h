@@ -16,7 +16,8 @@ namespace mgpu::kernels::ptx {
 class Decoder {
 public:
   Decoder(std::shared_ptr<const Module> module, Program &program)
-      : module(*module), program(program) {
+      : module(*module), program(program),
+        hasProducts(module->text->find("wgmma.") != std::string::npos) {
     program.module = module;
   }
   Result<void> run(const Function &entry);
@@ -63,6 +64,8 @@ public:
   uint64_t integer(size_t k);
   bool isInteger(size_t k);
   uint32_t word(uint32_t value);
+  /// The first of some words.
+  uint32_t words(const std::vector<uint32_t> &values);
   void emit(Run run);
 
   //===-- control ---------------------------------------------------------===//
@@ -98,6 +101,7 @@ public:
   Instr instr;
   const Statement *statement = nullptr;
   const Function *function = nullptr;
+  const bool hasProducts; ///< of warpgroups
 
 private:
   struct Register {
@@ -110,6 +114,7 @@ private:
   void decodeFunction(const Function &function);
   void layoutVariables();
   void orderCalls(const Function &function, size_t depth);
+  void watchProducts();
   void scan(const Operand &operand);
   uint32_t allocate(uint32_t bytesOfLane);
   std::optional<Register> find(std::string_view name);
@@ -118,6 +123,9 @@ private:
   uint64_t symbolValue(const Operand &operand, bool &isKnown);
 
   std::vector<std::pair<std::string_view, bool>> modifiers;
+  std::vector<uint32_t> touched, written; ///< registers of the statement
+  std::vector<std::pair<std::vector<uint32_t>, std::vector<uint32_t>>>
+      touchedBy; ///< of each instruction, where there are wgmma
   std::optional<Error> error;
   std::map<Key, Register> registers;
   std::map<std::string_view, Register> specials;

@@ -3,6 +3,7 @@
 
 #include "kernels/ptx/Barriers.h"
 #include "kernels/ptx/BulkCopies.h"
+#include "kernels/ptx/WarpgroupProducts.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -148,6 +149,8 @@ void Machine::begin(Cluster &cluster, uint64_t number) {
     block.acquired = 0;
     block.arrivals.clear();
     block.unpublished.clear();
+    for (auto &each : block.multiplied)
+      each.clear();
     for (Barrier &barrier : block.barriers)
       barrier = {};
     std::fill(block.shared.states.begin(), block.shared.states.end(),
@@ -181,6 +184,7 @@ void Machine::runCluster(Cluster &cluster, uint64_t budget) {
         if (warp->isDone() && !wasDone) {
           leaveBarriers(*warp);
           leaveCopies(*warp);
+          leaveProducts(*warp);
         }
         ran = true;
       }

@@ -95,6 +95,16 @@ struct BulkCopy {
   Block *source = nullptr; ///< of a copy between blocks: whose bytes are read
 };
 
+/// A product of a warpgroup that goes on, as one of its warps has asked for it.
+struct WarpgroupProduct {
+  uint32_t pc = 0, group = 0;
+  uint64_t a = 0, b = 0;           ///< descriptors
+  bool adds = false;               ///< to what D holds
+  bool isEarly = false;            ///< D has the result already
+  std::vector<uint32_t> registers; ///< of A where it is in registers, by lane
+  Clocks seen, visible;
+};
+
 /// The executing lanes are `mask`; a handler of an instruction may change
 /// `next`, or park them.
 class Warp {
@@ -178,7 +188,11 @@ public:
   std::vector<AsyncCopy> copies;
   std::vector<BulkCopy> stores; ///< in bulk, that go on
   std::array<uint32_t, lanes> groups{}, bulkGroups{};
-  bool hasAwaited = false;   ///< griddepcontrol.wait
+  std::vector<WarpgroupProduct> products;
+  uint32_t productGroups = 0, productCount = 0;
+  bool hasProductFence = false;
+  std::vector<uint8_t> productRegisters; ///< RegisterUse of each
+  bool hasAwaited = false;               ///< griddepcontrol.wait
   uint64_t clusterPhase = 0; ///< of the cluster's barrier that it came to
 
 private:
@@ -223,6 +237,8 @@ struct Block {
   /// Who made each mbarrier that the asynchronous proxy may not yet see.
   std::map<uint32_t, Touched> unpublished;
   uint32_t acquired = 0; ///< when it last met other blocks
+  /// What the first warp of each warpgroup to come has multiplied, and where.
+  std::array<std::vector<std::array<uint64_t, 3>>, 8> multiplied;
 };
 
 struct Cluster {

@@ -53,6 +53,7 @@ std::span<const Operation> laneOperations();
 std::span<const Operation> copyOperations();
 std::span<const Operation> mbarrierOperations();
 std::span<const Operation> matrixOperations();
+std::span<const Operation> warpgroupOperations();
 
 } // namespace mgpu::kernels::ptx
 

@@ -104,6 +104,13 @@ constexpr uint64_t windowMask = uint64_t(0xff) << 56;
 /// rank and 1 here.
 constexpr uint32_t rankShift = 24;
 
+/// An instruction that touches registers of products of warpgroups, which may
+/// be in use: by their numbers.
+struct Watched {
+  Run run = nullptr;
+  std::vector<uint32_t> touched, written;
+};
+
 struct Program {
   std::shared_ptr<const Module> module; ///< its names are meant below
   std::string entry;
@@ -122,6 +129,8 @@ struct Program {
   bool hasWait = false;                        ///< a griddepcontrol.wait
   std::array<uint32_t, 3> needed{}, cluster{}; ///< 0 where it is not said
   std::vector<uint32_t> functions; ///< first instruction of those called
+  std::map<uint32_t, uint32_t> productRegisters; ///< numbers, by their places
+  std::map<uint32_t, Watched> watched;           ///< by instruction
 };
 
 /// Invalid, with the line, where an instruction's operands do not fit it;

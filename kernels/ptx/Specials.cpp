@@ -65,6 +65,10 @@ void Warp::start() {
   others.clear();
   copies.clear();
   stores.clear();
+  products.clear();
+  productGroups = productCount = 0;
+  hasProductFence = false;
+  productRegisters.assign(machine.program.productRegisters.size(), 0);
   groups.fill(0);
   bulkGroups.fill(0);
   hasAwaited = false;
