@@ -22,11 +22,19 @@ struct Product {
   Scalar a, b, c, d;
 };
 
+/// Waits for lanes that are elsewhere. False: not all have come, or an error.
+bool isWhole(Warp &warp, const Instr &i) {
+  if (!warp.gather(allLanes, i))
+    return false;
+  if (warp.mask != allLanes)
+    warp.fail("it is of a whole warp, and some of its lanes have ended");
+  return warp.mask == allLanes;
+}
+
 /// `words[more..]`: a Product's five, and the places of D, A, B and C.
 void multiply(Warp &warp, const Instr &i) {
-  if (warp.mask != allLanes)
-    return warp.fail("a matrix product is of a whole warp, and some of its "
-                     "lanes are elsewhere");
+  if (!isWhole(warp, i))
+    return;
   const uint32_t *words = &warp.machine.program.words[i.more];
   const Product p{words[0],         words[1],         Scalar(words[2]),
                   Scalar(words[3]), Scalar(words[4]), Scalar(words[5])};
@@ -141,9 +149,8 @@ void decodeMma(Decoder &d) {
 /// Lane 8k + r has the address of row r of matrix k. `words[more..]`: a
 /// register for each matrix; `flags`: 1 transposed, 2 a store.
 void moveMatrices(Warp &warp, const Instr &i) {
-  if (warp.mask != allLanes)
-    return warp.fail("matrices are moved by a whole warp, and some of its "
-                     "lanes are elsewhere");
+  if (!isWhole(warp, i))
+    return;
   const uint32_t *places = &warp.machine.program.words[i.more];
   const bool isStore = i.flags & 2, isTransposed = i.flags & 1;
   uint64_t addresses[lanes];
@@ -211,9 +218,8 @@ void decodeMatrices(Decoder &d, bool isStore) {
 
 /// A matrix in registers to its transposed one.
 void transpose(Warp &warp, const Instr &i) {
-  if (warp.mask != allLanes)
-    return warp.fail("a matrix is moved by a whole warp, and some of its lanes "
-                     "are elsewhere");
+  if (!isWhole(warp, i))
+    return;
   const auto *a = warp.cells<uint32_t>(i.a);
   uint32_t out[lanes];
   auto element = [&](uint32_t row, uint32_t column) {

@@ -218,7 +218,10 @@ void multiply(Warp &warp, const WarpgroupProduct &product) {
     }
 }
 
-bool isWhole(Warp &warp) {
+/// Waits for lanes that are elsewhere. False: not all have come, or an error.
+bool isWhole(Warp &warp, const Instr &i) {
+  if (!warp.gather(allLanes, i))
+    return false;
   if (warp.mask == allLanes && warp.index / 4 * 4 + 3 < warp.block.warps.size())
     return true;
   warp.fail("it is of a whole warpgroup, four warps whose lanes all execute "
@@ -302,7 +305,7 @@ void ask(Warp &warp, const Instr &i) {
   WarpgroupProduct product;
   product.pc = warp.pc;
   product.group = openGroup;
-  if (!isWhole(warp) || !takeRegisters(warp, i, shape))
+  if (!isWhole(warp, i) || !takeRegisters(warp, i, shape))
     return;
   const uint32_t adds = warp.predicate(i.c) ^ (i.flags ? allLanes : 0);
   product.adds = adds != 0;
@@ -331,16 +334,16 @@ void ask(Warp &warp, const Instr &i) {
   markUses(warp);
 }
 
-void fence(Warp &warp, const Instr &) {
-  if (!isWhole(warp))
+void fence(Warp &warp, const Instr &i) {
+  if (!isWhole(warp, i))
     return;
   warp.hasProductFence = true;
   for (uint8_t &use : warp.productRegisters)
     use &= uint8_t(~IsTouched);
 }
 
-void commit(Warp &warp, const Instr &) {
-  if (!isWhole(warp))
+void commit(Warp &warp, const Instr &i) {
+  if (!isWhole(warp, i))
     return;
   for (WarpgroupProduct &each : warp.products)
     each.group = std::min(each.group, warp.productGroups);
@@ -349,7 +352,7 @@ void commit(Warp &warp, const Instr &) {
 
 /// `offset`: how many of the last groups may go on.
 void await(Warp &warp, const Instr &i) {
-  if (!isWhole(warp))
+  if (!isWhole(warp, i))
     return;
   const uint32_t open = std::min(warp.productGroups, uint32_t(i.offset));
   size_t done = 0;

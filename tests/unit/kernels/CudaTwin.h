@@ -5,6 +5,8 @@
 // Runs emitted CUDA C++ on the processor, through CudaShim.h, beside the host
 // target's code for the same kernel.
 
+#include "FakeTensorMap.h"
+
 #include "kernels/abi/MatrixProduct.h"
 #include "kernels/compile/KernelRecipe.h"
 #include "kernels/cuda/CudaEmitter.h"
@@ -71,6 +73,14 @@ public:
   /// second from the middle on. `arguments` as the host ABI has them.
   void run(const std::string &entry, Dim3 grid,
            std::vector<uint64_t> arguments) const;
+  /// The launches of such a run; tensor maps among the arguments are `maps`.
+  struct Part {
+    std::vector<uint64_t> arguments;
+    unsigned launch[12], blocks[3];
+  };
+  static std::vector<Part> partsOf(const TwinConfig &config, Dim3 grid,
+                                   std::vector<uint64_t> arguments,
+                                   std::vector<FakeTensorMap> &maps);
 
   /// One launch as the device makes it: the MgpuLaunch, blocks and threads. An
   /// argument that is a tensor map is where its bytes are.
