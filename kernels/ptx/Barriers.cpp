@@ -4,6 +4,8 @@
 #include "kernels/ptx/Elements.h"
 #include "kernels/ptx/Opcodes.h"
 
+#include <utility>
+
 // Barriers of a block, a cluster and in memory (ISA 9.0, sections 9.7.13.1 to
 // 9.7.13.3 and 9.7.13.15 to 9.7.13.17).
 
@@ -218,7 +220,12 @@ void decodeBarrier(Decoder &d) {
 // Programmatic launches (section 9.7.13.14) and one of a warp (9.7.13.13)
 //===----------------------------------------------------------------------===//
 
-void awaitGrid(Warp &warp, const Instr &) { warp.hasAwaited = true; }
+void awaitGrid(Warp &warp, const Instr &) {
+  Machine &machine = warp.machine;
+  if (!std::exchange(machine.hasAwaited, true) && machine.options.awaitGrids)
+    machine.options.awaitGrids();
+  warp.hasAwaited = true;
+}
 void nothing(Warp &, const Instr &) {}
 
 void decodeGridControl(Decoder &d) {

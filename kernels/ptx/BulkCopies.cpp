@@ -192,7 +192,9 @@ bool outsideOf(Warp &warp, const Instr &i, Kind kind, uint64_t address,
               int(lane));
     return false;
   }
-  if (copy.bytes == 0)
+  // A hint reads nothing that the kernel could see.
+  if (copy.bytes == 0 ||
+      (kind == Kind::Prefetch && warp.machine.regionOf(address, copy.bytes)))
     return true;
   std::byte *outside = nullptr;
   if (kind == Kind::Across) {
@@ -228,6 +230,8 @@ bool copyOfLane(Warp &warp, const Instr &i, uint32_t lane, const uint64_t *to,
                               i.count ? 128 : 16, lane, inside))
     return false;
   Scalar type = Scalar(i.flags >> 8 & 255);
+  if (i.count && isPrefetch)
+    return true;
   if (i.count) {
     Box box;
     box.map = outside;

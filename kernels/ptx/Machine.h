@@ -266,7 +266,7 @@ public:
   uint64_t changes = 1; ///< of what a parked warp may wait for
   uint32_t time = 1;    ///< of meetings between blocks
   size_t lastRegion = 0;
-  bool hasManyBlocks = false;
+  bool hasManyBlocks = false, hasAwaited = false;
   std::vector<uint32_t> published; ///< by block, when it last met others
   std::mt19937_64 random;
   std::vector<std::byte> parameters;
