@@ -29,3 +29,19 @@ MGPU_BITS(__double_as_longlong, long long, double)
 #define fminf __nvvm_fmin_f
 #define fmax __nvvm_fmax_d
 #define fmin __nvvm_fmin_d
+
+static __device__ inline int __shfl_sync(unsigned mask, int x, int lane) {
+  return __nvvm_shfl_sync_idx_i32(mask, x, lane, 31);
+}
+static __device__ inline float __shfl_sync(unsigned mask, float x, int lane) {
+  return __nvvm_shfl_sync_idx_f32(mask, x, lane, 31);
+}
+static __device__ inline long long __shfl_sync(unsigned mask, long long x,
+                                               int lane) {
+  const int low = __shfl_sync(mask, (int)x, lane);
+  const int high = __shfl_sync(mask, (int)(x >> 32), lane);
+  return (long long)high << 32 | (unsigned)low;
+}
+static __device__ inline double __shfl_sync(unsigned mask, double x, int lane) {
+  return __longlong_as_double(__shfl_sync(mask, __double_as_longlong(x), lane));
+}

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "CudaTwin.h"
 
-#include "FakeTensorMap.h"
-
 #include "kernels/compile/CudaConfig.h"
 #include "kernels/compile/CudaText.h"
 #include "kernels/cuda/ProductForms.h"
@@ -160,9 +158,9 @@ std::vector<KernelConfig> cornersOf(const KernelSpace &space, size_t limit,
   return corners;
 }
 
-static FakeTensorMap fakeMapOf(const TensorMap &map, uint64_t address) {
-  FakeTensorMap fake{};
-  fake.magic = FakeTensorMap::theMagic;
+static ptx::TensorMap fakeMapOf(const TensorMap &map, uint64_t address) {
+  ptx::TensorMap fake{};
+  fake.magic = ptx::TensorMap::theMagic;
   fake.address = address + map.offsetBytes;
   std::copy(map.sizes.begin(), map.sizes.end(), fake.sizes);
   std::copy(map.strideBytes.begin(), map.strideBytes.end(), fake.strideBytes);
@@ -251,7 +249,7 @@ Result<void> CudaTwins::compile() {
     for (size_t a = 0; a < numParameters; ++a) {
       const std::string &type = config.kernel.parameters[a].type;
       text += "sizeof(" +
-              (config.tensorMap(a)                   ? "FakeTensorMap"
+              (config.tensorMap(a)                   ? "char[128]"
                : type.find('*') != std::string::npos ? "void *"
                                                      : type) +
               "), ";
@@ -316,7 +314,7 @@ void CudaTwins::run(const std::string &entry, Dim3 grid,
     std::abort();
   const Dim3 block = config->config.block();
   const unsigned threads[3] = {block.x, block.y, block.z};
-  std::vector<FakeTensorMap> maps;
+  std::vector<ptx::TensorMap> maps;
   for (const Part &part : partsOf(*config, grid, std::move(arguments), maps))
     launch(entry, part.arguments, part.launch, part.blocks, threads);
 }
@@ -324,7 +322,7 @@ void CudaTwins::run(const std::string &entry, Dim3 grid,
 std::vector<CudaTwins::Part>
 CudaTwins::partsOf(const TwinConfig &config, Dim3 grid,
                    std::vector<uint64_t> arguments,
-                   std::vector<FakeTensorMap> &maps) {
+                   std::vector<ptx::TensorMap> &maps) {
   maps.assign(config.kernel.parameters.size(), {});
   arguments.resize(maps.size());
   for (size_t k = 0; k < maps.size(); ++k)

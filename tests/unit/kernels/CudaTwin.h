@@ -5,11 +5,10 @@
 // Runs emitted CUDA C++ on the processor, through CudaShim.h, beside the host
 // target's code for the same kernel.
 
-#include "FakeTensorMap.h"
-
 #include "kernels/abi/MatrixProduct.h"
 #include "kernels/compile/KernelRecipe.h"
 #include "kernels/cuda/CudaEmitter.h"
+#include "kernels/ptx/TensorMap.h"
 #include "kernels/space/KernelSpace.h"
 #include "support/Result.h"
 
@@ -80,7 +79,7 @@ public:
   };
   static std::vector<Part> partsOf(const TwinConfig &config, Dim3 grid,
                                    std::vector<uint64_t> arguments,
-                                   std::vector<FakeTensorMap> &maps);
+                                   std::vector<ptx::TensorMap> &maps);
 
   /// One launch as the device makes it: the MgpuLaunch, blocks and threads. An
   /// argument that is a tensor map is where its bytes are.

@@ -95,7 +95,7 @@ Result<void> PtxTwins::run(const std::string &entry, Dim3 grid,
   for (const TwinConfig &config : twins.configs) {
     if (config.entry != entry)
       continue;
-    std::vector<FakeTensorMap> maps;
+    std::vector<ptx::TensorMap> maps;
     for (const CudaTwins::Part &part :
          CudaTwins::partsOf(config, grid, std::move(arguments), maps))
       MGPU_TRY(
