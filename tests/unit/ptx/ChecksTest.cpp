@@ -134,8 +134,37 @@ TEST(PtxChecks, EndlessLoopsEnd) {
 }
 
 TEST(PtxChecks, ReadBeforeGridDependencyWait) {
-  Kernel kernel("griddepcontrol.wait; ld.global.u32 %r1, [%rd1];");
-  EXPECT_EQ(kernel.run(), "");
+  const std::string wait = "griddepcontrol.wait;",
+                    read = "ld.global.u32 %r1, [%rd1];";
+  for (bool isSteady : {false, true}) {
+    Kernel kernel(wait + read), early(read + wait);
+    kernel.isSteady = early.isSteady = isSteady;
+    EXPECT_EQ(kernel.run(), "");
+    const std::string error = early.run();
+    EXPECT_EQ(error.empty(), isSteady);
+    if (!isSteady) {
+      EXPECT_NE(error.find("PTX line 9: read of out before "
+                           "griddepcontrol.wait"),
+                error.npos)
+          << error;
+    }
+  }
+}
+
+TEST(PtxChecks, ThreadsOfAWarpWaitForTheOthersBeforeAProductOfTheWarp) {
+  const std::string product =
+      "mov.u32 %r1, %tid.x; setp.lt.u32 %p1, %r1, 16; @%p1 bra late; back:"
+      "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f1,%f2,%f3,%f4},"
+      "{%r2,%r2,%r2,%r2}, {%r2,%r2}, {%f1,%f1,%f1,%f1}; ret; late:";
+  expectFine(Kernel(product + "bra back;"));
+  expectError(Kernel(product), "some of its lanes have ended");
+}
+
+TEST(PtxChecks, WritesOfWhatIsDeclaredToBeRead) {
+  Kernel kernel("st.global.u32 [%rd1+4], 1;");
+  kernel.isWritable = false;
+  expectError(std::move(kernel), "PTX line 9: write of 4 bytes of out, which "
+                                 "the launch declares to be read only");
 }
 
 TEST(PtxChecks, ShuffleOfALaneThatIsElsewhere) {

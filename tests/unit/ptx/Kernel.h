@@ -36,6 +36,8 @@ struct Kernel {
     region.at = reinterpret_cast<std::byte *>(words.data());
     region.bytes = words.size() * 4;
     region.name = "out";
+    region.isSteady = isSteady;
+    region.isWritable = isWritable;
     if (!written.empty())
       region.written = written.data();
     options.regions = {region};
@@ -60,6 +62,7 @@ struct Kernel {
   std::vector<uint32_t> words = std::vector<uint32_t>(1024);
   std::vector<uint8_t> written;
   uint64_t instructions = 0;
+  bool isSteady = true, isWritable = true;
 };
 
 /// Each thread's %r1 is its number, and %rd2 the address of its word.
