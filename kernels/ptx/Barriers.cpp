@@ -105,8 +105,7 @@ void reduced(Warp &warp, const Instr &i) {
 }
 
 void syncWarp(Warp &warp, const Instr &i) {
-  const auto first = uint32_t(std::countr_zero(warp.mask));
-  if (warp.gather(warp.cells<uint32_t>(i.a)[first], i))
+  if (warp.gatherNamed(i.a, i))
     warp.release();
 }
 
@@ -237,9 +236,9 @@ void decodeGridControl(Decoder &d) {
 }
 
 void elect(Warp &warp, const Instr &i) {
-  const auto first = uint32_t(std::countr_zero(warp.mask));
-  if (!warp.gather(warp.cells<uint32_t>(i.a)[first], i))
+  if (!warp.gatherNamed(i.a, i))
     return;
+  const auto first = uint32_t(std::countr_zero(warp.mask));
   uint32_t *to = warp.cells<uint32_t>(i.d);
   for (uint32_t lane = 0; lane < lanes; ++lane)
     if (warp.mask >> lane & 1)

@@ -141,6 +141,9 @@ public:
   /// Whether all lanes of `needed` that have not ended are here; if not, those
   /// here are parked until more come.
   bool gather(uint32_t needed, const Instr &instr);
+  /// The same of the lanes that each lane's register names: who names others
+  /// is not waited for.
+  bool gatherNamed(uint32_t place, const Instr &instr);
   uint32_t live() const;
   /// The time of what it does now, which others have not seen.
   uint32_t now() const { return clocks[id]; }

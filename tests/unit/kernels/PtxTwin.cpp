@@ -11,21 +11,17 @@
 
 namespace mgpu::kernels {
 
-Result<std::string> clangPtx(const std::string &text,
-                             const std::vector<std::string> &options,
-                             const std::string &arch) {
+Result<std::string> clangPtx(const std::string &text, const std::string &arch) {
   std::string pattern =
       (std::filesystem::temp_directory_path() / "mgpu-ptx-XXXXXX").string();
   const std::filesystem::path folder = mkdtemp(pattern.data());
   const std::string source = folder / "text.cu", made = folder / "text.ptx";
   MGPU_TRY(writeFileAtomic(source, text));
-  std::string command = fmt::format(
+  const std::string command = fmt::format(
       "{} -x cuda --cuda-device-only --cuda-gpu-arch={} -nocudainc -nocudalib "
       "-Wno-unknown-cuda-version -S -O2 -ffp-contract=off -w "
       "-D__CUDA_ARCH_FEAT_SM90_ALL -include {}/CudaForClang.h {} -o {}",
       MGPU_SHIM_CXX, arch, MGPU_SHIM_INCLUDE, source, made);
-  for (const std::string &option : options)
-    command += " " + option;
   if (std::system(command.c_str()) != 0)
     return fail(ErrorKind::Invalid, command + " failed; its input is kept");
   Result<std::string> ptx = readText(made, 256 << 20);
@@ -33,22 +29,21 @@ Result<std::string> clangPtx(const std::string &text,
   return ptx;
 }
 
-Result<void> PtxTwins::compile(const NvrtcLibrary *nvrtc) {
+Result<void> PtxTwins::compile(const NvrtcLibrary *nvrtc,
+                               const std::string &arch) {
   std::string text;
   if (nvrtc) {
     MGPU_TRY_ASSIGN(const NvrtcLibrary::Output output,
                     nvrtc->compile(twins.source(), "twins.cu",
                                    {"--fmad=false", "-lineinfo",
-                                    "--gpu-architecture=sm_90a"},
+                                    "--gpu-architecture=" + arch},
                                    {}));
     if (!output.ok)
       return fail(ErrorKind::Invalid, output.log);
     text = output.ptx;
   } else {
-    MGPU_TRY_ASSIGN(text, clangPtx(twins.source(), {}, "sm_90a"));
+    MGPU_TRY_ASSIGN(text, clangPtx(twins.source(), arch));
   }
-  if (change)
-    change(text);
   MGPU_TRY_ASSIGN(ptx::Module parsed, ptx::parse(std::move(text)));
   const auto module = std::make_shared<ptx::Module>(std::move(parsed));
   instances.clear();

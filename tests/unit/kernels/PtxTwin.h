@@ -12,11 +12,9 @@
 namespace mgpu::kernels {
 
 /// The PTX of a text by clang, which needs no toolkit.
-Result<std::string> clangPtx(const std::string &text,
-                             const std::vector<std::string> &options,
-                             const std::string &arch);
+Result<std::string> clangPtx(const std::string &text, const std::string &arch);
 
-/// Configurations as entries of one module for sm_90a.
+/// Configurations as entries of one module.
 class PtxTwins {
 public:
   void add(TwinConfig config) { twins.add(std::move(config)); }
@@ -24,7 +22,8 @@ public:
   /// The program that the compiler takes.
   std::string source() const { return twins.source(); }
   /// By clang, or by NVRTC where it is given.
-  Result<void> compile(const class NvrtcLibrary *nvrtc);
+  Result<void> compile(const class NvrtcLibrary *nvrtc,
+                       const std::string &arch = "sm_90a");
   /// CudaTwins::run(), in memory that the launch may touch; the order and the
   /// rest are `options`'.
   Result<void> run(const std::string &entry, Dim3 grid,
@@ -37,8 +36,6 @@ public:
                       const std::vector<ptx::Region> &memory);
 
   ptx::LaunchOptions options;
-  /// Changes the PTX before it is read, to plant a fault.
-  std::function<void(std::string &)> change;
   uint64_t instructions = 0; ///< executed by all launches
 
 private:

@@ -16,6 +16,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <fmt/format.h>
 
 namespace mgpu::kernels {
@@ -142,6 +143,69 @@ TEST_F(WgmmaMatmul, BlocksOfSeveralTilesGiveTheBitsOfTheBody) {
   ASSERT_TRUE(compiled) << compiled.error().message;
   expectBitsOfTheBody(twins);
 }
+
+/// A fault in the text: `is` in the place of `was`.
+struct Fault {
+  const char *name, *was, *is;
+  const char *found; ///< in the sentence; "": the bits are other ones
+};
+void PrintTo(const Fault &fault, std::ostream *out) { *out << fault.name; }
+
+constexpr Fault faults[] = {
+    {"NoWaitForTheCopies", "awaitPhase(loaded + stage, at / MGPU_STAGES % 2);",
+     "", "an asynchronous copy"},
+    {"NoWaitForTheFreeStage",
+     "awaitPhase(freed + stage, at / MGPU_STAGES % 2 ^ 1);", "", "PTX line"},
+    {"NoWaitForTheProducts", "awaitProducts<0>();", "",
+     "touched before wgmma.wait_group"},
+    {"FreedWhileItIsRead", "awaitProducts<1>();", "", "asynchronous"},
+    {"NoFence", "beginProducts();", "", "since the last wgmma.fence"},
+    {"NothingPublished", "publishBarriers();", "", "fence.mbarrier_init"},
+    {"TooFewBytesAnnounced", "arriveExpecting(loaded + stage, stageBytes);",
+     "arriveExpecting(loaded + stage, stageBytes - 16);", "PTX line"},
+    {"ASwizzleBit", "1ull << 62", "1ull << 63", ""},
+    {"AStepOfK", "part * 32, 16, 1024", "part * 32 % 96, 16, 1024", ""},
+    {"AWrongFragment", "lane / 4 + e / 2 % 2 * 8", "lane / 4 + e % 2 * 8", ""},
+    {"ABoxOfAnotherPlace", "topRow + tile * tileRows + part * 64",
+     "topRow + tile * tileRows + part * 32", ""}};
+
+class WgmmaMatmulFaults : public testing::TestWithParam<Fault> {};
+
+TEST_P(WgmmaMatmulFaults, AreFound) {
+  const Fault &fault = GetParam();
+  const ProductCase &test = wgmmaCases[5];
+  auto [kernel, space] =
+      wgmmaText(textOf(test), {test.name, "", sourceBlock, gridOf(test)});
+  std::string &text = kernel.image.blob;
+  size_t changes = 0;
+  for (size_t at = text.find(fault.was); at != text.npos;
+       at = text.find(fault.was, at + std::strlen(fault.is)), ++changes)
+    text.replace(at, std::strlen(fault.was), fault.is);
+  ASSERT_GT(changes, 0u);
+  PtxTwins twins;
+  KernelConfig config = space.defaults;
+  config.tunables[1] = 2; // two stages, which come round
+  twins.add({"faulty", kernel, space, config});
+  auto compiled = twins.compile(nullptr);
+  ASSERT_TRUE(compiled) << compiled.error().message;
+  const ProductMemory memory(test, /*isWhole=*/true);
+  const std::vector<std::byte> expected = memory.expected();
+  for (auto [seed, isEarly] : orders) {
+    twins.options.seed = seed;
+    twins.options.isEarly = isEarly;
+    auto got = memory.initial;
+    auto ran = runProduct(twins, twins.configs()[0], memory, got);
+    if (*fault.found) {
+      ASSERT_FALSE(ran) << "seed " << seed << (isEarly ? ", early" : "");
+      EXPECT_NE(ran.error().message.find(fault.found), std::string::npos)
+          << ran.error().message;
+    } else {
+      EXPECT_TRUE(!ran || got != expected);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Planted, WgmmaMatmulFaults, testing::ValuesIn(faults));
 
 TEST_F(WgmmaMatmul, CompilesForHopperAlone) {
   add(1);

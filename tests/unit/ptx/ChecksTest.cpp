@@ -176,6 +176,18 @@ TEST(PtxChecks, ShuffleOfALaneThatIsElsewhere) {
               "for lanes");
 }
 
+/// Each half of a warp names itself.
+TEST(PtxChecks, LanesThatNameOthersShuffleByThemselves) {
+  Kernel kernel(std::string(ownWord) +
+                "and.b32 %r3, %r1, 16; mov.u32 %r4, 0xffff;"
+                "shl.b32 %r4, %r4, %r3; add.u32 %r5, %r3, 3;"
+                "shfl.sync.idx.b32 %r2, %r1, %r5, 31, %r4;"
+                "st.global.u32 [%rd2], %r2;");
+  EXPECT_EQ(kernel.run(), "");
+  for (uint32_t k = 0; k < 32; ++k)
+    EXPECT_EQ(kernel.words[k], k / 16 * 16 + 3);
+}
+
 TEST(PtxChecks, Refusals) {
   expectError(Kernel("tex.1d.v4.f32.s32 {%f1,%f2,%f3,%f4}, [t, {%r1}];"),
               "the instruction is not executed");
