@@ -62,7 +62,7 @@ void lendSource(const BulkCopy &copy, ByteState state) {
         int(state), copy.bytes);
 }
 
-/// What other copies still read stays theirs.
+/// Lends what other copies still read again.
 void lendAgain(Block &block) {
   for (const auto &warp : block.warps)
     for (const BulkCopy &copy : warp->stores)
@@ -182,6 +182,13 @@ bool store(Warp &warp, uint32_t lane, BulkCopy copy) {
   return true;
 }
 
+/// How a copy touches what lies outside.
+Touch touchOf(const Instr &i, Kind kind) {
+  return kind != Kind::Store ? Touch::Read
+         : i.flags & reduces ? Touch::Atomic
+                             : Touch::Write;
+}
+
 /// The other side of a copy that is no tensor.
 bool outsideOf(Warp &warp, const Instr &i, Kind kind, uint64_t address,
                uint32_t lane, BulkCopy &copy) {
@@ -205,73 +212,38 @@ bool outsideOf(Warp &warp, const Instr &i, Kind kind, uint64_t address,
       return false;
     copy.source = from.block;
     outside = from.block->shared.bytes.data() + from.offset;
-  } else if (!warp.reachGlobal(address, copy.bytes,
-                               kind != Kind::Store ? Touch::Read
-                               : i.flags & reduces ? Touch::Atomic
-                                                   : Touch::Write,
-                               lane, &outside)) {
+  } else if (!warp.reachGlobal(address, copy.bytes, touchOf(i, kind), lane,
+                               &outside)) {
     return false;
   }
   copy.pieces = {{outside, 0, copy.bytes}};
   return true;
 }
 
-bool copyOfLane(Warp &warp, const Instr &i, uint32_t lane, const uint64_t *to,
-                const uint64_t *from, const uint64_t *barriers) {
-  const auto kind = Kind(i.bytes);
-  const bool isStore = kind == Kind::Store, isPrefetch = kind == Kind::Prefetch;
-  const uint64_t outside = isStore ? to[lane] : from[lane];
-  BulkCopy copy;
-  SharedPlace inside, barrier;
-  copy.isStore = isStore;
-  copy.group = openGroup;
-  copy.by = {warp.now(), warp.pc, uint16_t(warp.id), uint8_t(lane)};
-  if (!isPrefetch && !placeOf(warp, isStore ? from[lane] : to[lane],
-                              i.count ? 128 : 16, lane, inside))
+/// The pieces of a box of a tensor, and the type of its elements.
+bool boxOf(Warp &warp, const Instr &i, Kind kind, uint64_t map, uint32_t tile,
+           uint32_t lane, BulkCopy &copy, Scalar &type) {
+  Box box;
+  box.map = map;
+  box.rank = i.count;
+  const uint32_t *places = &warp.machine.program.words[i.more + 3];
+  for (uint32_t k = 0; k < i.count; ++k)
+    box.at[k] = int32_t(warp.cells<uint32_t>(places[k])[lane]);
+  if (!boxPieces(warp, lane, box, tile, touchOf(i, kind), copy.pieces))
     return false;
-  Scalar type = Scalar(i.flags >> 8 & 255);
-  if (i.count && isPrefetch)
-    return true;
-  if (i.count) {
-    Box box;
-    box.map = outside;
-    box.rank = i.count;
-    for (uint32_t k = 0; k < i.count; ++k)
-      box.at[k] = int32_t(warp.cells<uint32_t>(
-          warp.machine.program.words[i.more + 3 + k])[lane]);
-    if (!boxPieces(warp, lane, box, inside.offset,
-                   !isStore            ? Touch::Read
-                   : i.flags & reduces ? Touch::Atomic
-                                       : Touch::Write,
-                   copy.pieces))
-      return false;
-    for (const BulkCopy::Piece &piece : copy.pieces)
-      copy.bytes += piece.bytes;
-    type = box.type;
-  } else {
-    copy.bytes = warp.cells<uint32_t>(i.b)[lane];
-    if (!outsideOf(warp, i, kind, outside, lane, copy))
-      return false;
-    for (BulkCopy::Piece &piece : copy.pieces)
-      piece.offset = inside.offset;
-  }
-  if (i.flags & reduces) {
-    copy.operation = i.flags & 255;
-    copy.combine = reductionOf(copy.operation, type);
-    if (!copy.combine) {
-      warp.fail("the elements of the tensor map have no such reduction",
-                int(lane), ErrorKind::Unsupported);
-      return false;
-    }
-  }
-  if (isPrefetch)
-    return true;
-  copy.block = inside.block;
-  if (isStore)
-    return store(warp, lane, std::move(copy));
-  if (!placeOf(warp, barriers[lane], 8, lane, barrier))
+  for (const BulkCopy::Piece &piece : copy.pieces)
+    copy.bytes += piece.bytes;
+  type = box.type;
+  return true;
+}
+
+/// To one block, or to all of a multicast.
+bool loadAll(Warp &warp, const Instr &i, uint64_t barrierAt, uint32_t lane,
+             BulkCopy copy) {
+  SharedPlace barrier;
+  if (!placeOf(warp, barrierAt, 8, lane, barrier))
     return false;
-  if (barrier.block != inside.block) {
+  if (barrier.block != copy.block) {
     warp.fail("a copy in bulk and its mbarrier are in two blocks", int(lane));
     return false;
   }
@@ -295,6 +267,47 @@ bool copyOfLane(Warp &warp, const Instr &i, uint32_t lane, const uint64_t *to,
   return true;
 }
 
+bool copyOfLane(Warp &warp, const Instr &i, uint32_t lane, uint64_t to,
+                uint64_t from, uint64_t barrier) {
+  const auto kind = Kind(i.bytes);
+  const bool isStore = kind == Kind::Store, isPrefetch = kind == Kind::Prefetch;
+  const uint64_t outside = isStore ? to : from;
+  if (i.count && isPrefetch) // a hint
+    return true;
+  BulkCopy copy;
+  SharedPlace inside;
+  copy.isStore = isStore;
+  copy.group = openGroup;
+  copy.by = {warp.now(), warp.pc, uint16_t(warp.id), uint8_t(lane)};
+  if (!isPrefetch &&
+      !placeOf(warp, isStore ? from : to, i.count ? 128 : 16, lane, inside))
+    return false;
+  copy.block = inside.block;
+  Scalar type = Scalar(i.flags >> 8 & 255);
+  if (i.count) {
+    if (!boxOf(warp, i, kind, outside, inside.offset, lane, copy, type))
+      return false;
+  } else {
+    copy.bytes = warp.cells<uint32_t>(i.b)[lane];
+    if (!outsideOf(warp, i, kind, outside, lane, copy))
+      return false;
+    for (BulkCopy::Piece &piece : copy.pieces)
+      piece.offset = inside.offset;
+  }
+  if (i.flags & reduces) {
+    copy.operation = i.flags & 255;
+    copy.combine = reductionOf(copy.operation, type);
+    if (!copy.combine) {
+      warp.fail("the elements of the tensor map have no such reduction",
+                int(lane), ErrorKind::Unsupported);
+      return false;
+    }
+  }
+  return isPrefetch ||
+         (isStore ? store(warp, lane, std::move(copy))
+                  : loadAll(warp, i, barrier, lane, std::move(copy)));
+}
+
 void copyBulk(Warp &warp, const Instr &i) {
   uint64_t to[lanes] = {}, from[lanes], barriers[lanes] = {};
   const uint32_t *words = &warp.machine.program.words[i.more];
@@ -306,7 +319,7 @@ void copyBulk(Warp &warp, const Instr &i) {
     warp.addressesAt(words[2], barriers);
   for (uint32_t lane = 0; lane < lanes; ++lane)
     if ((warp.mask >> lane & 1) &&
-        !copyOfLane(warp, i, lane, to, from, barriers))
+        !copyOfLane(warp, i, lane, to[lane], from[lane], barriers[lane]))
       return;
 }
 

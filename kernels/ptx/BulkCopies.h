@@ -32,7 +32,7 @@ bool boxPieces(Warp &warp, uint32_t lane, Box &box, uint32_t tile, Touch touch,
 bool finishLoad(Warp &warp, uint64_t barrier);
 /// The asynchronous proxy sees the mbarriers that the warp has made or seen.
 void publishBarriers(Warp &warp);
-/// What a warp that has ended may not leave behind.
+/// An error where a warp that has ended leaves copies behind.
 void leaveCopies(Warp &warp);
 
 } // namespace mgpu::kernels::ptx

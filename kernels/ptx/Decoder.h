@@ -57,8 +57,8 @@ public:
   std::optional<Scalar> declared(const Operand *operand);
   /// Sets instr.a, offset, space and flags from an address.
   void address(size_t k, Space space);
-  /// Of an instruction with several: an address as words for
-  /// Warp::addressesAt(); gives the first.
+  /// An address as words for Warp::addressesAt(), where an instruction has
+  /// several; gives the first.
   uint32_t addressAt(size_t k, Space space);
   uint32_t constant(uint64_t bits, bool isWide);
   uint64_t integer(size_t k);

@@ -141,7 +141,7 @@ public:
   /// Whether all lanes of `needed` that have not ended are here; if not, those
   /// here are parked until more come.
   bool gather(uint32_t needed, const Instr &instr);
-  /// The same of the lanes that each lane's register names: who names others
+  /// gather() of the lanes that each lane's register names: who names others
   /// is not waited for.
   bool gatherNamed(uint32_t place, const Instr &instr);
   uint32_t live() const;
@@ -164,7 +164,7 @@ public:
   void meet();
   /// The block's own addresses in a register of 32 bits, and generic ones.
   void addresses(const Instr &instr, uint64_t *out) const;
-  /// The same of words that Decoder::addressAt() made.
+  /// addresses() of words that Decoder::addressAt() made.
   void addressesAt(uint32_t word, uint64_t *out) const;
   /// Ends the copies of a lane that are in groups before `groups`; `all`: those
   /// of no group, too.
@@ -240,7 +240,7 @@ struct Block {
   /// Who made each mbarrier that the asynchronous proxy may not yet see.
   std::map<uint32_t, Touched> unpublished;
   uint32_t acquired = 0; ///< when it last met other blocks
-  /// What the first warp of each warpgroup to come has multiplied, and where.
+  /// The products of the first warp of each warpgroup to come, and where.
   std::array<std::vector<std::array<uint64_t, 3>>, 8> multiplied;
 };
 

@@ -49,7 +49,7 @@ bool readMap(Warp &warp, uint32_t lane, const Box &box, TensorMap &map) {
   return true;
 }
 
-/// Of a CUtensorMapDataType (cuda.h).
+/// The type that a CUtensorMapDataType (cuda.h) stands for.
 Scalar typeOf(uint32_t dataType) {
   using S = Scalar;
   constexpr S types[] = {S::U8,  S::U16,  S::U32, S::S32, S::U64,

@@ -2,9 +2,10 @@
 #ifndef MGPU_KERNELS_PTX_TENSORMAP_H
 #define MGPU_KERNELS_PTX_TENSORMAP_H
 
-// What is in a CUtensorMap where there is no driver: NVIDIA does not say what
-// is in a real one. Written by the double's cuTensorMapEncodeTiled, read by the
-// executor. It includes nothing else of ours: a test's kernels read it, too.
+// The content of a CUtensorMap where there is no driver: NVIDIA does not say
+// what is in a real one. Written by the double's cuTensorMapEncodeTiled, read
+// by the executor. It includes nothing else of ours: a test's kernels read it,
+// too.
 
 #include <cstdint>
 

@@ -6,7 +6,7 @@
 
 namespace mgpu::kernels::ptx {
 
-/// Of an instruction that touches registers of products: an error where a
+/// Runs an instruction that touches registers of products: an error where a
 /// product that goes on has them.
 void touchWatched(Warp &warp, const Instr &instr);
 bool isProduct(Run run);

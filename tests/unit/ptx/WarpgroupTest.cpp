@@ -35,7 +35,7 @@ struct Layout {
   uint32_t mode() const {
     return span == 128 ? 1 : span == 64 ? 2 : span == 32 ? 3 : 0;
   }
-  /// Of a matrix of `rows` by `steps`.
+  /// The leading dimension's offset of a matrix of `rows` by `steps`.
   uint32_t leading(uint32_t rows, uint32_t steps, uint32_t bytes) const {
     if (span == 0)
       return isTurned ? 128 * rows * bytes / 16 : 128 * rows / 8;
