@@ -4,6 +4,7 @@
 #include "tests/unit/ptx/Kernel.h"
 
 #include <bit>
+#include <cmath>
 
 namespace mgpu::kernels::ptx {
 namespace {
