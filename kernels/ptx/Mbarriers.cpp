@@ -217,6 +217,8 @@ void decodeMbarrier(Decoder &d) {
   d.has("noComplete");
   d.type();
   const Operand *state = isArrive ? d.operand(0) : nullptr;
+  if (isArrive && !state)
+    return;
   const bool isFirst = state && state->kind == Operand::Kind::Address;
   const size_t first = isArrive && !isFirst ? 1 : 0;
   d.address(first, space);
