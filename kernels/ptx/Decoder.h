@@ -121,6 +121,7 @@ private:
   std::optional<Register> special(std::string_view name);
   Location place(const void *owner, const Variable &variable, bool isKernel);
   uint64_t symbolValue(const Operand &operand, bool &isKnown);
+  uint32_t dynamicShared();
 
   std::vector<std::pair<std::string_view, bool>> modifiers;
   std::vector<uint32_t> touched, written; ///< registers of the statement
@@ -143,7 +144,7 @@ private:
   };
   std::vector<Jump> jumps;
   std::vector<uint32_t> statementAt; ///< first instruction of each, of function
-  uint32_t fileBytes = 0, carry = noPlace;
+  uint32_t fileBytes = 0, carry = noPlace, dynamicStart = noPlace;
 };
 
 } // namespace mgpu::kernels::ptx

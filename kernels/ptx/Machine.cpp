@@ -81,7 +81,8 @@ Result<void> Machine::check() {
       grid.y % cluster.y || grid.z % cluster.z)
     return refuse(fmt::format("clusters of {} x {} x {} do not divide its grid",
                               cluster.x, cluster.y, cluster.z));
-  const uint64_t shared = uint64_t(program.sharedBytes) + options.sharedBytes;
+  const uint64_t shared = uint64_t(program.sharedBytes) -
+                          program.sharedPadding + options.sharedBytes;
   constexpr uint64_t mostShared = 227 << 10; // of sm_90, by block
   if (shared > mostShared)
     return refuse(fmt::format("its blocks have {} bytes of shared memory, and "

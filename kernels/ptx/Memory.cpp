@@ -215,12 +215,15 @@ bool Warp::reachShared(uint64_t address, uint32_t bytes, Touch touch,
   Block &owner = rank ? *block.cluster.blocks[rank - 1] : block;
   SharedMemory &shared = owner.shared;
   if (offset + bytes > shared.bytes.size()) {
-    fail(fmt::format("{} of {} bytes at offset {} of shared memory, of which "
-                     "the launch has {} bytes: {} of the kernel's own and {} "
-                     "that the launch asks for",
-                     wordOf(touch), bytes, offset, shared.bytes.size(),
-                     machine.program.sharedBytes, machine.options.sharedBytes),
-         int(lane));
+    fail(
+        fmt::format("{} of {} bytes at offset {} of shared memory, of which "
+                    "the launch has {} bytes: {} of the kernel's own and {} "
+                    "that the launch asks for",
+                    wordOf(touch), bytes, offset,
+                    shared.bytes.size() - machine.program.sharedPadding,
+                    machine.program.sharedBytes - machine.program.sharedPadding,
+                    machine.options.sharedBytes),
+        int(lane));
     return false;
   }
   *out = shared.bytes.data() + offset;

@@ -121,8 +121,9 @@ struct Program {
   std::vector<std::pair<Special, uint32_t>> specials;
   std::vector<Parameter> parameters;
   uint32_t parameterBytes = 0;
-  uint32_t sharedBytes = 0; ///< static; what is dynamic lies behind it
-  uint32_t localBytes = 0;  ///< of a thread
+  uint32_t sharedBytes = 0;   ///< static; what is dynamic lies behind it
+  uint32_t sharedPadding = 0; ///< of them: before what is dynamic
+  uint32_t localBytes = 0;    ///< of a thread
   uint32_t variableBytes = 0, granule = 4;
   std::vector<std::byte> variables; ///< .global and .const, at the start
   uint32_t maxThreads = 0;

@@ -113,6 +113,22 @@ Decoder::Location Decoder::place(const void *owner, const Variable &variable,
   return at;
 }
 
+/// Where dynamic shared memory begins: behind what is static, which scan() has
+/// placed, and no better aligned than the texts ask for.
+uint32_t Decoder::dynamicShared() {
+  uint32_t align = 16;
+  for (const Variable &each : module.variables)
+    if (each.space == Space::Shared && each.isExtern)
+      align = std::max(align, each.align);
+  if (dynamicStart == noPlace) {
+    const uint64_t first = aligned(program.sharedBytes, align);
+    dynamicStart = uint32_t(first % (2 * align) ? first : first + align);
+    program.sharedPadding = dynamicStart - program.sharedBytes;
+    program.sharedBytes = dynamicStart;
+  }
+  return dynamicStart;
+}
+
 std::optional<Decoder::Location> Decoder::locate(const Operand &operand) {
   auto fixed = [&](const void *owner) -> std::optional<Location> {
     const auto found = locations.find({owner, operand.name});
@@ -142,11 +158,8 @@ std::optional<Decoder::Location> Decoder::locate(const Operand &operand) {
   const Variable &variable = module.variables[found->second];
   if (variable.space == Space::Shared) {
     const bool isDynamic = variable.isExtern && variable.bytes == 0;
-    if (isDynamic) { // it begins where what is static ends: scan() found that
-      program.sharedBytes =
-          uint32_t(aligned(program.sharedBytes, std::max(variable.align, 16u)));
-      return Location{Space::Shared, program.sharedBytes, 0};
-    }
+    if (isDynamic)
+      return Location{Space::Shared, dynamicShared(), 0};
     return place(nullptr, variable, false);
   }
   if (auto known = fixed(nullptr))

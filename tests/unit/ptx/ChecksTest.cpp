@@ -61,6 +61,16 @@ TEST(PtxChecks, SharedBytesBeyondTheLaunch) {
   expectError(std::move(kernel), "of which the launch has 64 bytes");
 }
 
+/// It has the alignment that the text asks for, and none above.
+TEST(PtxChecks, DynamicSharedMemoryIsNotBetterAlignedThanDeclared) {
+  Kernel kernel("mov.u32 %r1, s; and.b32 %r1, %r1, 255;"
+                "st.global.u32 [%rd1], %r1;",
+                ".extern .shared .align 128 .b8 s[];\n"
+                ".extern .shared .align 4 .b8 t[];");
+  EXPECT_EQ(kernel.run(), "");
+  EXPECT_EQ(kernel.words[0], 128u);
+}
+
 static const char *const exchange =
     "mov.u32 %r1, %tid.x; shl.b32 %r2, %r1, 2; mov.u32 %r3, s;"
     "add.u32 %r4, %r3, %r2; st.shared.u32 [%r4], %r1; BARRIER "
