@@ -202,10 +202,9 @@ std::string bulkHelpers(const BulkForm &form) {
          "#ifdef __CUDACC_RTC__ // each form leaves variables of the other\n"
          "#pragma nv_diag_suppress 177, 550\n#endif\n"
          "#if MGPU_ITEMS == 1 && MGPU_VECTOR == 1 && "
-         "(!defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900)\n"
+         "defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900\n"
          "#define MGPU_BULK 1\n#else\n#define MGPU_BULK 0\n#endif\n"
-         "#if MGPU_BULK && (!defined(__CUDA_ARCH__) || "
-         "defined(__CUDA_ARCH_FEAT_SM90_ALL))\n"
+         "#if MGPU_BULK && defined(__CUDA_ARCH_FEAT_SM90_ALL)\n"
          "#define MGPU_WARPGROUPS 1\n#else\n#define MGPU_WARPGROUPS 0\n"
          "#endif\n" +
          barrierHelpers(form.productForms);

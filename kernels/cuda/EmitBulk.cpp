@@ -138,6 +138,15 @@ void FunctionEmitter::multiplyWarpgroup(const WarpgroupProduct &product) {
   ++out.depth;
   out.line("const unsigned " + a + " = tileAddress(" + startOf(product.left) +
            "), " + b + " = tileAddress(" + startOf(product.right) + ");");
+  const std::string sumsAreHeld =
+      "for (int sum = 0; sum < " +
+      std::to_string(product.rows / rowsOfTile * product.columns / 2) +
+      "; ++sum) holdSum(" + startOf(product.sums) + "[sum]);";
+  auto hold = [&] { // else the compiler may move a sum across the fence
+    out.raw("#pragma unroll\n");
+    out.line(sumsAreHeld);
+  };
+  hold();
   out.line("beginProducts();");
   for (int64_t tile = 0; tile < product.rows / rowsOfTile; ++tile)
     for (int64_t step = 0; step < steps; ++step)
@@ -150,9 +159,7 @@ void FunctionEmitter::multiplyWarpgroup(const WarpgroupProduct &product) {
                std::to_string(step * 2048) + ", 8192, 1024));");
   out.line("closeProducts();");
   out.line("awaitProducts<0>();");
-  out.line("for (int sum = 0; sum < " +
-           std::to_string(product.rows / rowsOfTile * product.columns / 2) +
-           "; ++sum) holdSum(" + startOf(product.sums) + "[sum]);");
+  hold();
   out.close();
 }
 
