@@ -32,6 +32,7 @@ void fields(JsonFields &f, HostCall &call) {
   std::string digits = toHex(std::as_bytes(std::span(call.config)));
   f("name", call.name);
   f("config", digits);
+  f("library", call.library);
   f("operands", call.operands);
   f("results", call.results);
   if (!f.reads())

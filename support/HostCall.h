@@ -29,6 +29,8 @@ struct HostCall {
 
   std::string name;   ///< by which the function is registered
   std::string config; ///< the call's own constants: any bytes
+  /// A hash of the library that the function is of; "" where that is not known.
+  std::string library;
   std::vector<Tensor> operands, results;
   bool operator==(const HostCall &) const = default;
 };

@@ -33,11 +33,16 @@ void registerFunction(const std::string &name, HostFunction function) {
     registry().functions.erase(name);
 }
 
-std::optional<HostFunction> registeredFunction(const std::string &name) {
+Result<HostFunction> registeredFunction(const std::string &name) {
   const std::lock_guard guard(registry().lock);
   auto at = registry().functions.find(name);
-  return at == registry().functions.end() ? std::nullopt
-                                          : std::optional(at->second);
+  if (at != registry().functions.end())
+    return at->second;
+  return fail(ErrorKind::Unsupported,
+              fmt::format("no function is registered as '{0}', which the "
+                          "program calls: mgt_register() or mgpu.register() "
+                          "does it, or --custom '{0}=LIB.so:FUNCTION'",
+                          name));
 }
 
 Result<void> registerFromLibrary(const std::string &name,
@@ -64,15 +69,8 @@ Result<void> registerFromLibrary(const std::string &name,
   return {};
 }
 
-Result<BoundCall> BoundCall::bind(HostCall call,
+Result<BoundCall> BoundCall::bind(HostFunction function, HostCall call,
                                   const std::vector<uint64_t> &addresses) {
-  const auto function = registeredFunction(call.name);
-  if (!function)
-    return fail(ErrorKind::Unsupported,
-                fmt::format("no function is registered as '{0}', which the "
-                            "program calls: mgt_register() or mgpu.register() "
-                            "does it, or --custom '{0}=LIB.so:FUNCTION'",
-                            call.name));
   if (addresses.size() != call.operands.size() + call.results.size())
     return fail(ErrorKind::Invalid,
                 fmt::format("the call of '{}' has {} tensors, and the launch "
@@ -81,7 +79,7 @@ Result<BoundCall> BoundCall::bind(HostCall call,
                             call.operands.size() + call.results.size(),
                             addresses.size()));
   BoundCall bound;
-  bound.function = *function;
+  bound.function = function;
   bound.what = std::make_shared<const HostCall>(std::move(call));
   for (const auto *list : {&bound.what->operands, &bound.what->results})
     for (const HostCall::Tensor &tensor : *list)

@@ -11,7 +11,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -46,8 +45,8 @@ struct HostFunction {
 /// From here on calls of that name are this function, in programs that are
 /// opened; without a function none is. From any thread.
 void registerFunction(const std::string &name, HostFunction function);
-/// The function registered by that name, if one is.
-std::optional<HostFunction> registeredFunction(const std::string &name);
+/// The function registered by that name. Unsupported where there is none.
+Result<HostFunction> registeredFunction(const std::string &name);
 /// Registers a function of a shared library, "LIB.so:FUNCTION", which stays
 /// loaded. Errors: Usage where there is none.
 Result<void> registerFromLibrary(const std::string &name,
@@ -56,10 +55,9 @@ Result<void> registerFromLibrary(const std::string &name,
 /// A call and where its tensors lie, ready to be made again and again.
 class BoundCall {
 public:
-  /// `addresses` has those of the operands, then those of the results. Errors:
-  /// Unsupported where no function of the name is registered, Invalid where
-  /// addresses are missing.
-  static Result<BoundCall> bind(HostCall call,
+  /// `addresses` has those of the operands, then those of the results. Invalid
+  /// where some are missing.
+  static Result<BoundCall> bind(HostFunction function, HostCall call,
                                 const std::vector<uint64_t> &addresses);
   /// Errors: Invalid, with its message, where the function fails.
   Result<void> run() const;

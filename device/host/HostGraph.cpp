@@ -2,7 +2,6 @@
 #include "device/host/HostGraph.h"
 
 #include "device/api/CopyNest.h"
-#include "device/api/HostFunctions.h"
 #include "device/host/BlockTeam.h"
 #include "device/host/HostCollective.h"
 #include "device/host/RemoteCollective.h"
@@ -305,7 +304,7 @@ HostGraph::addKernel(const KernelNodeParams &params,
   if (kernel.ptx())
     return addPtx(params, dependencies);
   if (kernel.call())
-    return addFunction(params, *kernel.call(), dependencies);
+    return addFunction(params, kernel, dependencies);
   Dim3 grid = params.grid;
   GridPart part = params.part.value_or(GridPart::whole(grid));
   if (!part.fits(grid))
@@ -363,9 +362,11 @@ HostGraph::addPtx(const KernelNodeParams &params,
 }
 
 Result<GraphNodeId>
-HostGraph::addFunction(const KernelNodeParams &params, const HostCall &call,
+HostGraph::addFunction(const KernelNodeParams &params,
+                       const KernelObject &kernel,
                        std::span<const GraphNodeId> dependencies) {
-  auto bound = BoundCall::bind(call, params.arguments);
+  auto bound = BoundCall::bind(kernel.calledFunction(), *kernel.call(),
+                               params.arguments);
   if (!bound)
     return inNode(params.name, bound.error());
   for (const FunctionTensor &tensor : bound->all()) {
@@ -377,7 +378,7 @@ HostGraph::addFunction(const KernelNodeParams &params, const HostCall &call,
       return fail(ErrorKind::Invalid,
                   fmt::format("node '{}' gives '{}' a tensor that reaches "
                               "beyond its buffer",
-                              params.name, call.name));
+                              params.name, kernel.call()->name));
   }
   return addFallible(
       params, [call = std::move(*bound)] { return call.run(); }, dependencies);

@@ -85,7 +85,7 @@ private:
   Result<GraphNodeId> addPtx(const KernelNodeParams &params,
                              std::span<const GraphNodeId> dependencies);
   Result<GraphNodeId> addFunction(const KernelNodeParams &params,
-                                  const HostCall &call,
+                                  const KernelObject &kernel,
                                   std::span<const GraphNodeId> dependencies);
   GraphNodeId addFallible(const KernelNodeParams &params,
                           std::function<Result<void>()> execute,

@@ -226,6 +226,7 @@ Result<KernelObject> KernelObject::load(std::string_view name,
   if (isCall(bytes)) {
     KernelObject object;
     MGPU_TRY_ASSIGN(object.asCall, decodeCall(bytes));
+    MGPU_TRY_ASSIGN(object.called, registeredFunction(object.asCall->name));
     return object;
   }
   if (const char *reason = damage(bytes))

@@ -3,10 +3,10 @@
 #define MGPU_DEVICE_HOST_KERNELOBJECT_H
 
 #include "device/api/GraphDriver.h"
+#include "device/api/HostFunctions.h"
 #include "kernels/abi/HostKernelAbi.h"
 #include "kernels/abi/KernelImage.h"
 #include "kernels/ptx/Launch.h"
-#include "support/HostCall.h"
 #include "support/Result.h"
 
 #include <atomic>
@@ -97,6 +97,8 @@ public:
   /// Null for a shared object.
   const std::shared_ptr<PtxKernel> &ptx() const { return asPtx; }
   const std::optional<HostCall> &call() const { return asCall; }
+  /// The function of call(), as it was registered when this was loaded.
+  HostFunction calledFunction() const { return called; }
   const kernels::HostKernelShape &shape() const { return cut; }
   /// Whether it can run a part of a grid.
   bool takesParts() const { return !isVersion1; }
@@ -108,6 +110,7 @@ private:
   std::shared_ptr<void> library;
   std::shared_ptr<PtxKernel> asPtx;
   std::optional<HostCall> asCall;
+  HostFunction called;
   kernels::HostKernelEntry function = nullptr;
   bool isVersion1 = false, isAwaiting = false;
   kernels::HostKernelShape cut{{1, 1, 1}, {1, 1, 1}};

@@ -79,7 +79,8 @@ def Mgpu_LaunchOp : Mgpu_Op<"launch", [
     `registered` beside it, the process that runs it registers a function of
     that name, which the host target calls with the arguments that are only
     read, then with those that are written; the string is for the function to
-    read.
+    read. `library` may say of which library it is, so that what was measured of
+    another's is not taken for it.
 
     With `objects`, a dictionary from architectures to cubins or PTX, the kernel
     is compiled already, and `source` only says where it comes from.
@@ -146,6 +147,7 @@ def Mgpu_LaunchOp : Mgpu_Op<"launch", [
     /// Whether nothing is known of the kernel but what it touches.
     bool isOpaque() { return (*this)->hasAttr(getOpaqueAttrName()); }
     static ::llvm::StringRef getRegisteredAttrName() { return "registered"; }
+    static ::llvm::StringRef getLibraryAttrName() { return "library"; }
     /// Whether the kernel, given as a file, may read or write the memory of
     /// argument `position`.
     bool mayRead(unsigned position);

@@ -184,7 +184,7 @@ static LogicalResult verifyRegistered(LaunchOp op) {
 static LogicalResult verifySource(LaunchOp op) {
   if (!op.hasSource()) {
     for (StringRef name : {"entry", "reference", "tunables", "reads", "writes",
-                           "objects", "opaque", "registered"})
+                           "objects", "opaque", "registered", "library"})
       if (op->hasAttr(name))
         return op.emitOpError("has '")
                << name << "', which belongs to a kernel given by 'source'"

@@ -335,7 +335,8 @@ def Spmd_CustomCallOp : Spmd_Op<"custom_call", [AttrSizedOperandSegments,
     inputs, then those of the inits, are the arguments of `entry`. A thread is
     launched for each element of the largest init, in blocks of 256. Without
     `source` nothing but what it touches is known: it can be planned, and runs
-    only where it is `registered`, by a function of the process.
+    only where it is `registered`, by a function of the process; the string says
+    of which library it is, where that is known.
     Calls of one name with another `config` are others; one that is `effectful`
     stays, whoever uses what it gives, and no other stands for it.
 
@@ -356,7 +357,7 @@ def Spmd_CustomCallOp : Spmd_Op<"custom_call", [AttrSizedOperandSegments,
       Variadic<Spmd_Shaped>:$inits, OptionalAttr<StrAttr>:$source,
       OptionalAttr<StrAttr>:$entry, OptionalAttr<DenseI64ArrayAttr>:$kept,
       OptionalAttr<AnyAttr>:$config, UnitAttr:$effectful,
-      UnitAttr:$registered);
+      OptionalAttr<StrAttr>:$registered);
   let results = (outs Variadic<AnyRankedTensor>:$outputs);
   let assemblyFormat = [{
     $target (`registered` $registered^)? (`from` $source^)? (`entry` $entry^)? (`kept` $kept^)?

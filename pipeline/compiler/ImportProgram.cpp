@@ -13,6 +13,8 @@
 #include "planner/import/HostValue.h"
 #include "planner/import/ScalarArguments.h"
 
+#include "support/FileIO.h"
+#include "support/Sha256.h"
 #include "support/Spelling.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -122,6 +124,17 @@ Result<void> checkArgumentNames(ModuleOp module, const ImportOptions &options) {
   return {};
 }
 
+/// A hash of a library and its function, "LIB.so:FUNCTION" or "LIB.so".
+std::string libraryHash(const std::string &name, const std::string &place) {
+  const size_t colon = place.rfind(':');
+  Sha256 hash;
+  hash.addField(colon == place.npos ? name : place.substr(colon + 1));
+  if (auto bytes = readFile(place.substr(0, colon)))
+    hash.addField(
+        {reinterpret_cast<const char *>(bytes->data()), bytes->size()});
+  return hash.hex();
+}
+
 /// The kernels of custom calls by whole paths, each with its entry. Errors:
 /// Usage where the name of a call cannot be that of a function.
 Result<std::map<std::string, std::string>>
@@ -130,6 +143,8 @@ wholeCustoms(const std::map<std::string, std::string> &customs) {
   for (const auto &[name, kernel] : customs) {
     if (kernel == "registered" || isOfLibrary(kernel)) {
       whole[name] = "registered";
+      if (isOfLibrary(kernel))
+        whole[name] += " " + libraryHash(name, kernel);
       continue;
     }
     const size_t colon = kernel.rfind(':');

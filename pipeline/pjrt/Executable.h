@@ -40,7 +40,8 @@ struct Place {
   std::string name;
   size_t bytes = 0;
   std::shared_ptr<device::GpuMemory> gpu; ///< null on the host
-  /// The program's own memory; on a GPU null until a call needs it.
+  /// Memory that no buffer has: on the host the program's, on a GPU the place's,
+  /// null until a call needs it.
   std::shared_ptr<Storage> own;
   /// On a GPU the memory that the last call gave. It lives until another call
   /// gives other memory: what is freed may come back as another argument's.

@@ -30,6 +30,9 @@ PJRT_Error *LoadedExecutable_Delete(PJRT_LoadedExecutable_Delete_Args &args) {
   std::lock_guard lock(args.executable->mutex);
   mgt_close(args.executable->program);
   args.executable->program = nullptr;
+  for (auto *list : {&args.executable->arguments, &args.executable->results})
+    for (Place &place : *list)
+      place.own = place.bound = nullptr;
   return nullptr;
 }
 

@@ -84,17 +84,20 @@ public:
     return nullptr;
   }
 
-  /// Makes the program's own memory the place's.
+  /// Makes memory that no buffer has the place's: on a GPU some that is made
+  /// here once, as the program's is what the last call gave.
   PJRT_Error *useOwn(Place &place) {
+    if (!place.gpu)
+      return nullptr;
     if (!place.own) {
-      void *data = nullptr;
-      size_t bytes = 0;
-      if (mgt_memory(program, place.name.c_str(), &data, &bytes) != MGT_OK)
-        return refuse(PJRT_Error_Code_RESOURCE_EXHAUSTED,
-                      mgt_program_error(program));
-      place.own = std::make_shared<Storage>(data, place.gpu, nullptr);
+      auto data = place.gpu->allocate(place.bytes);
+      if (!data)
+        return refuse(PJRT_Error_Code_RESOURCE_EXHAUSTED, data.error().message);
+      place.own = std::make_shared<Storage>(
+          *data, place.gpu,
+          [gpu = place.gpu, data = *data] { gpu->release(data); });
     }
-    return place.gpu && place.bound ? add(place, place.own) : nullptr;
+    return add(place, place.own);
   }
 
 private:

@@ -146,9 +146,9 @@ Result<std::vector<PJRT_Device *>> devicesOf(PJRT_Client &client,
         std::find(devices.begin(), devices.end(), device) != devices.end())
       return fail(ErrorKind::Usage,
                   fmt::format("the program is for {} devices, and device {} is "
-                              "not there or there twice: the client has {} "
-                              "(MGPU_PJRT_TARGET=host:{})",
-                              processes, id, client.list.size(), processes));
+                              "not there or there twice: the client has {}, "
+                              "as MGPU_PJRT_TARGET says",
+                              processes, id, client.list.size()));
     devices.push_back(device);
   }
   return devices;
@@ -224,8 +224,8 @@ PJRT_Error *compile(const PJRT_Program &program, std::string_view serialized,
   const uint32_t processes = options.replicas * options.partitions;
   if (processes > client.devices)
     return invalid(fmt::format("the program is for {} devices, and there are "
-                               "{}: MGPU_PJRT_TARGET=host:{} makes more",
-                               processes, client.devices, processes));
+                               "{}: MGPU_PJRT_TARGET says how many",
+                               processes, client.devices));
   return compileProgram({program.code, program.code_size}, options, client,
                         bundle, keep);
 }

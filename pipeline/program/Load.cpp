@@ -67,8 +67,9 @@ Result<void> checkFunctions(const LoadedProgram &program,
   for (const auto &[name, custom] : options.customs)
     if (!isOfLibrary(custom))
       return fail(ErrorKind::Usage,
-                  fmt::format("--custom {}={}: the kernels of a bundle are "
-                              "made: make it again from {}",
+                  fmt::format("--custom {}={}: a bundle takes functions alone, "
+                              "LIB.so:FUNCTION; its kernels are made: make it "
+                              "again from {}",
                               name, custom, program.bundle->origin().source));
     else if (std::ranges::find(asked, name) == asked.end())
       return fail(ErrorKind::Usage,

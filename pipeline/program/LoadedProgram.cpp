@@ -19,8 +19,9 @@ bool LoadedProgram::isOpaque() const {
 }
 
 bool isOfLibrary(std::string_view custom) {
-  const std::string_view path = custom.substr(0, custom.rfind(':'));
-  return path.ends_with(".so") || path.find(".so.") != path.npos;
+  std::string_view file = custom.substr(0, custom.rfind(':'));
+  file.remove_prefix(file.rfind('/') + 1); // npos + 1 is 0
+  return file.ends_with(".so") || file.find(".so.") != file.npos;
 }
 
 Result<void> checkHasKernels(const LoadedProgram &program, const char *what) {

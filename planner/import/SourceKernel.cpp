@@ -284,6 +284,9 @@ HostCall callOf(ir::LaunchOp launch) {
   call.config =
       cast<StringAttr>(launch->getAttr(ir::LaunchOp::getRegisteredAttrName()))
           .str();
+  if (auto library =
+          launch->getAttrOfType<StringAttr>(ir::LaunchOp::getLibraryAttrName()))
+    call.library = library.str();
   for (auto [k, arg] : llvm::enumerate(launch.getArgs())) {
     auto type = cast<MemRefType>(arg.getType());
     auto &list = launch.mayWrite(k) ? call.results : call.operands;

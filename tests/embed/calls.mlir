@@ -41,6 +41,11 @@ func.func @in_loop(%x: tensor<2x3xf32>) -> tensor<2x3xf32> {
   return %r#1 : tensor<2x3xf32>
 }
 
+func.func @nothing(%x: tensor<0x4xf32>) -> tensor<0x4xf32> {
+  %y = stablehlo.custom_call @keep(%x) : (tensor<0x4xf32>) -> tensor<0x4xf32>
+  return %y : tensor<0x4xf32>
+}
+
 func.func @factors(%x: tensor<2x2xf32>) -> tensor<2x2xf32> {
   %y = stablehlo.custom_call @lapack_spotrf_ffi(%x) : (tensor<2x2xf32>) -> tensor<2x2xf32>
   return %y : tensor<2x2xf32>

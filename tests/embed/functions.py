@@ -5,7 +5,9 @@
 Usage: functions.py CALLS.mlir LIBRARY.so PROGRAM, with MGPU_TUNE, MGPU_LIBRARY and PYTHONPATH
 """
 
+import array
 import os
+import struct
 import subprocess
 import sys
 import tempfile
@@ -50,11 +52,9 @@ def command_line(folder):
     with open(f"{folder}/x.npy", "wb") as file:
         header = b"{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }".ljust(117) + b"\n"
         file.write(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header)
-        import array  # pylint: disable=import-outside-toplevel
         file.write(array.array("f", sum(X, [])).tobytes())
     code, said = tune("run", CALLS, *scaled, "--arg", f"x={folder}/x.npy", "--out", f"r0={out}")
     expect(said, code == 0 and "warning" not in said)
-    import struct  # pylint: disable=import-outside-toplevel
     with open(out, "rb") as file:
         expect("the library's results", list(struct.unpack("<6f", file.read()[-24:])) == sum(SCALED, []))
     for words, part, code in (
@@ -135,6 +135,21 @@ def errors():
     raises(mgpu.InvalidError, "has shape (2, 3), and its array (2,)", lambda: opened("scaled", "scale$all")(x=X))
     mgpu.register("scale$all", None)
     raises(mgpu.UnsupportedError, "no function is registered", lambda: opened("scaled", "scale$all"))
+    mgpu.register("keep", lambda operands, results, config: operands[0])
+    expect("nothing", opened("nothing", "keep")(x=[])["r0"].tolist() == [])
+
+    def spoils(operands, results, config):
+        operands[0].data[0, 0] = 1
+
+    mgpu.register("scale$all", spoils)
+    raises(mgpu.InvalidError, "TypeError: cannot modify read-only memory", lambda: opened("scaled", "scale$all")(x=X))
+    # An open program keeps its function, wherever its arguments lie.
+    mgpu.register("scale$all", lambda operands, results, config: operands[0])
+    program = opened("scaled", "scale$all")
+    mgpu.register("scale$all", None)
+    memory = array.array("f", sum(X, []))
+    program.bind("x", memory)
+    expect("bound", program()["r0"].tolist() == [[x + 2 for x in row] for row in X])
     # A factorisation is a function like any other.
     mgpu.register("lapack_spotrf_ffi", lambda operands, results, config: operands[0])
     expect("a factorisation", opened("factors", "lapack_spotrf_ffi")(x=[[1, 2], [3, 4]])["r0"].tolist() == [[1.0, 2.0], [3.0, 4.0]])

@@ -271,9 +271,11 @@ void Spread::emitCustomCall(int64_t device, spmd::CustomCallOp op) {
     launch->setAttr("tunables", macrosOf(b, op, elements));
   } else {
     launch->setAttr(ir::LaunchOp::getOpaqueAttrName(), b.getUnitAttr());
-    if (op.getRegistered())
+    if (StringAttr library = op.getRegisteredAttr()) {
       launch->setAttr(ir::LaunchOp::getRegisteredAttrName(),
                       b.getStringAttr(configText(op)));
+      launch->setAttr(ir::LaunchOp::getLibraryAttrName(), library);
+    }
   }
 }
 

@@ -40,7 +40,8 @@ struct ThreadPart {
 };
 
 /// The kernel of a custom call: an extern "C" __global__ function of a file of
-/// CUDA C++. Without an entry it is a function that the process registers.
+/// CUDA C++. Without an entry it is a function that the process registers,
+/// "registered" or "registered HASH".
 struct CustomKernel {
   std::string file, entry;
 };

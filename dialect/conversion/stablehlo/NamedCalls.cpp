@@ -156,7 +156,7 @@ LogicalResult lowerByName(Lowering &low, CustomCallOp op) {
       call.setSource(at->second.file);
       call.setEntry(at->second.entry);
     } else {
-      call.setRegistered(true);
+      call.setRegistered(StringRef(at->second.file).split(' ').second);
     }
   } else if (low.opaque.insert(target).second) {
     emitWarning(op.getLoc())

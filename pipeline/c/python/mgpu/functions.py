@@ -27,9 +27,9 @@ _registered: List[Any] = []
 Function = Callable[[List[Array], List[Array], bytes], Any]
 
 
-def _array(tensor: _Tensor) -> Array:
+def _array(tensor: _Tensor, writable: bool) -> Array:
     memory = (c_char * tensor.bytes).from_address(tensor.data) if tensor.bytes else (c_char * 0)()
-    return Array(tensor.type.decode(), tuple(tensor.shape[:tensor.rank]), memory)
+    return Array(tensor.type.decode(), tuple(tensor.shape[:tensor.rank]), memory, writable)
 
 
 def _store(name: str, results: List[Array], given: Any) -> None:
@@ -37,7 +37,8 @@ def _store(name: str, results: List[Array], given: Any) -> None:
     if len(values) != len(results):
         raise UsageError(f"'{name}' has {len(results)} results, and its function gave {len(values)}")
     for k, (result, value) in enumerate(zip(results, values)):
-        data = memoryview(_arrays.take(f"result {k} of {name}", value, result.type, result.shape)).cast("B")
+        data = memoryview(_arrays.take(f"result {k} of {name}", value, result.type, result.shape))
+        data = data.cast("B") if data.nbytes else memoryview(b"")
         into = memoryview(result._owner).cast("B")  # pylint: disable=protected-access
         if len(data) != len(into):
             raise UsageError(f"result {k} of '{name}' has {len(into)} bytes, and its function gave {len(data)}")
@@ -56,8 +57,8 @@ def register(name: str, function: Optional[Function]) -> None:
     def of_call(_: Any, pointer: Any) -> int:
         it = pointer.contents
         try:
-            operands, results = ([_array(list_[k]) for k in range(count)]
-                                 for list_, count in ((it.operands, it.num_operands), (it.results, it.num_results)))
+            operands = [_array(it.operands[k], False) for k in range(it.num_operands)]
+            results = [_array(it.results[k], True) for k in range(it.num_results)]
             given = function(operands, results, ctypes.string_at(it.config, it.config_bytes))
             if given is not None:
                 _store(name, results, given)

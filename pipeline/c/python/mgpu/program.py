@@ -112,13 +112,15 @@ class Array:
     """An array on the host. numpy.asarray(), torch.from_dlpack() and memoryview(a.data) take it without a copy; tolist()
     needs nothing. Elements of bf16 and f8 are shown as their bits."""
 
-    def __init__(self, kind: str, shape: Tuple[int, ...], owner: Any):
-        self.type, self.shape, self._owner = kind, shape, owner
+    def __init__(self, kind: str, shape: Tuple[int, ...], owner: Any, writable: bool = True):
+        self.type, self.shape, self._owner, self._writable = kind, shape, owner, writable
 
     @property
     def data(self) -> memoryview:
         """The elements, with their type and shape."""
         flat = memoryview(self._owner).cast("B")
+        if not self._writable:
+            flat = flat.toreadonly()
         if self.shape and 0 not in self.shape:
             return flat.cast(_arrays.TYPES[self.type][1], self.shape)
         return flat.cast(_arrays.TYPES[self.type][1])
@@ -126,7 +128,7 @@ class Array:
     @property
     def __array_interface__(self) -> Dict[str, Any]:
         address = ctypes.addressof(self._owner)
-        return {"version": 3, "shape": self.shape, "typestr": _NUMPY[self.type], "data": (address, False)}
+        return {"version": 3, "shape": self.shape, "typestr": _NUMPY[self.type], "data": (address, not self._writable)}
 
     def __dlpack__(self, stream: Any = None) -> Any:
         return _arrays.to_dlpack(self.type, self.shape, ctypes.addressof(self._owner), self.__dlpack_device__(), self._owner)
