@@ -155,7 +155,7 @@ TEST_F(Pjrt, DevicesMeetInCollectives) {
   Client small(api(), options("host:2"));
   EXPECT_SAYS(small.compile(allReduce, executable, Client::counts(3, 1)),
               "3: the program is for 3 devices, and there are 2: "
-              "MGPU_PJRT_TARGET=host:3 makes more");
+              "MGPU_PJRT_TARGET says how many");
 }
 
 TEST_F(Pjrt, PartitionsHavePartsByTheShardings) {
