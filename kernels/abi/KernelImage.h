@@ -8,7 +8,6 @@
 
 #include "kernels/abi/LaunchBlocks.h"
 #include "kernels/abi/MatrixProduct.h"
-#include "kernels/abi/SparseProduct.h"
 #include "kernels/abi/TensorMap.h"
 
 #include <cstddef>

@@ -5,7 +5,7 @@
 // Products with a sparse matrix that a library (cuSPARSE) can compute in a
 // kernel's place. It adds in an order of its own.
 
-#include "kernels/abi/SparseProduct.h"
+#include "kernels/abi/MatrixProduct.h"
 
 #include "mlir/IR/BuiltinOps.h"
 

@@ -8,7 +8,6 @@
 #include "dialect/conversion/linalg/PointRun.h"
 #include "dialect/conversion/linalg/ProductSteps.h"
 #include "dialect/conversion/linalg/RowThreads.h"
-#include "dialect/conversion/linalg/SkinnyProduct.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/IRMapping.h"
