@@ -2,11 +2,11 @@
 #include "kernels/cuda/CudaEmitter.h"
 
 #include "dialect/mgpu/Diagnostics.h"
-#include "kernels/cuda/ProductForms.h"
 #include "kernels/cuda/CudaTypes.h"
 #include "kernels/cuda/EntryText.h"
 #include "kernels/cuda/FunctionEmitter.h"
 #include "kernels/cuda/KeepElements.h"
+#include "kernels/cuda/ProductForms.h"
 #include "kernels/cuda/StreamedLoads.h"
 #include "kernels/cuda/VectorForm.h"
 #include "kernels/lower/KernelDialects.h"

@@ -5,8 +5,8 @@
 #include "kernels/host/BlockEmitter.h"
 #include "kernels/host/HostCodegen.h"
 #include "kernels/host/SmallFloats.h"
-#include "kernels/lower/KernelPrepare.h"
 #include "kernels/lower/KernelDialects.h"
+#include "kernels/lower/KernelPrepare.h"
 #include "kernels/lower/PrintfFormat.h"
 
 #include "mlir/Conversion/MathToLibm/MathToLibm.h"

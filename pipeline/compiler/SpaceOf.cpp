@@ -2,8 +2,8 @@
 #include "pipeline/compiler/SpaceOf.h"
 
 #include "dialect/mgpu/Diagnostics.h"
-#include "kernels/cuda/ProductForms.h"
 #include "kernels/cuda/EntryText.h"
+#include "kernels/cuda/ProductForms.h"
 #include "kernels/cuda/StagePlan.h"
 #include "kernels/cuda/VectorForm.h"
 #include "kernels/lower/LaunchShape.h"
