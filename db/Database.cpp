@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "db/Database.h"
 
-#include "db/Connection.h"
-#include "db/FileSystem.h"
 #include "db/Statement.h"
+#include "db/FileSystem.h"
 
 #include <cerrno>
 #include <cstring>

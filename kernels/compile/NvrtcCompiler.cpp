@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "kernels/compile/NvrtcCompiler.h"
 
-#include "kernels/compile/PtxasLog.h"
+#include "kernels/compile/PtxObject.h"
 #include "support/ChildProcess.h"
 #include "support/Parallel.h"
 #include "support/Progress.h"

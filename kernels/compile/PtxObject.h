@@ -6,7 +6,10 @@
 // by their PTX (kernels/ptx).
 
 #include "device/api/BlobCache.h"
+#include "kernels/abi/CompiledKernel.h"
 #include "planner/dag/KernelSpec.h"
+
+#include <string_view>
 
 namespace mgpu::kernels {
 
@@ -22,6 +25,15 @@ Result<std::vector<std::byte>>
 ptxObject(const planner::KernelSpec &kernel,
           const std::vector<std::pair<std::string, uint32_t>> &macros,
           device::BlobCache *cache);
+
+/// The entry functions named in a log made with `-Xptxas -v`, in its order.
+/// The format is that of CUDA 12 and 13: "ptxas info    : Compiling entry
+/// function 'k' for 'sm_90'", then the lines about it. Unknown lines are
+/// skipped.
+std::vector<EntryUsage> parsePtxasLog(std::string_view log);
+
+/// Whether the compiler warned.
+bool hasWarning(std::string_view log);
 
 } // namespace mgpu::kernels
 

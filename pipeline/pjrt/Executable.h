@@ -9,7 +9,10 @@
 #include "pipeline/pjrt/Client.h"
 #include "pipeline/pjrt/CompileOptions.h"
 #include "pipeline/pjrt/Extensions.h"
-#include "pipeline/pjrt/Signature.h"
+#include "pipeline/pjrt/Shape.h"
+
+#include <optional>
+#include <string_view>
 
 namespace mgpu::pipeline::pjrt {
 
@@ -41,6 +44,21 @@ struct Place {
   void *data = nullptr;
   size_t bytes = 0;
   bool isBound() const { return bytes >= large; }
+};
+
+/// The arguments and results of one device in a call, as bundles that were made
+/// with --per-device say them (dialect/conversion/PerDevice.h).
+struct Signature {
+  uint32_t replicas = 1, partitions = 1;
+  std::string name;
+  std::vector<Shape> arguments, results;
+  /// By argument: it is donated, to this result.
+  std::vector<std::optional<uint32_t>> donated;
+
+  uint32_t processes() const { return replicas * partitions; }
+  /// By the lines of a bundle's options. Errors: Invalid where they lack it,
+  /// Unsupported for a type that buffers do not have.
+  static Result<Signature> parse(std::string_view lines);
 };
 
 } // namespace mgpu::pipeline::pjrt

@@ -3,7 +3,6 @@
 
 #include "device/cuda/CudaDriver.h"
 #include "device/host/HostDriver.h"
-#include "device/host/HostTarget.h"
 #include "kernels/compile/NvrtcCompiler.h"
 
 #include <algorithm>

@@ -6,7 +6,6 @@
 // equal databases, equal reports.
 
 #include "db/Trial.h"
-#include "db/TuningProblem.h"
 #include "support/Units.h"
 #include "tuner/record/DecidedTimes.h"
 #include "tuner/record/ProfileFacts.h"

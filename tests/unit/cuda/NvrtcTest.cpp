@@ -10,7 +10,7 @@
 #include "db/SqliteBlobCache.h"
 #include "device/cuda/api/DeviceKernels.h"
 #include "kernels/abi/CubinElf.h"
-#include "kernels/compile/PtxasLog.h"
+#include "kernels/compile/PtxObject.h"
 #include "pipeline/build/OwnKernels.h"
 
 #include <fmt/format.h>

@@ -3,8 +3,7 @@
 // Disks that are full, files that cannot be written, pages that changed.
 #include "db/SqliteBlobCache.h"
 #include "db/Statement.h"
-#include "db/Transfer.h"
-#include "db/VerifyDatabase.h"
+#include "db/Maintenance.h"
 #include "support/FileIO.h"
 #include "support/Random.h"
 #include "support/Sha256.h"

@@ -2,7 +2,7 @@
 //
 // Processes that are killed, and several at once.
 #include "db/Statement.h"
-#include "db/VerifyDatabase.h"
+#include "db/Maintenance.h"
 #include "support/Random.h"
 #include "tests/unit/db/Process.h"
 #include "tests/unit/db/TempFolder.h"

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef MGPU_DB_TRANSFER_H
-#define MGPU_DB_TRANSFER_H
+#ifndef MGPU_DB_MAINTENANCE_H
+#define MGPU_DB_MAINTENANCE_H
 
 // Results from file to file, by content: as text, or from another database.
 
+#include "db/Database.h"
 #include "db/TuningStore.h"
+
+#include <cstdint>
+#include <vector>
 
 namespace mgpu::db {
 
@@ -39,6 +43,42 @@ Result<Transferred> merge(TuningStore &store, const std::string &path);
 /// The one problem whose key begins with `prefix`. Usage where it is not one.
 Result<TuningProblem> findByKey(TuningStore &store, const std::string &prefix);
 
+// Makes a database smaller.
+
+struct PruneOptions {
+  /// Configurations whose trials were all recorded before this time, in
+  /// milliseconds since 1970, go, except winners and those under quarantine.
+  /// Trials of one configuration stay together, so that no winner changes.
+  std::optional<int64_t> beforeMs;
+  std::vector<TuningProblem> problems; ///< go with all that is known of them
+  std::optional<uint64_t> blobBytes;   ///< compiled kernels beyond it go
+};
+
+struct Pruned {
+  uint64_t problems = 0, trials = 0, blobs = 0;
+  uint64_t bytesBefore = 0, bytesAfter = 0; ///< the file's size
+};
+
+/// All or nothing, then the file shrinks to what is left.
+Result<Pruned> prune(TuningStore &store, const PruneOptions &options);
+
+// Reads a whole database and says what of it is sound.
+
+struct VerifyReport {
+  uint64_t problems = 0, configurations = 0, trials = 0, blobs = 0; ///< sound
+  uint64_t damaged = 0; ///< rows with a broken seal, blobs with a wrong hash
+  /// Winners that are not what the trials say, and failures not noted.
+  uint64_t wrong = 0;
+  /// The faults that SQLite finds in the tree of pages, at most 100.
+  std::vector<std::string> faults;
+
+  bool isSound() const { return damaged == 0 && wrong == 0 && faults.empty(); }
+};
+
+/// Errors: Usage where the file is not there, Invalid where it is not a
+/// database of mgpu. Damage is not an error but part of the report.
+Result<VerifyReport> verify(const std::string &path);
+
 } // namespace mgpu::db
 
-#endif // MGPU_DB_TRANSFER_H
+#endif // MGPU_DB_MAINTENANCE_H
