@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Arithmetic and functions that CUDA C++ has otherwise, or in two forms.
-#include "kernels/cuda/HelperTables.h"
+#include "kernels/cuda/CudaHelpers.h"
 
 namespace mgpu::kernels::cuda {
 

@@ -119,6 +119,14 @@ Result<CudaKernel> emitTensorAttention(mlir::ModuleOp kernel,
 KernelSpace tensorAttentionSpace(mlir::ModuleOp kernel, Dim3 block,
                                  Dim3 maxGrid);
 
+// Products with a sparse matrix that a library (cuSPARSE) can compute in a
+// kernel's place. It adds in an order of its own.
+
+/// The product to ask the library for; nothing where the kernel is no such
+/// product, or of types that are left to it. The kernel's entry says what it
+/// computes, in #mgpu.sparse_product (dialect/conversion/gpu/SparseProducts.h).
+std::optional<SparseProduct> librarySparse(mlir::ModuleOp kernel);
+
 } // namespace mgpu::kernels
 
 #endif // MGPU_KERNELS_CUDA_PRODUCTFORMS_H

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "kernels/space/KernelSpace.h"
 
-#include "kernels/abi/LaunchBlocks.h"
+#include "kernels/abi/KernelImage.h"
 
 #include <fmt/format.h>
 

@@ -6,7 +6,6 @@
 #include "kernels/compile/KernelRecipe.h"
 #include "kernels/compile/TextCache.h"
 #include "kernels/cuda/CudaEmitter.h"
-#include "kernels/cuda/LibrarySparse.h"
 #include "kernels/cuda/ProductForms.h"
 #include "kernels/lower/KernelDialects.h"
 #include "pipeline/compiler/KernelBuild.h"

@@ -4,7 +4,6 @@
 // trusts what it reads, and ends or hangs its process on some files.
 #include "dialect/vhlo/Vhlo.h"
 #include "pipeline/compiler/MlirCompiler.h"
-#include "pipeline/compiler/ProgramDialects.h"
 #include "planner/import/UnknownWords.h"
 #include "support/ChildProcess.h"
 

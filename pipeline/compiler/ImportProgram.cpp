@@ -7,7 +7,6 @@
 #include "dialect/mgpu/MgpuDialect.h"
 #include "kernels/lower/KernelDialects.h"
 #include "pipeline/compiler/MlirCompiler.h"
-#include "pipeline/compiler/ProgramDialects.h"
 #include "planner/cost/LatencyEstimator.h"
 #include "planner/import/BuildDag.h"
 #include "planner/import/HostValue.h"

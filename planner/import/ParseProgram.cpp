@@ -8,7 +8,6 @@
 #include "planner/import/CheckText.h"
 #include "planner/import/InlinedSize.h"
 #include "planner/import/MeshNames.h"
-#include "planner/import/OldSpellings.h"
 #include "planner/import/ScalarArguments.h"
 #include "planner/import/SourceNames.h"
 #include "planner/import/UnknownWords.h"

@@ -2,7 +2,6 @@
 //
 // -h and --help, made of the option table.
 #include "pipeline/program/Version.h"
-#include "tools/options/OptionPages.h"
 #include "tools/options/OptionTable.h"
 
 #include <CLI/CLI.hpp>

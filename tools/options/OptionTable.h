@@ -66,6 +66,18 @@ void takeWord(CLI::Option *option, const std::vector<std::string> &words);
 std::string usageError(const CLI::App &app, const CLI::ParseError &error,
                        int argc, char **argv);
 
+// The option table as a manual page and as completions for shells. The build
+// writes them by `mgpu-tune options --as FORMAT` and installs them.
+
+using OptionTable = std::vector<CommandEntry>; ///< as optionTable() makes it
+
+/// mgpu-tune(1), in the man macros of roff.
+std::string manPage(const OptionTable &table);
+
+std::string bashCompletion(const OptionTable &table);
+std::string zshCompletion(const OptionTable &table);
+std::string fishCompletion(const OptionTable &table);
+
 } // namespace mgpu::tools
 
 #endif // MGPU_TOOLS_OPTIONS_OPTIONTABLE_H

@@ -3,7 +3,7 @@
 // Launches of kernels whose text the module has.
 #include "dialect/conversion/gpu/BulkOps.h"
 #include "dialect/conversion/gpu/GpuLaunches.h"
-#include "dialect/conversion/gpu/SparseLibrary.h"
+#include "dialect/conversion/gpu/SparseProducts.h"
 #include "dialect/mgpu/Diagnostics.h"
 
 #include "mlir/Conversion/ControlFlowToSCF/ControlFlowToSCF.h"

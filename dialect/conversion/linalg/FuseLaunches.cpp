@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/conversion/Passes.h"
 #include "dialect/conversion/linalg/PointForm.h"
-#include "dialect/conversion/linalg/PointRun.h"
-#include "dialect/conversion/linalg/RowRun.h"
+#include "dialect/conversion/linalg/RowThreads.h"
 #include "dialect/mgpu/Diagnostics.h"
 
 #include "mlir/IR/Remarks.h"

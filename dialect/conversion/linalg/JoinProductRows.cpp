@@ -5,7 +5,7 @@
 // vector. One reduction with a result for each vector reads it once.
 #include "dialect/conversion/Passes.h"
 #include "dialect/conversion/linalg/Computations.h"
-#include "dialect/conversion/linalg/PointRun.h"
+#include "dialect/conversion/linalg/PointForm.h"
 #include "dialect/conversion/linalg/ProductSteps.h"
 #include "dialect/conversion/linalg/RowThreads.h"
 

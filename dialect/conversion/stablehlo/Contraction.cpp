@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Matrix products, and the sums that they and convolutions are.
-#include "dialect/conversion/stablehlo/Products.h"
+#include "dialect/conversion/stablehlo/Lowering.h"
 
 #include "dialect/stablehlo/StablehloDialect.h"
 

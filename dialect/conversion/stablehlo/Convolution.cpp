@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/conversion/FewVectors.h"
 #include "dialect/conversion/stablehlo/Lowering.h"
-#include "dialect/conversion/stablehlo/Products.h"
 #include "dialect/conversion/stablehlo/Windows.h"
 #include "dialect/stablehlo/StablehloDialect.h"
 

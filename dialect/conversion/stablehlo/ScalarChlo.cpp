@@ -2,8 +2,11 @@
 //
 // Functions of chlo. Log gamma and its derivative of f32 are computed in f64,
 // as they cancel near their zeros and poles.
-#include "dialect/conversion/stablehlo/Real.h"
 #include "dialect/conversion/stablehlo/Scalars.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
 
 #include <cmath>
 
@@ -12,6 +15,63 @@ namespace mgpu::conversion {
 using namespace mlir;
 
 namespace {
+
+// Formulas of floats as C++ writes them.
+
+/// A float of a kernel; numbers take its type.
+struct Real {
+  ImplicitLocOpBuilder *b;
+  Value value;
+
+  Real of(double number) const {
+    return {b, arith::ConstantOp::create(
+                   *b, b->getFloatAttr(value.getType(), number))};
+  }
+  template <typename Op>
+  Real apply() const {
+    return {b, Op::create(*b, value)};
+  }
+  template <typename Op>
+  Real with(Real y) const {
+    return {b, Op::create(*b, value, y.value)};
+  }
+  Value compare(arith::CmpFPredicate how, Real y) const {
+    return arith::CmpFOp::create(*b, how, value, y.value);
+  }
+  Value operator<(double y) const {
+    return compare(arith::CmpFPredicate::OLT, of(y));
+  }
+  Real operator-() const { return apply<arith::NegFOp>(); }
+};
+
+Real operator+(Real x, Real y) { return x.with<arith::AddFOp>(y); }
+Real operator-(Real x, Real y) { return x.with<arith::SubFOp>(y); }
+Real operator*(Real x, Real y) { return x.with<arith::MulFOp>(y); }
+Real operator/(Real x, Real y) { return x.with<arith::DivFOp>(y); }
+Real operator+(Real x, double y) { return x + x.of(y); }
+Real operator-(Real x, double y) { return x - x.of(y); }
+Real operator*(Real x, double y) { return x * x.of(y); }
+Real operator/(Real x, double y) { return x / x.of(y); }
+Real operator-(double x, Real y) { return y.of(x) - y; }
+
+Real log(Real x) { return x.apply<math::LogOp>(); }
+Real log1p(Real x) { return x.apply<math::Log1pOp>(); }
+Real sin(Real x) { return x.apply<math::SinOp>(); }
+Real cos(Real x) { return x.apply<math::CosOp>(); }
+Real sqrt(Real x) { return x.apply<math::SqrtOp>(); }
+Real abs(Real x) { return x.apply<math::AbsFOp>(); }
+Real floor(Real x) { return x.apply<math::FloorOp>(); }
+Real select(Value condition, Real yes, Real no) {
+  return {yes.b,
+          arith::SelectOp::create(*yes.b, condition, yes.value, no.value)};
+}
+/// The first coefficient is that of the highest power.
+Real polynomial(Real x, llvm::ArrayRef<double> coefficients) {
+  Real sum = x.of(coefficients.front());
+  for (double next : coefficients.drop_front())
+    sum = sum * x + next;
+  return sum;
+}
 
 Value square(const Scalar &s) {
   return arith::MulFOp::create(s.b, s.in[0], s.in[0]);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Verifiers of the collectives that cut buffers along an axis or send from one
-// device to another.
-#include "dialect/mgpu/MgpuCollectiveRules.h"
+// Verifiers of communicators and collectives: what one call alone shows.
+// Matching the calls of several devices is the importer's work.
+#include "dialect/mgpu/MgpuDialect.h"
 
 #include "mlir/IR/TypeUtilities.h"
 #include "llvm/ADT/DenseMap.h"
@@ -13,18 +13,17 @@
 using namespace mlir;
 using namespace mgpu::ir;
 
-// Verifiers of communicators and collectives: what one call alone shows.
-// Matching the calls of several devices is the importer's work.
-
-std::optional<int64_t> mgpu::ir::getRankCount(Value comm) {
+/// The number of members, where the communicator's creation is visible.
+static std::optional<int64_t> getRankCount(Value comm) {
   auto create = comm.getDefiningOp<CreateCommunicatorOp>();
   if (!create || create->getNumOperands() == 0)
     return std::nullopt;
   return create->getNumOperands();
 }
 
-LogicalResult mgpu::ir::verifySentType(Operation *op, MemRefType send,
-                                       MemRefType recv) {
+/// Rule 1 of the operations with two buffers: they have one element type.
+static LogicalResult verifySentType(Operation *op, MemRefType send,
+                                    MemRefType recv) {
   if (send.getElementType() == recv.getElementType())
     return success();
   return op->emitOpError("send buffer has element type ")
@@ -32,8 +31,9 @@ LogicalResult mgpu::ir::verifySentType(Operation *op, MemRefType send,
          << recv.getElementType() << rule(op, 1);
 }
 
-LogicalResult mgpu::ir::verifyReducedType(Operation *op, MemRefType send,
-                                          unsigned number) {
+/// Rule `number`: a reduction is of integers or floats.
+static LogicalResult verifyReducedType(Operation *op, MemRefType send,
+                                       unsigned number) {
   if (send.getElementType().isIntOrIndexOrFloat())
     return success();
   return op->emitOpError("expected a buffer of integers or floats, got ")
