@@ -5,7 +5,7 @@
 // Derives shares and overlaps from the spans of nodes in timed replays.
 
 #include "capture/replay/Replayer.h"
-#include "device/api/Rendezvous.h"
+#include "device/api/MessageRendezvous.h"
 #include "planner/dag/Dag.h"
 
 #include <span>

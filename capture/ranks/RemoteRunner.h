@@ -4,7 +4,7 @@
 
 #include "capture/ranks/Ranks.h"
 #include "capture/ranks/Runner.h"
-#include "device/api/Rendezvous.h"
+#include "device/api/MessageRendezvous.h"
 
 namespace mgpu::capture {
 

@@ -6,7 +6,6 @@
 
 #include "kernels/abi/LaunchForm.h"
 #include "kernels/cuda/SourceText.h"
-#include "kernels/cuda/TextTemplate.h"
 
 #include "llvm/ADT/STLExtras.h"
 

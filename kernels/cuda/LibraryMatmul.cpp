@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/mgpu/MgpuDialect.h"
-#include "kernels/cuda/ProductBody.h"
 #include "kernels/cuda/ProductForms.h"
+#include "kernels/cuda/ProductText.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 

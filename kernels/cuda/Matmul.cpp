@@ -7,7 +7,6 @@
 // consumers.
 #include "facts/KernelProduct.h"
 #include "kernels/cuda/CudaTypes.h"
-#include "kernels/cuda/ProductBody.h"
 #include "kernels/cuda/ProductForms.h"
 #include "kernels/cuda/ProductText.h"
 #include "planner/dag/KernelWork.h"

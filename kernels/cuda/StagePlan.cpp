@@ -5,7 +5,7 @@
 #include "kernels/cuda/CudaTypes.h"
 #include "kernels/cuda/EntryText.h"
 #include "kernels/cuda/FunctionEmitter.h"
-#include "kernels/cuda/TextTemplate.h"
+#include "kernels/cuda/SourceText.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"

@@ -11,7 +11,6 @@
 #include "pipeline/c/ThreadedGpus.h"
 #include "pipeline/program/Roles.h"
 #include "pipeline/target/Target.h"
-#include "pipeline/target/Workers.h"
 
 #include <algorithm>
 #include <fmt/format.h>

@@ -3,8 +3,8 @@
 
 #include "kernels/compile/CudaConfig.h"
 #include "kernels/compile/CudaText.h"
+#include "kernels/compile/KernelCache.h"
 #include "kernels/compile/KernelRecipe.h"
-#include "kernels/compile/TextCache.h"
 #include "kernels/cuda/CudaEmitter.h"
 #include "kernels/cuda/ProductForms.h"
 #include "kernels/lower/KernelDialects.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "pipeline/run/JoinRanks.h"
 
-#include "pipeline/build/OwnKernels.h"
+#include "pipeline/build/Kernels.h"
 #include "pipeline/target/Target.h"
 
 #include <fmt/format.h>

@@ -5,7 +5,7 @@
 #include "capture/ranks/RemoteRunner.h"
 #include "device/host/HostDriver.h"
 #include "support/Escape.h"
-#include "tuner/candidate/CandidateRun.h"
+#include "tuner/candidate/Candidate.h"
 
 #include <fmt/format.h>
 

@@ -13,7 +13,6 @@
 #include "planner/import/UnknownWords.h"
 
 #include "dialect/conversion/AsyncRegions.h"
-#include "dialect/conversion/PerDevice.h"
 #include "dialect/conversion/SpmdPhases.h"
 #include "dialect/conversion/TransformSchedule.h"
 #include "dialect/mgpu/Diagnostics.h"

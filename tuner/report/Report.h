@@ -7,7 +7,7 @@
 
 #include "db/Trial.h"
 #include "support/Units.h"
-#include "tuner/record/DecidedTimes.h"
+#include "tuner/record/MeasuredTimes.h"
 #include "tuner/record/ProfileFacts.h"
 #include "tuner/record/ProgramFacts.h"
 

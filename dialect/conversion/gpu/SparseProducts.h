@@ -7,7 +7,6 @@
 // where that is narrower), from zero; what was there before is added last.
 
 #include "dialect/conversion/gpu/SparseHandles.h"
-#include "dialect/conversion/gpu/SparseMatrix.h"
 #include "dialect/mgpu/MgpuDialect.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"

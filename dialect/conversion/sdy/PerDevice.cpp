@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "dialect/conversion/PerDevice.h"
+#include "dialect/conversion/SpmdPhases.h"
 
 #include "dialect/conversion/sdy/TensorParts.h"
 #include "dialect/mgpu/Diagnostics.h"

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/conversion/ExchangeCost.h"
-#include "dialect/conversion/spmd/LayoutRemarks.h"
 #include "dialect/conversion/spmd/Partition.h"
 #include "dialect/conversion/spmd/Programs.h"
 #include "dialect/mgpu/Diagnostics.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Writes each operation of a device's program for the devices that run it.
+#include "dialect/conversion/spmd/Reshard.h"
 #include "dialect/conversion/spmd/Spread.h"
-#include "dialect/conversion/spmd/Transfers.h"
 #include "dialect/mgpu/Diagnostics.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

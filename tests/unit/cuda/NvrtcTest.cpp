@@ -11,7 +11,7 @@
 #include "device/cuda/api/DeviceKernels.h"
 #include "kernels/abi/CubinElf.h"
 #include "kernels/compile/PtxObject.h"
-#include "pipeline/build/OwnKernels.h"
+#include "pipeline/build/Kernels.h"
 
 #include <fmt/format.h>
 

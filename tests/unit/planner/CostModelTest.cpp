@@ -2,7 +2,6 @@
 #include "planner/cost/CollectiveTable.h"
 #include "planner/cost/Contention.h"
 #include "planner/cost/MatmulModel.h"
-#include "planner/cost/Nccl.h"
 #include "planner/cost/Tables.h"
 #include "planner/cost/TargetMachine.h"
 

@@ -10,7 +10,6 @@
 #include "planner/schedule/search/LowerPeak.h"
 #include "planner/schedule/search/MemoryBound.h"
 #include "planner/schedule/search/OverlapSearch.h"
-#include "planner/schedule/search/SequenceMemory.h"
 #include "planner/schedule/search/WindowSearch.h"
 #include "support/Random.h"
 #include "tests/unit/Sweep.h"
