@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The attribute #mgpu.product, and that what has it has such matrices.
+// The dialect's attributes on operations of a program and its kernels: their
+// names, and the verifiers of products and attentions.
 #include "dialect/mgpu/MgpuDialect.h"
 #include "support/Spelling.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The arith dialect: floats, constants and choices. Its casts are in
-// EmitCasts.cpp, its integers in EmitInteger.cpp.
+// The arith dialect, whose integers are in EmitInteger.cpp, and the math
+// dialect.
 #include "kernels/cuda/CudaTypes.h"
 #include "kernels/cuda/FunctionEmitter.h"
 

@@ -16,7 +16,7 @@
 
 namespace mgpu::kernels {
 
-// Matmul.cpp, MatmulSpace.cpp: tiles in shared memory, several elements to a
+// Matmul.cpp: tiles in shared memory, several elements to a
 // thread. The meaning of such a kernel is its body, a thread for each element
 // of C that adds A * B in order of k (dialect/conversion/linalg); the text adds
 // in that order too, so the bits are those of the body.
@@ -34,7 +34,7 @@ Result<CudaKernel> emitMatmul(mlir::ModuleOp kernel,
 /// Its blocks, tiles and depths.
 KernelSpace matmulSpace(mlir::ModuleOp kernel, Dim3 block, Dim3 maxGrid);
 
-// TensorMatmul.cpp, MatmulSpace.cpp: products of f16 and bf16 on tensor
+// TensorMatmul.cpp, Matmul.cpp: products of f16 and bf16 on tensor
 // cores (mma.sync), their tiles
 // brought to shared memory by copies that run ahead (cp.async). Sums are in
 // f32, from what C held, rounded once where C is narrower. A GPU may add the
@@ -55,7 +55,7 @@ Result<CudaKernel> emitTensorMatmul(mlir::ModuleOp kernel,
 
 KernelSpace tensorMatmulSpace(mlir::ModuleOp kernel, Dim3 block, Dim3 maxGrid);
 
-// WgmmaMatmul.cpp, MatmulSpace.cpp: products of f16 and bf16 for sm_90a: a
+// WgmmaMatmul.cpp, Matmul.cpp: products of f16 and bf16 for sm_90a: a
 // warp brings boxes of A and B to shared memory by tensor copies (TMA), stage
 // after stage, and warpgroups multiply them there (wgmma). Sums are in f32,
 // from what C held, rounded once where C is narrower; the bits may differ from

@@ -121,7 +121,7 @@ struct Message {
 
 struct LoadedProgram : planner::Program {
   LoadOptions from; ///< as the user asked
-  /// The variants of `from`, with the GPUs' defaults (VariantRecord.h).
+  /// The variants of `from`, with the GPUs' defaults (Variants.h).
   Variants variants;
   std::vector<bool>
       needsValue; ///< by argument: it is read before it is written

@@ -98,7 +98,7 @@ struct Variants {
   enum class Word : uint8_t { Auto, On, Off };
   std::array<Word, numVariants> words = {};
   /// By variant, where its word is Auto: as isDefault() says of the target's
-  /// GPUs (withEvidence() of VariantRecord.h), or of a GPU nobody knows.
+  /// GPUs (withEvidence()), or of a GPU nobody knows.
   std::array<bool, numVariants> byDefault;
 
   Variants();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Prints the result of `plan --json`.
+// Prints the result of `plan`: for programs as JSON, and for people.
 #include "pipeline/program/Roles.h"
 #include "pipeline/target/Target.h"
 #include "planner/schedule/HostReplay.h"

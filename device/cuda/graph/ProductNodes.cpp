@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Launches of matrix products that cuBLASLt computes in a kernel's place.
+// Launches of matrix products that cuBLASLt or cuSPARSE computes in a kernel's
+// place.
 #include "device/cuda/graph/CudaGraph.h"
 #include "device/cuda/graph/GraphInstance.h"
 

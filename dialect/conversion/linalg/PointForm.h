@@ -29,7 +29,7 @@ llvm::SmallVector<int64_t> loopRangesOf(mlir::linalg::LinalgOp op);
 bool isPlainMatmul(mlir::linalg::LinalgOp op);
 
 /// Whether it is a matmul of floats, a batch or not, with more rows than a
-/// product of vectors has (SkinnyProduct.h), whose B is stored as its
+/// product of vectors has (ProductSteps.h), whose B is stored as its
 /// transpose, [n][k].
 bool hasTurnedMatrix(mlir::linalg::LinalgOp op);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Fragments for operations to which the program gives no mesh.
+// Passes that make fragments which the program does not have.
 #include "dialect/conversion/Passes.h"
 #include "dialect/conversion/mpmd/MeshAssignment.h"
 #include "dialect/conversion/mpmd/PipelineWorks.h"

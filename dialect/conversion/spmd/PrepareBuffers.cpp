@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Small passes around bufferization: each spares or checks a copy.
 #include "dialect/conversion/Passes.h"
 #include "dialect/conversion/spmd/SavedTensors.h"
 #include "dialect/mgpu/Diagnostics.h"
