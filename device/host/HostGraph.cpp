@@ -2,6 +2,7 @@
 #include "device/host/HostGraph.h"
 
 #include "device/api/CopyNest.h"
+#include "device/api/HostFunctions.h"
 #include "device/host/BlockTeam.h"
 #include "device/host/HostCollective.h"
 #include "device/host/RemoteCollective.h"
@@ -11,6 +12,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fmt/format.h>
+#include <functional>
 #include <unistd.h>
 
 namespace mgpu::device {
@@ -88,17 +90,16 @@ struct RemoteWork {
   }
 };
 
-/// Nothing is executed once another kernel of the replay found a fault.
-struct PtxWork {
-  std::shared_ptr<PtxKernel> kernel;
-  kernels::ptx::LaunchOptions options;
-  DeviceId device;
+/// A kernel that may fail. Nothing is executed once another kernel of the
+/// replay found a fault.
+struct FallibleWork {
+  std::function<Result<void>()> execute;
   std::string name, place;
   std::shared_ptr<KernelFault> fault;
   void run() {
     if (fault->isThere())
       return;
-    if (Result<void> ok = kernel->run(device, options); !ok)
+    if (Result<void> ok = execute(); !ok)
       fault->set(
           {ok.error().kind, fmt::format("node '{}'{}: {}", name,
                                         place.empty() ? "" : " (" + place + ")",
@@ -300,10 +301,12 @@ HostGraph::addKernel(const KernelNodeParams &params,
                 fmt::format("node '{}' calls kernel {}, but {} are loaded",
                             params.name, params.kernel.value,
                             state->kernels.size()));
-  if (state->kernels[params.kernel.value].ptx())
-    return addPtx(params, dependencies);
-  Dim3 grid = params.grid;
   const KernelObject &kernel = state->kernels[params.kernel.value];
+  if (kernel.ptx())
+    return addPtx(params, dependencies);
+  if (kernel.call())
+    return addFunction(params, *kernel.call(), dependencies);
+  Dim3 grid = params.grid;
   GridPart part = params.part.value_or(GridPart::whole(grid));
   if (!part.fits(grid))
     return fail(ErrorKind::Invalid,
@@ -351,11 +354,42 @@ HostGraph::addPtx(const KernelNodeParams &params,
                   kernel->launchOf(params));
   if (options.grid.volume() == 0)
     return append(queueOf(params.device), {runNothing, nullptr}, dependencies);
-  auto work = std::make_shared<PtxWork>(PtxWork{kernel, std::move(options),
-                                                params.device, params.name,
-                                                params.place, fault});
+  return addFallible(
+      params,
+      [kernel, options = std::move(options), device = params.device] {
+        return kernel->run(device, options);
+      },
+      dependencies);
+}
+
+Result<GraphNodeId>
+HostGraph::addFunction(const KernelNodeParams &params, const HostCall &call,
+                       std::span<const GraphNodeId> dependencies) {
+  auto bound = BoundCall::bind(call, params.arguments);
+  if (!bound)
+    return inNode(params.name, bound.error());
+  for (const FunctionTensor &tensor : bound->all()) {
+    const auto *first = static_cast<const std::byte *>(tensor.data);
+    if (std::ranges::none_of(params.memory, [&](const KernelMemory &memory) {
+          return first >= memory.base &&
+                 first + tensor.bytes <= memory.base + memory.bytes;
+        }))
+      return fail(ErrorKind::Invalid,
+                  fmt::format("node '{}' gives '{}' a tensor that reaches "
+                              "beyond its buffer",
+                              params.name, call.name));
+  }
+  return addFallible(
+      params, [call = std::move(*bound)] { return call.run(); }, dependencies);
+}
+
+GraphNodeId HostGraph::addFallible(const KernelNodeParams &params,
+                                   std::function<Result<void>()> execute,
+                                   std::span<const GraphNodeId> dependencies) {
+  auto work = std::make_shared<FallibleWork>(
+      FallibleWork{std::move(execute), params.name, params.place, fault});
   works.push_back(work);
-  return append(queueOf(params.device), {runWork<PtxWork>, work.get()},
+  return append(queueOf(params.device), {runWork<FallibleWork>, work.get()},
                 dependencies);
 }
 

@@ -13,6 +13,7 @@
 #include "device/host/KernelObject.h"
 #include "device/host/WorkerPool.h"
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -83,6 +84,12 @@ private:
                          std::span<const GraphNodeId> dependencies) const;
   Result<GraphNodeId> addPtx(const KernelNodeParams &params,
                              std::span<const GraphNodeId> dependencies);
+  Result<GraphNodeId> addFunction(const KernelNodeParams &params,
+                                  const HostCall &call,
+                                  std::span<const GraphNodeId> dependencies);
+  GraphNodeId addFallible(const KernelNodeParams &params,
+                          std::function<Result<void>()> execute,
+                          std::span<const GraphNodeId> dependencies);
   Result<GraphNodeId> addTeam(const KernelNodeParams &params,
                               const kernels::HostLaunch &launch,
                               std::span<const GraphNodeId> dependencies);

@@ -223,6 +223,11 @@ Result<KernelObject> KernelObject::load(std::string_view name,
     MGPU_TRY_ASSIGN(object.asPtx, PtxKernel::load(name, bytes));
     return object;
   }
+  if (isCall(bytes)) {
+    KernelObject object;
+    MGPU_TRY_ASSIGN(object.asCall, decodeCall(bytes));
+    return object;
+  }
   if (const char *reason = damage(bytes))
     return fail(ErrorKind::Invalid,
                 fmt::format("kernel '{}' cannot be loaded: {}: compile it "

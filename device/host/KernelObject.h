@@ -6,6 +6,7 @@
 #include "kernels/abi/HostKernelAbi.h"
 #include "kernels/abi/KernelImage.h"
 #include "kernels/ptx/Launch.h"
+#include "support/HostCall.h"
 #include "support/Result.h"
 
 #include <atomic>
@@ -86,8 +87,8 @@ private:
 
 /// A kernel's shared object, loaded from memory; unloaded with the object.
 /// Its headers are checked, so a damaged or foreign file is an error; its code
-/// is native code and trusted like any other. Or a kernel given as PTX, which
-/// has no entry.
+/// is native code and trusted like any other. Or a kernel given as PTX, or the
+/// call of a registered function; neither has an entry.
 class KernelObject {
 public:
   static Result<KernelObject> load(std::string_view name,
@@ -95,6 +96,7 @@ public:
   kernels::HostKernelEntry entry() const { return function; }
   /// Null for a shared object.
   const std::shared_ptr<PtxKernel> &ptx() const { return asPtx; }
+  const std::optional<HostCall> &call() const { return asCall; }
   const kernels::HostKernelShape &shape() const { return cut; }
   /// Whether it can run a part of a grid.
   bool takesParts() const { return !isVersion1; }
@@ -105,6 +107,7 @@ public:
 private:
   std::shared_ptr<void> library;
   std::shared_ptr<PtxKernel> asPtx;
+  std::optional<HostCall> asCall;
   kernels::HostKernelEntry function = nullptr;
   bool isVersion1 = false, isAwaiting = false;
   kernels::HostKernelShape cut{{1, 1, 1}, {1, 1, 1}};

@@ -106,7 +106,8 @@ struct SpmdPipelineOptions : mlir::PassPipelineOptions<SpmdPipelineOptions> {
                      llvm::cl::init(false)};
   ListOption<std::string> customs{
       *this, "customs",
-      llvm::cl::desc("The kernels of custom calls: NAME=FILE.cu:ENTRY")};
+      llvm::cl::desc("The kernels of custom calls: NAME=FILE.cu:ENTRY, or "
+                     "NAME=registered")};
   Option<bool> attention{*this, "attention",
                          llvm::cl::desc("Attention is one launch"),
                          llvm::cl::init(false)};

@@ -510,7 +510,8 @@ def ConvertStablehloToLinalg
   }];
   let options = [EntryOption,
     ListOption<"customs", "customs", "std::string",
-               "The kernels of custom calls: NAME=FILE.cu:ENTRY">];
+               "The kernels of custom calls: NAME=FILE.cu:ENTRY, or "
+               "NAME=registered">];
   let dependentDialects = ["::mgpu::spmd::SpmdDialect", "::mlir::arith::ArithDialect",
     "::mlir::linalg::LinalgDialect", "::mlir::math::MathDialect",
     "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"];

@@ -75,7 +75,11 @@ def Mgpu_LaunchOp : Mgpu_Op<"launch", [
 
     With `opaque`, nothing is known of the kernel but what it touches: `source`
     is the name of what it computes, such as a custom call's, and there is no
-    `entry`. It can be checked and planned; what runs it is refused.
+    `entry`. It can be checked and planned; what runs it is refused. With
+    `registered` beside it, the process that runs it registers a function of
+    that name, which the host target calls with the arguments that are only
+    read, then with those that are written; the string is for the function to
+    read.
 
     With `objects`, a dictionary from architectures to cubins or PTX, the kernel
     is compiled already, and `source` only says where it comes from.
@@ -108,7 +112,10 @@ def Mgpu_LaunchOp : Mgpu_Op<"launch", [
     - (launch_c22) the values of a tunable are all different;
     - (launch_c23) `objects` is a dictionary of strings that is not empty;
     - (launch_c24) `opaque` comes with `source`, and without `entry`,
-      `reference`, `tunables` and `objects`.
+      `reference`, `tunables` and `objects`;
+    - (launch_c25) `registered` is a string and comes with `opaque`; all
+      arguments are memrefs of static shape without gaps, those that are only
+      read before those that are written.
   }];
   let arguments = (ins Mgpu_Device:$device, Variadic<AnyType>:$args,
       Variadic<Index>:$grid, Variadic<Index>:$block,
@@ -138,6 +145,7 @@ def Mgpu_LaunchOp : Mgpu_Op<"launch", [
     static ::llvm::StringRef getOpaqueAttrName() { return "opaque"; }
     /// Whether nothing is known of the kernel but what it touches.
     bool isOpaque() { return (*this)->hasAttr(getOpaqueAttrName()); }
+    static ::llvm::StringRef getRegisteredAttrName() { return "registered"; }
     /// Whether the kernel, given as a file, may read or write the memory of
     /// argument `position`.
     bool mayRead(unsigned position);

@@ -158,10 +158,33 @@ static LogicalResult verifySourceArguments(LaunchOp op) {
   return success();
 }
 
+static LogicalResult verifyRegistered(LaunchOp op) {
+  Attribute registered = op->getAttr(LaunchOp::getRegisteredAttrName());
+  if (!registered)
+    return success();
+  if (!op.isOpaque() || !isa<StringAttr>(registered))
+    return op.emitOpError("'registered' must be a string beside 'opaque'")
+           << rule(op, 25);
+  bool wasWritten = false;
+  for (auto [k, arg] : llvm::enumerate(op.getArgs())) {
+    if (std::exchange(wasWritten, op.mayWrite(k)) > op.mayWrite(k))
+      return op.emitOpError("argument ")
+             << k << " of a registered function is only read, and stands after "
+             << "one that is written" << rule(op, 25);
+    auto type = dyn_cast<MemRefType>(arg.getType());
+    if (!type || !type.hasStaticShape() ||
+        !type.areTrailingDimsContiguous(type.getRank()))
+      return op.emitOpError("argument ")
+             << k << " of a registered function must be a memref of static "
+             << "shape without gaps, got " << arg.getType() << rule(op, 25);
+  }
+  return success();
+}
+
 static LogicalResult verifySource(LaunchOp op) {
   if (!op.hasSource()) {
     for (StringRef name : {"entry", "reference", "tunables", "reads", "writes",
-                           "objects", "opaque"})
+                           "objects", "opaque", "registered"})
       if (op->hasAttr(name))
         return op.emitOpError("has '")
                << name << "', which belongs to a kernel given by 'source'"
@@ -178,6 +201,8 @@ static LogicalResult verifySource(LaunchOp op) {
         return op.emitOpError("is opaque, and has '")
                << name << "' of a kernel that is known" << rule(op, 24);
   auto entry = op->getAttrOfType<StringAttr>("entry");
+  if (failed(verifyRegistered(op)))
+    return failure();
   if (op.isOpaque())
     return verifySourceArguments(op);
   if (!entry || !isIdentifier(entry.getValue()))

@@ -334,7 +334,8 @@ def Spmd_CustomCallOp : Spmd_Op<"custom_call", [AttrSizedOperandSegments,
     `mgpu.launch` of CUDA C++ where `source` names a file: the pointers of the
     inputs, then those of the inits, are the arguments of `entry`. A thread is
     launched for each element of the largest init, in blocks of 256. Without
-    `source` nothing but what it touches is known: it can be planned, not run.
+    `source` nothing but what it touches is known: it can be planned, and runs
+    only where it is `registered`, by a function of the process.
     Calls of one name with another `config` are others; one that is `effectful`
     stays, whoever uses what it gives, and no other stands for it.
 
@@ -342,7 +343,8 @@ def Spmd_CustomCallOp : Spmd_Op<"custom_call", [AttrSizedOperandSegments,
     - (custom_call_c1) there is an init;
     - (custom_call_c2) `source` and `entry` come together;
     - (custom_call_c3) `kept` lists positions of inits, each once;
-    - (custom_call_c4) sizes are static.
+    - (custom_call_c4) sizes are static;
+    - (custom_call_c5) `registered` comes without `source`.
 
     Example:
     ```mlir
@@ -353,10 +355,11 @@ def Spmd_CustomCallOp : Spmd_Op<"custom_call", [AttrSizedOperandSegments,
   let arguments = (ins StrAttr:$target, Variadic<Spmd_Shaped>:$inputs,
       Variadic<Spmd_Shaped>:$inits, OptionalAttr<StrAttr>:$source,
       OptionalAttr<StrAttr>:$entry, OptionalAttr<DenseI64ArrayAttr>:$kept,
-      OptionalAttr<AnyAttr>:$config, UnitAttr:$effectful);
+      OptionalAttr<AnyAttr>:$config, UnitAttr:$effectful,
+      UnitAttr:$registered);
   let results = (outs Variadic<AnyRankedTensor>:$outputs);
   let assemblyFormat = [{
-    $target (`from` $source^)? (`entry` $entry^)? (`kept` $kept^)?
+    $target (`registered` $registered^)? (`from` $source^)? (`entry` $entry^)? (`kept` $kept^)?
     (`config` $config^)? (`effectful` $effectful^)?
     `ins` `(` ($inputs^ `:` type($inputs))? `)`
     `outs` `(` ($inits^ `:` type($inits))? `)`

@@ -281,6 +281,9 @@ LogicalResult CustomCallOp::verify() {
   if (bool(getSource()) != bool(getEntry()))
     return emitOpError("has 'source' or 'entry' without the other")
            << rule(*this, 2);
+  if (getRegistered() && getSource())
+    return emitOpError("is registered, and has the kernel ")
+           << getSourceAttr() << rule(*this, 5);
   if (std::optional<ArrayRef<int64_t>> kept = getKept())
     for (auto [k, number] : llvm::enumerate(*kept))
       if (number < 0 || size_t(number) >= getInits().size() ||

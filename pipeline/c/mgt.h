@@ -359,6 +359,49 @@ typedef struct mgt_node_time {
 mgt_status mgt_times(mgt_program *program, const mgt_node_time **times,
                      size_t *count);
 
+/* Custom calls of a program (docs/from-jax.md) that were bundled with
+ * `--custom NAME=registered` are functions of this process, which the host
+ * target calls as it runs kernels. */
+
+/* A tensor without gaps, row-major. */
+typedef struct mgt_tensor {
+  const char *type; /* of an element: "f32", "bf16", "i64", ... Integers have no
+                       sign; those of 1, 2 and 4 bits take a byte */
+  size_t rank;
+  const int64_t *shape; /* rank sizes */
+  void *data;
+  size_t bytes;
+} mgt_tensor;
+
+/* One call. A newer library may have more at the end. */
+typedef struct mgt_call {
+  size_t size;
+  const char *name;
+  /* The call's `backend_config`: a string as it is, anything else as MLIR
+   * prints it. A 0 follows its last byte. */
+  const char *config;
+  size_t config_bytes;
+  size_t num_operands, num_results;
+  const mgt_tensor *operands; /* not to be written */
+  const mgt_tensor *results;  /* to be written, all bytes; one that takes an
+                                 operand's place holds that operand before */
+  /* For a sentence, ended by a 0, on what went wrong. */
+  char *message;
+  size_t message_bytes;
+} mgt_call;
+
+/* 0: it is done. Else the replay fails with MGT_INVALID and the message, and
+ * nothing that follows is run. It is called in each replay, once for each call
+ * of the program and device, by any thread and by several at once, for the
+ * reference of an audit as well. It makes no call on the program, and its
+ * results depend on its operands and configuration alone. */
+typedef int (*mgt_function)(void *user, const mgt_call *call);
+
+/* From here on calls of `name` are this function, in programs that are opened;
+ * NULL takes it away. Without a function such a program does not open
+ * (MGT_UNSUPPORTED). From any thread. */
+mgt_status mgt_register(const char *name, mgt_function function, void *user);
+
 /* Builds a program, without a file (docs/builder.md). Buffers and kernels are
  * declared, then launches, copies and collectives follow each other in program
  * order, each with the views that it reads and writes. The order follows from

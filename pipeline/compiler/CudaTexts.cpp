@@ -224,7 +224,7 @@ Result<kernels::CudaText> TextEmitter::emit(const planner::KernelSpec &spec,
   const Dim3 grid = facts.maxGrid;
   const std::string name = kernels::entryNameOf(spec.name);
   if (const planner::CudaFile *file = spec.cudaFile();
-      file && !file->isOpaque())
+      file && !file->isOpaque() && !file->call)
     return kernels::fileText(*file, name, spec.block, grid);
   MGPU_TRY_ASSIGN(const std::string *source, spec.hostText());
   OwningOpRef<ModuleOp> module =

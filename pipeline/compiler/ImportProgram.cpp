@@ -233,6 +233,10 @@ Result<std::map<std::string, std::string>>
 wholeCustoms(const std::map<std::string, std::string> &customs) {
   std::map<std::string, std::string> whole;
   for (const auto &[name, kernel] : customs) {
+    if (kernel == "registered" || isOfLibrary(kernel)) {
+      whole[name] = "registered";
+      continue;
+    }
     const size_t colon = kernel.rfind(':');
     const bool hasEntry =
         colon != kernel.npos &&
@@ -245,8 +249,8 @@ wholeCustoms(const std::map<std::string, std::string> &customs) {
                       name, kernel));
     if (kernel.empty() || colon == 0 || kernel.ends_with(':'))
       return fail(ErrorKind::Usage,
-                  fmt::format("--custom {}={}: expected FILE.cu or "
-                              "FILE.cu:ENTRY",
+                  fmt::format("--custom {}={}: expected FILE.cu, "
+                              "FILE.cu:ENTRY, LIB.so:FUNCTION or registered",
                               name, kernel));
     const auto path =
         std::filesystem::absolute(hasEntry ? kernel.substr(0, colon) : kernel);

@@ -2,8 +2,8 @@
 #include "pipeline/compiler/KernelBuild.h"
 
 #include "kernels/compile/CudaText.h"
+#include "kernels/compile/GivenObject.h"
 #include "kernels/compile/KernelCache.h"
-#include "kernels/compile/PtxObject.h"
 #include "kernels/cuda/CudaEmitter.h"
 #include "kernels/host/HostEmitter.h"
 #include "kernels/lower/KernelDialects.h"
@@ -63,7 +63,7 @@ Result<KernelSpace> kernelSpaceOf(const planner::KernelSpec &spec, Dim3 maxGrid,
   const planner::CudaFile *file = spec.cudaFile();
   if (file && target == KernelTarget::Cuda)
     return *fileText(*file, "", spec.block, maxGrid).space;
-  if (runsAsPtx(spec))
+  if (runsAsGiven(spec))
     return fileSpace(*file, spec.block, maxGrid, target);
   MGPU_TRY_ASSIGN(ParsedKernel parsed, parseKernel(spec));
   auto space = spaceOf(*parsed.module, spec.block, maxGrid, target);
@@ -74,9 +74,9 @@ Result<KernelSpace> kernelSpaceOf(const planner::KernelSpec &spec, Dim3 maxGrid,
 
 /// A kernel of the user's that has nothing but CUDA C++ or PTX.
 static Result<std::vector<std::byte>>
-ptxObjectOf(const planner::KernelSpec &spec,
-            const std::vector<std::pair<std::string, uint32_t>> &macros) {
-  auto object = ptxObject(spec, macros, userKernelCache());
+givenObjectOf(const planner::KernelSpec &spec,
+              const std::vector<std::pair<std::string, uint32_t>> &macros) {
+  auto object = givenObject(spec, macros, userKernelCache());
   if (!object)
     return failOf(spec, object.error());
   return object;
@@ -84,8 +84,8 @@ ptxObjectOf(const planner::KernelSpec &spec,
 
 Result<std::vector<std::byte>>
 compileHostKernel(const planner::KernelSpec &spec, const std::string &cpu) {
-  if (runsAsPtx(spec))
-    return ptxObjectOf(spec, {});
+  if (runsAsGiven(spec))
+    return givenObjectOf(spec, {});
   MGPU_TRY_ASSIGN(ParsedKernel parsed, parseKernel(spec));
   HostEmitOptions options;
   options.cpu = cpu;
@@ -140,8 +140,8 @@ static std::string formOf(ModuleOp module, Dim3 block) {
 
 Result<void> verifyHostKernel(const planner::KernelSpec &spec,
                               MLIRContext &context, SoundForms &sound) {
-  if (runsAsPtx(spec)) {
-    MGPU_TRY(ptxObjectOf(spec, {}));
+  if (runsAsGiven(spec)) {
+    MGPU_TRY(givenObjectOf(spec, {}));
     return {};
   }
   MGPU_TRY_ASSIGN(auto module, parseIn(context, spec));
@@ -160,11 +160,11 @@ Result<HostBuild> buildHostKernel(const planner::KernelSpec &spec,
                                   const KernelConfig &config,
                                   const std::string &cpu) {
   MGPU_TRY(space.check(config));
-  if (runsAsPtx(spec)) {
+  if (runsAsGiven(spec)) {
     std::vector<std::pair<std::string, uint32_t>> macros;
     for (size_t k = 0; k < space.tunables().size(); ++k)
       macros.emplace_back(space.tunables()[k].name, config.tunables[k]);
-    MGPU_TRY_ASSIGN(auto object, ptxObjectOf(spec, macros));
+    MGPU_TRY_ASSIGN(auto object, givenObjectOf(spec, macros));
     return HostBuild{std::move(object), space.maxGrid};
   }
   MGPU_TRY_ASSIGN(ParsedKernel parsed, parseKernel(spec));

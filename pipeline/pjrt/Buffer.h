@@ -7,23 +7,44 @@
 
 namespace mgpu::pipeline::pjrt {
 
-/// Memory that buffers share; the caller's own where it has a `release`.
+/// Memory that buffers share, of the host or of a GPU.
 class Storage {
 public:
-  /// Null where there is no memory.
-  static std::shared_ptr<Storage> make(size_t bytes, PJRT_Device &device);
-  Storage(void *data, std::function<void()> release)
-      : data(data), release(std::move(release)) {}
+  /// RESOURCE_EXHAUSTED where there is no memory.
+  static PJRT_Error *make(const Shape &shape, PJRT_Memory &memory,
+                          std::shared_ptr<Storage> &out);
+  /// Takes memory of someone else, whom `release` tells that it is not used any
+  /// more.
+  Storage(void *data, std::shared_ptr<device::GpuMemory> gpu,
+          std::function<void()> release)
+      : data(data), gpu(std::move(gpu)), release(std::move(release)) {}
   ~Storage();
   Storage(const Storage &) = delete;
   Storage &operator=(const Storage &) = delete;
 
-  std::byte *bytes() const { return static_cast<std::byte *>(data); }
+  void *address() const { return data; }
+  bool isOnGpu() const { return gpu != nullptr; }
+  bool isOwn() const { return own; }
+
+  // Copies from and to memory of the host, and from another storage. Errors are
+  // those of the GPU's driver.
+  Result<void> write(size_t offset, const void *from, size_t bytes);
+  Result<void> read(size_t offset, void *to, size_t bytes) const;
+  Result<void> take(const Storage &from, size_t bytes);
 
 private:
+  std::byte *at(size_t offset) const {
+    return static_cast<std::byte *>(data) + offset;
+  }
+
   void *data;
+  std::shared_ptr<device::GpuMemory> gpu;
   std::function<void()> release;
+  bool own = false;
 };
+
+/// The memory of a device's kind "device" is that of its GPU, if it has one.
+const std::shared_ptr<device::GpuMemory> &gpuOf(const PJRT_Memory &memory);
 
 } // namespace mgpu::pipeline::pjrt
 
@@ -55,8 +76,7 @@ private:
 
 namespace mgpu::pipeline::pjrt {
 
-/// Makes a buffer with memory of its own; RESOURCE_EXHAUSTED where there is
-/// none.
+/// Makes a buffer with memory of its own; the errors of Storage::make().
 PJRT_Error *makeBuffer(Shape shape, PJRT_Memory *memory, PJRT_Buffer **out);
 
 /// FAILED_PRECONDITION for a buffer that was deleted or donated.

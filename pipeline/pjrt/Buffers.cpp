@@ -12,17 +12,60 @@ using namespace mgpu::pipeline::pjrt;
 
 namespace mgpu::pipeline::pjrt {
 
-std::shared_ptr<Storage> Storage::make(size_t bytes, PJRT_Device &device) {
+const std::shared_ptr<device::GpuMemory> &gpuOf(const PJRT_Memory &memory) {
+  static const std::shared_ptr<device::GpuMemory> none;
+  return memory.kind == deviceMemory ? memory.device->gpu : none;
+}
+
+PJRT_Error *Storage::make(const Shape &shape, PJRT_Memory &memory,
+                          std::shared_ptr<Storage> &out) {
   constexpr size_t line = 64; // as vectors and DLPack want it
-  void *data = std::aligned_alloc(line, (bytes / line + 1) * line);
+  const size_t bytes = shape.bytes();
+  const auto &gpu = gpuOf(memory);
+  void *data = nullptr;
+  std::string why;
+  if (!gpu)
+    data = std::aligned_alloc(line, (bytes / line + 1) * line);
+  else if (auto made = gpu->allocate(bytes))
+    data = *made;
+  else
+    why = ": " + made.error().message;
   if (!data)
-    return nullptr;
-  device.use->take(int64_t(bytes));
+    return refuse(
+        PJRT_Error_Code_RESOURCE_EXHAUSTED,
+        fmt::format("there is no memory for {}{}", shape.text(), why));
+  memory.device->use->take(int64_t(bytes));
   // A caller may destroy the client first.
-  return std::make_shared<Storage>(data, [data, bytes, use = device.use] {
-    use->bytes -= int64_t(bytes);
-    std::free(data);
-  });
+  out = std::make_shared<Storage>(data, gpu,
+                                  [data, bytes, gpu, use = memory.device->use] {
+                                    use->bytes -= int64_t(bytes);
+                                    if (gpu)
+                                      gpu->release(data);
+                                    else
+                                      std::free(data);
+                                  });
+  out->own = true;
+  return nullptr;
+}
+
+Result<void> Storage::write(size_t offset, const void *from, size_t bytes) {
+  if (gpu)
+    return gpu->copy(at(offset), from, bytes);
+  if (bytes > 0)
+    std::memcpy(at(offset), from, bytes);
+  return {};
+}
+
+Result<void> Storage::read(size_t offset, void *to, size_t bytes) const {
+  if (gpu)
+    return gpu->copy(to, at(offset), bytes);
+  if (bytes > 0)
+    std::memcpy(to, at(offset), bytes);
+  return {};
+}
+
+Result<void> Storage::take(const Storage &from, size_t bytes) {
+  return gpu ? write(0, from.data, bytes) : from.read(0, data, bytes);
 }
 
 Storage::~Storage() {
@@ -31,10 +74,8 @@ Storage::~Storage() {
 }
 
 PJRT_Error *makeBuffer(Shape shape, PJRT_Memory *memory, PJRT_Buffer **out) {
-  auto storage = Storage::make(shape.bytes(), *memory->device);
-  if (!storage)
-    return refuse(PJRT_Error_Code_RESOURCE_EXHAUSTED,
-                  fmt::format("there is no memory for {}", shape.text()));
+  std::shared_ptr<Storage> storage;
+  MGPU_PJRT_PASS(Storage::make(shape, *memory, storage));
   *out = new PJRT_Buffer(std::move(shape), memory, std::move(storage));
   return nullptr;
 }
@@ -111,9 +152,22 @@ Client_BufferFromHostBuffer(PJRT_Client_BufferFromHostBuffer_Args &args) {
                                  shape->text()));
     strides.assign(args.byte_strides, args.byte_strides + args.num_dims);
   }
-  MGPU_PJRT_PASS(makeBuffer(*shape, memory, &args.buffer));
-  copyStrided(args.buffer->storage()->bytes(), *layout,
-              static_cast<const std::byte *>(args.data), strides, *shape);
+  PJRT_Buffer *made = nullptr;
+  MGPU_PJRT_PASS(makeBuffer(*shape, memory, &made));
+  std::unique_ptr<PJRT_Buffer> buffer(made);
+  const auto *from = static_cast<const std::byte *>(args.data);
+  const std::shared_ptr<Storage> to = made->storage();
+  if (!to->isOnGpu()) {
+    copyStrided(static_cast<std::byte *>(to->address()), *layout, from, strides,
+                *shape);
+  } else if (strides == *layout) {
+    MGPU_PJRT_TRY(to->write(0, from, shape->bytes()));
+  } else {
+    std::vector<std::byte> packed(shape->bytes());
+    copyStrided(packed.data(), *layout, from, strides, *shape);
+    MGPU_PJRT_TRY(to->write(0, packed.data(), packed.size()));
+  }
+  args.buffer = buffer.release();
   args.done_with_host_buffer = new PJRT_Event{alreadyDone()};
   return nullptr;
 }
@@ -143,7 +197,8 @@ PJRT_Error *Client_CreateViewOfDeviceBuffer(
                user = args.on_delete_callback_arg] { call(data, user); };
   args.buffer = new PJRT_Buffer(
       std::move(*shape), memory,
-      std::make_shared<Storage>(args.device_buffer_ptr, std::move(release)));
+      std::make_shared<Storage>(args.device_buffer_ptr, gpuOf(*memory),
+                                std::move(release)));
   return nullptr;
 }
 
@@ -227,8 +282,9 @@ Client_FulfillAliasBuffer(PJRT_Client_FulfillAliasBuffer_Args &args) {
                              "the buffer of an alias has failed");
       return error;
     }
-    std::memcpy(promise->storage->bytes(), storage->bytes(),
-                promise->shape.bytes());
+    if (auto copied = promise->storage->take(*storage, promise->shape.bytes());
+        !copied)
+      return promise->finish(PJRT_Error_Code_INTERNAL, copied.error().message);
   }
   promise->ready->finish();
   return nullptr;
@@ -286,7 +342,7 @@ MGPU_PJRT_GET(Buffer_OnDeviceSizeInBytes, buffer, on_device_size_in_bytes,
               args.buffer->shape.bytes())
 MGPU_PJRT_GET(Buffer_Device, buffer, device, args.buffer->memory->device)
 MGPU_PJRT_GET(Buffer_Memory, buffer, memory, args.buffer->memory)
-MGPU_PJRT_GET(Buffer_IsOnCpu, buffer, is_on_cpu, true)
+MGPU_PJRT_GET(Buffer_IsOnCpu, buffer, is_on_cpu, !gpuOf(*args.buffer->memory))
 
 PJRT_Error *Buffer_Delete(PJRT_Buffer_Delete_Args &args) {
   MGPU_PJRT_NEEDS(buffer);
@@ -311,7 +367,7 @@ PJRT_Error *Buffer_UnsafePointer(PJRT_Buffer_UnsafePointer_Args &args) {
   auto storage = args.buffer->storage();
   if (!storage)
     return isGone(*args.buffer);
-  args.buffer_pointer = reinterpret_cast<uintptr_t>(storage->bytes());
+  args.buffer_pointer = reinterpret_cast<uintptr_t>(storage->address());
   return nullptr;
 }
 
@@ -321,7 +377,7 @@ PJRT_Error *Buffer_OpaqueDeviceMemoryDataPointer(
   auto storage = args.buffer->storage();
   if (!storage)
     return isGone(*args.buffer);
-  args.device_memory_ptr = storage->bytes();
+  args.device_memory_ptr = storage->address();
   return nullptr;
 }
 

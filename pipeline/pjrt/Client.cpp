@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <numeric>
 #include <set>
 
 namespace mgpu::pipeline::pjrt {
@@ -70,23 +71,23 @@ static std::string userCache() {
 /// Sets one option by its name.
 static Result<void> setOption(ClientOptions &options, const std::string &name,
                               const std::string &text) {
-  if (name == "target") {
+  if (name == "target" && device::isCudaTarget(text)) {
+    MGPU_TRY_ASSIGN(options.gpus, device::parseCudaTarget(text));
+    options.devices = std::max(uint32_t(options.gpus->gpus.size()),
+                               options.gpus->devicesOnGpu);
+  } else if (name == "target") {
     const std::string count =
         text == "host" ? "1" : text.substr(std::min<size_t>(5, text.size()));
     const auto devices = numberFrom<uint32_t>(count);
     constexpr uint32_t most = 1024;
-    if (text.starts_with("cuda"))
-      return fail(ErrorKind::Unsupported,
-                  fmt::format("target '{}': clients are of the host in this "
-                              "version: use host:N",
-                              text));
     if (!text.starts_with("host") || !devices || *devices < 1 ||
         *devices > most || (text != "host" && text[4] != ':'))
       return fail(ErrorKind::Usage,
                   fmt::format("target '{}': use host, or host:N with at most "
-                              "{} devices",
+                              "{} devices, or GPUs: cuda:0, cuda:0,1, cuda:0/2",
                               text, most));
     options.devices = *devices;
+    options.gpus.reset();
   } else if (name == "platform_name") {
     options.platform = text;
   } else if (name == "cache") {
@@ -149,7 +150,20 @@ ClientOptions::from(std::span<const PJRT_NamedValue> given) {
 }
 
 std::string ClientOptions::target() const {
-  return fmt::format("host:{}", devices);
+  std::vector<int64_t> all(devices);
+  std::iota(all.begin(), all.end(), 0);
+  return targetOf(all);
+}
+
+std::string ClientOptions::targetOf(std::span<const int64_t> ids) const {
+  if (!gpus)
+    return fmt::format("host:{}", ids.size());
+  if (gpus->gpus.size() == 1)
+    return fmt::format("cuda:{}/{}", gpus->gpus[0], ids.size());
+  std::vector<int> used;
+  for (int64_t id : ids)
+    used.push_back(gpuOf(id));
+  return fmt::format("cuda:{}", fmt::join(used, ","));
 }
 
 //===----------------------------------------------------------------------===//
@@ -180,7 +194,17 @@ PJRT_Error *Client_Create(PJRT_Client_Create_Args &args) {
     MGPU_PJRT_NEEDS(create_options);
   auto options = ClientOptions::from({args.create_options, args.num_options});
   MGPU_PJRT_TRY(options);
-  args.client = new PJRT_Client(*options);
+  std::vector<std::shared_ptr<device::GpuMemory>> gpus;
+  for (uint32_t k = 0; options->gpus && k < options->devices; ++k) {
+    if (k > 0 && options->gpuOf(k) == options->gpuOf(k - 1)) {
+      gpus.push_back(gpus.back());
+      continue;
+    }
+    auto gpu = device::GpuMemory::open(options->gpuOf(k));
+    MGPU_PJRT_TRY(gpu);
+    gpus.push_back(std::move(*gpu));
+  }
+  args.client = new PJRT_Client(*options, gpus);
   return nullptr;
 }
 
@@ -253,10 +277,13 @@ PJRT_Error *Client_DmaUnmap(PJRT_Client_DmaUnmap_Args &args) {
 
 } // namespace mgpu::pipeline::pjrt
 
-PJRT_Client::PJRT_Client(const mgpu::pipeline::pjrt::ClientOptions &options)
+PJRT_Client::PJRT_Client(
+    const mgpu::pipeline::pjrt::ClientOptions &options,
+    const std::vector<std::shared_ptr<mgpu::device::GpuMemory>> &gpus)
     : topology(options) {
   for (PJRT_DeviceDescription &each : topology.devices)
-    list.push_back(&devices.emplace_back(*this, each));
+    list.push_back(&devices.emplace_back(
+        *this, each, gpus.empty() ? nullptr : gpus[size_t(each.id)]));
   for (PJRT_Device &device : devices)
     memories.insert(memories.end(), device.list.begin(), device.list.end());
 }

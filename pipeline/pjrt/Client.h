@@ -2,14 +2,18 @@
 #ifndef MGPU_PIPELINE_PJRT_CLIENT_H
 #define MGPU_PIPELINE_PJRT_CLIENT_H
 
-// A client, its devices and their memories. All memory is the host's: devices
-// and memories are places that buffers are counted in.
+// A client, its devices and their memories. Virtual devices have memory of the
+// host: they are places that buffers are counted in.
 
+#include "device/cuda/CudaTarget.h"
+#include "device/cuda/GpuMemory.h"
 #include "pipeline/pjrt/Errors.h"
 
+#include <algorithm>
 #include <atomic>
 #include <deque>
 #include <map>
+#include <optional>
 #include <span>
 
 namespace mgpu::pipeline::pjrt {
@@ -38,14 +42,22 @@ private:
 
 /// The settings of a client, by its creator or else by the environment.
 struct ClientOptions {
-  uint32_t devices = 1;          ///< MGPU_PJRT_TARGET: "host:4"
-  std::string platform = "mgpu"; ///< MGPU_PJRT_PLATFORM
+  /// MGPU_PJRT_TARGET: "host:4", "cuda:0/4", "cuda:0,1".
+  uint32_t devices = 1;
+  std::optional<device::CudaTarget> gpus = std::nullopt; ///< none: the host
+  std::string platform = "mgpu";                         ///< MGPU_PJRT_PLATFORM
   /// MGPU_PJRT_CACHE: the folder of compiled programs; "" for none.
   std::string cache;
   double compileSeconds = 600; ///< MGPU_PJRT_COMPILE_SECONDS
 
   static Result<ClientOptions> from(std::span<const PJRT_NamedValue> given);
   std::string target() const;
+  /// The target that opens a program for these devices.
+  std::string targetOf(std::span<const int64_t> ids) const;
+  /// The GPU that a device is on; of a client of GPUs.
+  int gpuOf(int64_t device) const {
+    return gpus->gpus[std::min(size_t(device), gpus->gpus.size() - 1)];
+  }
 };
 
 /// The bytes of a device's buffers.
@@ -61,10 +73,11 @@ extern const char *const memoryKinds[numMemoryKinds];
 } // namespace mgpu::pipeline::pjrt
 
 struct PJRT_DeviceDescription {
-  PJRT_DeviceDescription(int id, uint32_t devices);
+  PJRT_DeviceDescription(int id,
+                         const mgpu::pipeline::pjrt::ClientOptions &options);
 
   int id;
-  std::string text, debug;
+  std::string text, debug, kind;
   mgpu::pipeline::pjrt::NamedValues attributes;
 };
 
@@ -99,10 +112,12 @@ struct PJRT_Memory {
 };
 
 struct PJRT_Device {
-  PJRT_Device(PJRT_Client &client, PJRT_DeviceDescription &description);
+  PJRT_Device(PJRT_Client &client, PJRT_DeviceDescription &description,
+              std::shared_ptr<mgpu::device::GpuMemory> gpu);
 
   PJRT_Client *client;
   PJRT_DeviceDescription *description;
+  std::shared_ptr<mgpu::device::GpuMemory> gpu; ///< null on the host
   std::shared_ptr<mgpu::pipeline::pjrt::MemoryUse> use =
       std::make_shared<mgpu::pipeline::pjrt::MemoryUse>();
   std::deque<PJRT_Memory> memories;
@@ -110,7 +125,10 @@ struct PJRT_Device {
 };
 
 struct PJRT_Client {
-  explicit PJRT_Client(const mgpu::pipeline::pjrt::ClientOptions &options);
+  /// `gpus` has that of each device of a client of GPUs.
+  PJRT_Client(
+      const mgpu::pipeline::pjrt::ClientOptions &options,
+      const std::vector<std::shared_ptr<mgpu::device::GpuMemory>> &gpus);
 
   PJRT_TopologyDescription topology;
   std::deque<PJRT_Device> devices;

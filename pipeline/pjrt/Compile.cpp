@@ -242,12 +242,13 @@ std::string findCommand() {
 
 /// A hash of all that a bundle depends on.
 std::string keyOf(std::string_view program, const CompileOptions &compile,
-                  const std::string &level) {
+                  const std::string &code, const std::string &target) {
   return Sha256()
       .addField(versionText("mgpu", ""))
       .addField(program)
       .addField(fmt::format("{},{}", compile.replicas, compile.partitions))
-      .addField(level)
+      .addField(code)
+      .addField(target)
       .hex();
 }
 
@@ -290,25 +291,11 @@ PJRT_Error *whyNot(const CommandEnd &end, double seconds) {
                             said.empty() ? "" : "\n", said));
 }
 
-/// Reads what the compiler made. It is kept for others, so it must open.
-PJRT_Error *takeBundle(const std::string &file, const std::string &command,
-                       device::Blob &bundle) {
-  mgt_program *opened = nullptr;
-  if (mgt_open(file.c_str(), "host", &opened) != MGT_OK)
-    return refuse(PJRT_Error_Code_INTERNAL,
-                  fmt::format("'{}' made no bundle that opens: {}", command,
-                              mgt_error()));
-  mgt_close(opened);
-  auto bytes = readFile(file);
-  MGPU_PJRT_TRY(bytes);
-  bundle = std::move(*bytes);
-  return nullptr;
-}
-
+/// `code` is a level of the processor, or "sm_90".
 PJRT_Error *spawnCompiler(std::string_view program,
                           const CompileOptions &compile,
-                          const std::string &level, double seconds,
-                          device::Blob &bundle) {
+                          const std::string &target, const std::string &code,
+                          double seconds, device::Blob &bundle) {
   const std::string command = findCommand();
   if (command.empty())
     return refuse(PJRT_Error_Code_NOT_FOUND,
@@ -318,12 +305,21 @@ PJRT_Error *spawnCompiler(std::string_view program,
   MGPU_PJRT_TRY(folder);
   constexpr const char *name = "program.mlir", *made = "program.mgpu";
   MGPU_PJRT_TRY(writeFileAtomic(folder->file(name), program));
-  auto end = runCommand(
-      {command, "bundle", name, "-o", made, "--per-device",
-       fmt::format("{},{}", compile.replicas, compile.partitions), "--target",
-       fmt::format("host:{}", compile.replicas * compile.partitions), "--cpu",
-       level},
-      folder->folder(), seconds);
+  std::vector<std::string> words{
+      command,
+      "bundle",
+      name,
+      "-o",
+      made,
+      "--per-device",
+      fmt::format("{},{}", compile.replicas, compile.partitions),
+      "--target",
+      target};
+  if (code.starts_with("sm_"))
+    words.insert(words.end(), {"--arch", code, "--cpu", "none"});
+  else
+    words.insert(words.end(), {"--cpu", code});
+  auto end = runCommand(words, folder->folder(), seconds);
   MGPU_PJRT_TRY(end);
   std::error_code error;
   if (end->how == CommandEnd::Unknown)
@@ -332,33 +328,48 @@ PJRT_Error *spawnCompiler(std::string_view program,
     return whyNot(*end, seconds);
   if (end->code != 0)
     return whyNot(*end, seconds);
-  return takeBundle(folder->file(made), command, bundle);
+  auto bytes = readFile(folder->file(made));
+  MGPU_PJRT_TRY(bytes);
+  bundle = std::move(*bytes);
+  return nullptr;
+}
+
+/// Says what kernels are compiled for on the client's devices: a level of this
+/// processor, or the architecture of its GPUs.
+Result<std::string> codeOf(const ClientOptions &client) {
+  if (client.gpus)
+    return device::architectureOf(client.gpus->gpus);
+  const std::vector<std::string_view> levels = device::cpuLevels();
+  if (levels.empty())
+    return fail(ErrorKind::Absent, "no kernels are made for this processor");
+  return std::string(levels.front());
 }
 
 } // namespace
 
 PJRT_Error *compileProgram(std::string_view program,
                            const CompileOptions &compile,
-                           const ClientOptions &client, device::Blob &bundle) {
-  const std::vector<std::string_view> levels = device::cpuLevels();
-  if (levels.empty())
-    return refuse(PJRT_Error_Code_NOT_FOUND,
-                  "no kernels are made for this processor");
-  const std::string level(levels.front());
-  std::unique_ptr<kernels::KernelCache> cache;
+                           const ClientOptions &client, device::Blob &bundle,
+                           std::function<void()> &keep) {
+  const auto code = codeOf(client);
+  MGPU_PJRT_TRY(code);
+  const std::string target = client.targetOf(compile.devicesUsed());
+  std::shared_ptr<kernels::KernelCache> cache;
   if (!client.cache.empty())
     cache =
-        std::make_unique<kernels::KernelCache>(client.cache, uint64_t(1) << 30);
-  const std::string key = keyOf(program, compile, level);
+        std::make_shared<kernels::KernelCache>(client.cache, uint64_t(1) << 30);
+  const std::string key = keyOf(program, compile, *code, target);
   if (cache)
     if (auto known = cache->find(key)) {
       bundle = std::move(*known);
       return nullptr;
     }
-  MGPU_PJRT_PASS(
-      spawnCompiler(program, compile, level, client.compileSeconds, bundle));
-  if (cache)
-    cache->store(key, bundle);
+  MGPU_PJRT_PASS(spawnCompiler(program, compile, target, *code,
+                               client.compileSeconds, bundle));
+  keep = [cache, key, bundle] {
+    if (cache)
+      cache->store(key, bundle);
+  };
   return nullptr;
 }
 

@@ -9,6 +9,7 @@
 #include "pipeline/pjrt/Client.h"
 #include "pipeline/pjrt/CompileOptions.h"
 
+#include <functional>
 #include <memory>
 
 namespace mgpu::pipeline::pjrt {
@@ -29,11 +30,13 @@ private:
   std::string path;
 };
 
-/// Sets the bundle of the program, text or bytecode. The error says where it is
-/// wrong, what ended the compiler, or that it took too long.
+/// Sets the bundle of the program, text or bytecode, and, where it did not come
+/// from the cache, `keep`, to be called once it has opened. The error says
+/// where it is wrong, what ended the compiler, or that it took too long.
 PJRT_Error *compileProgram(std::string_view program,
                            const CompileOptions &compile,
-                           const ClientOptions &client, device::Blob &bundle);
+                           const ClientOptions &client, device::Blob &bundle,
+                           std::function<void()> &keep);
 
 } // namespace mgpu::pipeline::pjrt
 

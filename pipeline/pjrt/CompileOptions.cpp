@@ -207,6 +207,13 @@ Result<CompileOptions> CompileOptions::parse(std::string_view bytes) {
   return options;
 }
 
+std::vector<int64_t> CompileOptions::devicesUsed() const {
+  std::vector<int64_t> all = devices;
+  for (uint32_t k = 0; devices.empty() && k < replicas * partitions; ++k)
+    all.push_back(k);
+  return all;
+}
+
 std::string CompileOptions::assignment(uint32_t replicas, uint32_t partitions,
                                        const std::vector<int64_t> &devices) {
   std::string out;

@@ -18,6 +18,8 @@ struct CompileOptions {
   uint32_t replicas = 1, partitions = 1;
   /// The device of each process, replica by replica; empty: from 0.
   std::vector<int64_t> devices;
+  /// The same, spelt out.
+  std::vector<int64_t> devicesUsed() const;
   bool isPortable = false; ///< it runs on the device that an execution names
 
   /// The bytes may be anything.

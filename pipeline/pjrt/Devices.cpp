@@ -17,8 +17,6 @@ namespace mgpu::pipeline::pjrt {
 
 const char *const memoryKinds[numMemoryKinds] = {"device", "unpinned_host"};
 
-static const char deviceKind[] = "mgpu host";
-
 void MemoryUse::take(int64_t size) {
   const int64_t now = bytes += size;
   ++allocations;
@@ -62,16 +60,20 @@ PJRT_Memory::~PJRT_Memory() {
 }
 
 PJRT_Device::PJRT_Device(PJRT_Client &client,
-                         PJRT_DeviceDescription &description)
-    : client(&client), description(&description) {
+                         PJRT_DeviceDescription &description,
+                         std::shared_ptr<mgpu::device::GpuMemory> gpu)
+    : client(&client), description(&description), gpu(std::move(gpu)) {
   for (int kind = 0; kind < numMemoryKinds; ++kind)
     list.push_back(&memories.emplace_back(
         *this, MemoryKind(kind), description.id * numMemoryKinds + kind));
 }
 
-PJRT_DeviceDescription::PJRT_DeviceDescription(int id, uint32_t devices)
+PJRT_DeviceDescription::PJRT_DeviceDescription(int id,
+                                               const ClientOptions &options)
     : id(id), text(fmt::format("mgpu(id={})", id)),
-      debug(fmt::format("device {} of {} of mgpu's host target", id, devices)) {
+      debug(fmt::format("device {} of {} of mgpu's target {}", id,
+                        options.devices, options.target())),
+      kind(options.gpus ? "mgpu cuda" : "mgpu host") {
   attributes.add("coords", std::vector<int64_t>{id});
 }
 
@@ -81,7 +83,7 @@ PJRT_TopologyDescription::PJRT_TopologyDescription(const ClientOptions &options)
                              options.platform)) {
   version = version.substr(0, version.find('\n'));
   for (uint32_t k = 0; k < options.devices; ++k)
-    list.push_back(&devices.emplace_back(int(k), options.devices));
+    list.push_back(&devices.emplace_back(int(k), options));
   attributes.add("target", options.target());
 }
 
@@ -100,8 +102,8 @@ MGPU_PJRT_LIST(DeviceDescription_Attributes, device_description, attributes,
 
 PJRT_Error *DeviceDescription_Kind(PJRT_DeviceDescription_Kind_Args &args) {
   MGPU_PJRT_NEEDS(device_description);
-  args.device_kind = deviceKind;
-  args.device_kind_size = std::strlen(deviceKind);
+  args.device_kind = args.device_description->kind.c_str();
+  args.device_kind_size = args.device_description->kind.size();
   return nullptr;
 }
 
@@ -126,8 +128,9 @@ PJRT_Error *Device_MemoryStats(PJRT_Device_MemoryStats_Args &args) {
   args.peak_bytes_in_use = use.peak;
   args.num_allocs = use.allocations;
   args.largest_alloc_size = use.largest;
-  args.bytes_limit =
-      int64_t(::sysconf(_SC_PHYS_PAGES)) * ::sysconf(_SC_PAGESIZE);
+  args.bytes_limit = args.device->gpu ? int64_t(args.device->gpu->totalBytes())
+                                      : int64_t(::sysconf(_SC_PHYS_PAGES)) *
+                                            ::sysconf(_SC_PAGESIZE);
   args.peak_bytes_in_use_is_set = args.num_allocs_is_set =
       args.largest_alloc_size_is_set = args.bytes_limit_is_set = true;
   return nullptr;

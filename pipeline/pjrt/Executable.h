@@ -6,7 +6,7 @@
 
 #include "device/api/BlobCache.h"
 #include "pipeline/c/mgt.h"
-#include "pipeline/pjrt/Client.h"
+#include "pipeline/pjrt/Buffer.h"
 #include "pipeline/pjrt/CompileOptions.h"
 #include "pipeline/pjrt/Extensions.h"
 #include "pipeline/pjrt/Shape.h"
@@ -50,15 +50,25 @@ struct Compiled {
   std::vector<size_t> inputKindSizes, outputKindSizes;
 };
 
-/// Where the program has an argument or result of a device. A large one has
-/// each call's own memory instead (mgt_bind), which costs less than a copy.
+/// Where the program has an argument or result of a device. A call's own memory
+/// may take its place (mgt_bind).
 struct Place {
-  static constexpr size_t large = 1 << 19;
+  static constexpr size_t large = 1 << 19; ///< costs more to copy than to bind
 
   std::string name;
-  void *data = nullptr;
   size_t bytes = 0;
-  bool isBound() const { return bytes >= large; }
+  std::shared_ptr<device::GpuMemory> gpu; ///< null on the host
+  /// The program's own memory; on a GPU null until a call needs it.
+  std::shared_ptr<Storage> own;
+  /// On a GPU the memory that the last call gave. It lives until another call
+  /// gives other memory: what is freed may come back as another argument's.
+  std::shared_ptr<Storage> bound;
+
+  /// Whether a call's memory becomes the program's.
+  bool binds(const Storage &storage) const {
+    return gpu ? storage.isOnGpu() && storage.isOwn() && bytes > 0
+               : bytes >= large;
+  }
 };
 
 } // namespace mgpu::pipeline::pjrt
@@ -77,6 +87,7 @@ struct PJRT_LoadedExecutable {
 
   std::mutex mutex;               ///< of what follows: one execution at a time
   mgt_program *program = nullptr; ///< null once it is deleted
+  bool isLoaded = false; ///< on GPUs once a call has given all arguments
   /// One device behind the other.
   std::vector<mgpu::pipeline::pjrt::Place> arguments, results;
 };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // An execution copies the arguments to where the program has them, replays it,
-// and copies the results out; large ones are used and made where they are. It
-// has ended when its call returns.
+// and copies the results out; large ones, and all on GPUs, are used and made
+// where they are. It has ended when its call returns.
 #include "pipeline/pjrt/Buffer.h"
 #include "pipeline/pjrt/Executable.h"
 #include "pipeline/pjrt/Handlers.h"
@@ -51,33 +51,70 @@ PJRT_Error *checkCall(const Args &args, const Signature &signature,
                        "are refused");
   if (args.execute_device && args.num_devices != 1)
     return invalid("execute_device is of an executable for one device");
+  if (args.execute_device && args.execute_device->gpu &&
+      args.execute_device != args.executable->devices[0])
+    return unsupported(
+        "an executable runs on the GPU that it was compiled for");
   return nullptr;
 }
 
-/// Memory of buffers that the program uses until this ends, when each place has
-/// its own again: freed memory may come back as another argument's.
+/// Memory of buffers that the program uses. On the host each place has its own
+/// again when this ends.
 class Bound {
 public:
   explicit Bound(mgt_program *program) : program(program) {}
   ~Bound() {
     for (const auto &[place, storage] : all)
-      (void)mgt_bind(program, place->name.c_str(), place->data, place->bytes);
+      (void)mgt_bind(program, place->name.c_str(), place->own->address(),
+                     place->bytes);
   }
   Bound(const Bound &) = delete;
   Bound &operator=(const Bound &) = delete;
 
-  PJRT_Error *add(const Place &place, std::shared_ptr<Storage> storage) {
-    if (mgt_bind(program, place.name.c_str(), storage->bytes(), place.bytes) !=
-        MGT_OK)
+  PJRT_Error *add(Place &place, std::shared_ptr<Storage> storage) {
+    if (place.bound == storage)
+      return nullptr;
+    if (mgt_bind(program, place.name.c_str(), storage->address(),
+                 place.bytes) != MGT_OK)
       return refuse(PJRT_Error_Code_INTERNAL, mgt_program_error(program));
-    all.emplace_back(&place, std::move(storage));
+    if (place.gpu)
+      place.bound = std::move(storage);
+    else
+      all.emplace_back(&place, std::move(storage));
     return nullptr;
+  }
+
+  /// Makes the program's own memory the place's.
+  PJRT_Error *useOwn(Place &place) {
+    if (!place.own) {
+      void *data = nullptr;
+      size_t bytes = 0;
+      if (mgt_memory(program, place.name.c_str(), &data, &bytes) != MGT_OK)
+        return refuse(PJRT_Error_Code_RESOURCE_EXHAUSTED,
+                      mgt_program_error(program));
+      place.own = std::make_shared<Storage>(data, place.gpu, nullptr);
+    }
+    return place.gpu && place.bound ? add(place, place.own) : nullptr;
   }
 
 private:
   mgt_program *program;
   std::vector<std::pair<const Place *, std::shared_ptr<Storage>>> all;
 };
+
+/// A buffer lies on the device that uses it.
+PJRT_Error *checkDevice(const Args &args, size_t device, size_t argument,
+                        const PJRT_Buffer &buffer) {
+  const PJRT_Device *on = args.execute_device
+                              ? args.execute_device
+                              : args.executable->devices[device];
+  if (buffer.memory->device->description->id == on->description->id)
+    return nullptr;
+  return invalid(fmt::format(
+      "argument {} lies on device {}, and the executable "
+      "takes it on device {}: copy it there",
+      argument, buffer.memory->device->description->id, on->description->id));
+}
 
 /// Gives the program one device's arguments.
 PJRT_Error *giveArguments(const Args &args, size_t device, Bound &bound) {
@@ -93,6 +130,7 @@ PJRT_Error *giveArguments(const Args &args, size_t device, Bound &bound) {
                                  "{}",
                                  k, buffer->shape.text(),
                                  signature.arguments[k].text()));
+    MGPU_PJRT_PASS(checkDevice(args, device, k, *buffer));
     auto storage = buffer->storage();
     if (!storage)
       return isGone(*buffer);
@@ -100,11 +138,13 @@ PJRT_Error *giveArguments(const Args &args, size_t device, Bound &bound) {
       buffer->ready->wait();
       MGPU_PJRT_PASS(buffer->ready->error());
     }
-    const Place &place = args.executable->arguments[device * args.num_args + k];
-    if (place.isBound())
+    Place &place = args.executable->arguments[device * args.num_args + k];
+    if (place.binds(*storage)) {
       MGPU_PJRT_PASS(bound.add(place, std::move(storage)));
-    else
-      std::memcpy(place.data, storage->bytes(), place.bytes);
+      continue;
+    }
+    MGPU_PJRT_PASS(bound.useOwn(place));
+    MGPU_PJRT_TRY(place.own->take(*storage, place.bytes));
   }
   return nullptr;
 }
@@ -121,10 +161,12 @@ PJRT_Error *makeResults(const Args &args, Bound &bound, Made &made) {
                                             : args.executable->devices[device];
       PJRT_Buffer *buffer = nullptr;
       MGPU_PJRT_PASS(makeBuffer(shape, placeOf(nullptr, on), &buffer));
-      const Place &place = args.executable->results[made.size()];
+      Place &place = args.executable->results[made.size()];
       made.emplace_back(buffer);
-      if (place.isBound())
-        MGPU_PJRT_PASS(bound.add(place, buffer->storage()));
+      if (auto storage = buffer->storage(); place.binds(*storage))
+        MGPU_PJRT_PASS(bound.add(place, std::move(storage)));
+      else
+        MGPU_PJRT_PASS(bound.useOwn(place));
     }
   return nullptr;
 }
@@ -136,15 +178,22 @@ PJRT_Error *replay(const Args &args, Made &made) {
     return refuse(PJRT_Error_Code_FAILED_PRECONDITION,
                   "the executable was deleted");
   Bound bound(executable.program);
+  // First the results: their memory is new, and an argument may be a result of
+  // the call before.
+  MGPU_PJRT_PASS(makeResults(args, bound, made));
   for (size_t device = 0; device < args.num_devices; ++device)
     MGPU_PJRT_PASS(giveArguments(args, device, bound));
-  MGPU_PJRT_PASS(makeResults(args, bound, made));
+  if (!executable.isLoaded && mgt_load(executable.program) != MGT_OK)
+    return refuse(PJRT_Error_Code_INTERNAL,
+                  mgt_program_error(executable.program));
+  executable.isLoaded = true;
   if (mgt_replay(executable.program) != MGT_OK)
     return refuse(PJRT_Error_Code_INTERNAL,
                   mgt_program_error(executable.program));
   for (size_t k = 0; k < made.size(); ++k)
-    if (const Place &place = executable.results[k]; !place.isBound())
-      std::memcpy(made[k]->storage()->bytes(), place.data, place.bytes);
+    if (const Place &place = executable.results[k];
+        !place.binds(*made[k]->storage()))
+      MGPU_PJRT_TRY(made[k]->storage()->take(*place.own, place.bytes));
   return nullptr;
 }
 

@@ -26,31 +26,41 @@ Result<void> check(mgt_status status) {
               mgt_error());
 }
 
-/// Opens a bundle for as many devices as it is for.
-Result<Program> openProgram(const device::Blob &bundle) {
+/// Opens a bundle on a target.
+Result<Program> openProgram(const device::Blob &bundle,
+                            const std::string &target) {
   MGPU_TRY_ASSIGN(const TemporaryFolder folder, TemporaryFolder::make());
   const std::string file = folder.file("executable.mgpu");
   const std::span<const std::byte> parts[] = {bundle};
   MGPU_TRY(writeFileAtomic(file, parts));
   mgt_program *program = nullptr;
-  MGPU_TRY(check(mgt_open(file.c_str(), "host", &program)));
+  MGPU_TRY(check(mgt_open(file.c_str(), target.c_str(), &program)));
   return Program(program);
 }
 
-/// The places of `count` arguments or results from `first` on, which have these
-/// shapes.
+/// The places of each device's arguments or results from number `first` on,
+/// which have these shapes.
 Result<std::vector<Place>> placesOf(mgt_program *program, size_t first,
-                                    uint32_t processes,
+                                    const std::vector<PJRT_Device *> &devices,
                                     const std::vector<Shape> &shapes) {
   std::vector<Place> places;
-  for (uint32_t process = 0; process < processes; ++process)
+  for (const PJRT_Device *device : devices)
     for (const Shape &shape : shapes) {
       mgt_argument argument{};
-      MGPU_TRY(
-          check(mgt_get_argument(program, first + places.size(), &argument)));
+      int32_t lies = MGT_HOST;
+      const size_t index = first + places.size();
+      MGPU_TRY(check(mgt_get_argument(program, index, &argument)));
+      MGPU_TRY(check(mgt_argument_device(program, index, &lies)));
       Place place;
-      MGPU_TRY(
-          check(mgt_memory(program, argument.name, &place.data, &place.bytes)));
+      place.bytes = argument.bytes;
+      if (lies == MGT_HOST) {
+        void *data = nullptr;
+        MGPU_TRY(
+            check(mgt_memory(program, argument.name, &data, &place.bytes)));
+        place.own = std::make_shared<Storage>(data, nullptr, nullptr);
+      } else {
+        place.gpu = device->gpu;
+      }
       if (place.bytes != shape.bytes())
         return fail(ErrorKind::Invalid,
                     fmt::format("the bundle's argument '{}' has {} bytes, and "
@@ -94,7 +104,14 @@ Result<std::shared_ptr<Compiled>> describe(mgt_program *program,
   auto out = std::make_shared<Compiled>();
   MGPU_TRY_ASSIGN(out->signature, Signature::parse(facts.options));
   const Signature &signature = out->signature;
-  if (facts.num_devices != signature.processes() && facts.num_devices != 1)
+  if (options && (options->replicas != signature.replicas ||
+                  options->partitions != signature.partitions))
+    return fail(ErrorKind::Usage,
+                fmt::format("the compile options say {} replicas of {} "
+                            "partitions, and the executable has {} of {}",
+                            options->replicas, options->partitions,
+                            signature.replicas, signature.partitions));
+  if (facts.num_devices != signature.processes() && facts.num_devices > 1)
     return fail(ErrorKind::Invalid,
                 fmt::format("the bundle is for {} devices, and says {}",
                             facts.num_devices, signature.processes()));
@@ -137,11 +154,21 @@ Result<std::vector<PJRT_Device *>> devicesOf(PJRT_Client &client,
   return devices;
 }
 
+/// The target of a program that is said to run on these devices; else all of
+/// the client's.
+std::string targetOf(const ClientOptions &client,
+                     const CompileOptions *options) {
+  if (!client.gpus)
+    return "host"; // takes as many as the bundle is for
+  return options ? client.targetOf(options->devicesUsed()) : client.target();
+}
+
 /// Opens a bundle. `options` may be null.
 Result<std::unique_ptr<PJRT_LoadedExecutable>>
 load(PJRT_Client &client, device::Blob bundle, const CompileOptions *options,
      std::string_view serialized) {
-  MGPU_TRY_ASSIGN(Program program, openProgram(bundle));
+  MGPU_TRY_ASSIGN(Program program,
+                  openProgram(bundle, targetOf(client.options(), options)));
   auto out = std::make_unique<PJRT_LoadedExecutable>();
   MGPU_TRY_ASSIGN(auto compiled, describe(program.get(), std::move(bundle),
                                           options, serialized));
@@ -157,11 +184,14 @@ load(PJRT_Client &client, device::Blob bundle, const CompileOptions *options,
                             "(__elided__) cannot be given in a call",
                             count,
                             taken + signature.results.size() * processes));
-  MGPU_TRY_ASSIGN(out->arguments,
-                  placesOf(program.get(), 0, processes, signature.arguments));
-  MGPU_TRY_ASSIGN(out->results,
-                  placesOf(program.get(), taken, processes, signature.results));
-  MGPU_TRY(check(mgt_load(program.get())));
+  MGPU_TRY_ASSIGN(out->arguments, placesOf(program.get(), 0, out->devices,
+                                           signature.arguments));
+  MGPU_TRY_ASSIGN(out->results, placesOf(program.get(), taken, out->devices,
+                                         signature.results));
+  if (!client.options().gpus) {
+    MGPU_TRY(check(mgt_load(program.get())));
+    out->isLoaded = true;
+  }
   for (uint32_t k = 0; k < processes; ++k)
     out->logical.push_back(
         {int(k / signature.partitions), int(k % signature.partitions)});
@@ -186,7 +216,7 @@ PJRT_Error *checkFormat(const PJRT_Program &program) {
 
 PJRT_Error *compile(const PJRT_Program &program, std::string_view serialized,
                     const ClientOptions &client, CompileOptions &options,
-                    device::Blob &bundle) {
+                    device::Blob &bundle, std::function<void()> &keep) {
   MGPU_PJRT_PASS(checkFormat(program));
   auto parsed = CompileOptions::parse(serialized);
   MGPU_PJRT_TRY(parsed);
@@ -197,7 +227,7 @@ PJRT_Error *compile(const PJRT_Program &program, std::string_view serialized,
                                "{}: MGPU_PJRT_TARGET=host:{} makes more",
                                processes, client.devices, processes));
   return compileProgram({program.code, program.code_size}, options, client,
-                        bundle);
+                        bundle, keep);
 }
 
 std::string_view textOf(const char *data, size_t size) {
@@ -215,6 +245,15 @@ PJRT_Error *loadBundle(PJRT_Client &client, device::Blob bundle,
   return nullptr;
 }
 
+/// A bundle that the compiler made opens; one of a damaged compiler does not.
+PJRT_Error *whyNotOpened(PJRT_Error *error, bool isNew) {
+  if (error && isNew && error->code == PJRT_Error_Code_INVALID_ARGUMENT) {
+    error->code = PJRT_Error_Code_INTERNAL;
+    error->message = "mgpu-tune made no bundle that opens: " + error->message;
+  }
+  return error;
+}
+
 } // namespace
 
 //===----------------------------------------------------------------------===//
@@ -228,10 +267,16 @@ PJRT_Error *Client_Compile(PJRT_Client_Compile_Args &args) {
       textOf(args.compile_options, args.compile_options_size);
   CompileOptions options;
   device::Blob bundle;
+  std::function<void()> keep;
   MGPU_PJRT_PASS(compile(*args.program, serialized, args.client->options(),
-                         options, bundle));
-  return loadBundle(*args.client, std::move(bundle), &options, serialized,
-                    &args.executable);
+                         options, bundle, keep));
+  MGPU_PJRT_PASS(
+      whyNotOpened(loadBundle(*args.client, std::move(bundle), &options,
+                              serialized, &args.executable),
+                   bool(keep)));
+  if (keep)
+    keep();
+  return nullptr;
 }
 
 PJRT_Error *Compile(PJRT_Compile_Args &args) {
@@ -241,13 +286,17 @@ PJRT_Error *Compile(PJRT_Compile_Args &args) {
       textOf(args.compile_options, args.compile_options_size);
   CompileOptions options;
   device::Blob bundle;
+  std::function<void()> keep;
   MGPU_PJRT_PASS(compile(*args.program, serialized, args.topology->options,
-                         options, bundle));
-  auto program = openProgram(bundle);
+                         options, bundle, keep));
+  auto program =
+      openProgram(bundle, targetOf(args.topology->options, &options));
   MGPU_PJRT_TRY(program);
   auto compiled =
       describe(program->get(), std::move(bundle), &options, serialized);
   MGPU_PJRT_TRY(compiled);
+  if (keep)
+    keep();
   args.executable = new PJRT_Executable{std::move(*compiled)};
   return nullptr;
 }
@@ -264,6 +313,8 @@ PJRT_Error *
 Executable_DeserializeAndLoad(PJRT_Executable_DeserializeAndLoad_Args &args) {
   MGPU_PJRT_NEEDS(client);
   MGPU_PJRT_NEEDS(serialized_executable);
+  if (args.serialized_executable_size == 0)
+    return invalid("the serialized executable is empty");
   const auto *bytes =
       reinterpret_cast<const std::byte *>(args.serialized_executable);
   device::Blob bundle(bytes, bytes + args.serialized_executable_size);

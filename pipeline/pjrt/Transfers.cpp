@@ -30,22 +30,34 @@ struct PJRT_AsyncHostToDeviceTransferManager {
 
 namespace mgpu::pipeline::pjrt {
 
-/// Calls `copy` with the buffer's bytes once they are there; returns when that
-/// is done.
+using Copy = std::function<Result<void>(const Storage &)>;
+
+static void finish(Completion &done, const Result<void> &copied) {
+  if (copied)
+    done.finish();
+  else
+    done.finish(PJRT_Error_Code_INTERNAL, copied.error().message);
+}
+
+/// Calls `copy` with the buffer's memory once its contents are there; returns
+/// when that is done.
 static Done whenReady(const PJRT_Buffer &buffer,
-                      std::shared_ptr<Storage> storage,
-                      std::function<void(const std::byte *)> copy) {
-  if (buffer.ready == alreadyDone()) {
-    copy(storage->bytes());
-    return alreadyDone();
-  }
+                      std::shared_ptr<Storage> storage, Copy copy) {
   auto done = std::make_shared<Completion>();
+  if (buffer.ready == alreadyDone()) {
+    const Result<void> copied = copy(*storage);
+    if (copied)
+      return alreadyDone();
+    finish(*done, copied);
+    return done;
+  }
   buffer.ready->whenDone([done, storage = std::move(storage),
                           copy = std::move(copy)](PJRT_Error_Code code,
                                                   const std::string &message) {
     if (code == PJRT_Error_Code_OK)
-      copy(storage->bytes());
-    done->finish(code, message);
+      finish(*done, copy(*storage));
+    else
+      done->finish(code, message);
   });
   return done;
 }
@@ -66,12 +78,22 @@ PJRT_Error *Buffer_ToHostBuffer(PJRT_Buffer_ToHostBuffer_Args &args) {
   auto storage = args.src->storage();
   if (!storage)
     return isGone(*args.src);
-  args.event = new PJRT_Event{
-      whenReady(*args.src, std::move(storage),
-                [to = static_cast<std::byte *>(args.dst),
-                 strides = std::move(*strides), shape](const std::byte *from) {
-                  copyStrided(to, strides, from, rowMajor(shape), shape);
-                })};
+  args.event = new PJRT_Event{whenReady(
+      *args.src, std::move(storage),
+      [to = static_cast<std::byte *>(args.dst), strides = std::move(*strides),
+       shape](const Storage &from) -> Result<void> {
+        if (from.isOnGpu() && strides == rowMajor(shape))
+          return from.read(0, to, shape.bytes());
+        std::vector<std::byte> packed;
+        const auto *bytes = static_cast<const std::byte *>(from.address());
+        if (from.isOnGpu()) {
+          packed.resize(shape.bytes());
+          MGPU_TRY(from.read(0, packed.data(), packed.size()));
+          bytes = packed.data();
+        }
+        copyStrided(to, strides, bytes, rowMajor(shape), shape);
+        return {};
+      })};
   return nullptr;
 }
 
@@ -91,9 +113,8 @@ PJRT_Error *Buffer_CopyRawToHost(PJRT_Buffer_CopyRawToHost_Args &args) {
   args.event = new PJRT_Event{
       whenReady(*args.buffer, std::move(storage),
                 [to = args.dst, offset = args.offset,
-                 size = size_t(args.transfer_size)](const std::byte *from) {
-                  if (size > 0)
-                    std::memcpy(to, from + offset, size);
+                 size = size_t(args.transfer_size)](const Storage &from) {
+                  return from.read(size_t(offset), to, size);
                 })};
   return nullptr;
 }
@@ -105,10 +126,10 @@ static PJRT_Error *copyTo(PJRT_Buffer &buffer, PJRT_Memory *memory,
   if (!storage)
     return isGone(buffer);
   MGPU_PJRT_PASS(makeBuffer(buffer.shape, memory, out));
-  (*out)->ready = whenReady(
-      buffer, std::move(storage),
-      [to = (*out)->storage(), bytes = buffer.shape.bytes()](
-          const std::byte *from) { std::memcpy(to->bytes(), from, bytes); });
+  (*out)->ready =
+      whenReady(buffer, std::move(storage),
+                [to = (*out)->storage(), bytes = buffer.shape.bytes()](
+                    const Storage &from) { return to->take(from, bytes); });
   return nullptr;
 }
 
@@ -149,10 +170,8 @@ PJRT_Error *Client_CreateBuffersForAsyncHostToDevice(
       if (*layout != rowMajor(*shape))
         return unsupported("buffers are row-major; leave device_layouts out");
     }
-    auto storage = Storage::make(shape->bytes(), *args.memory->device);
-    if (!storage)
-      return refuse(PJRT_Error_Code_RESOURCE_EXHAUSTED,
-                    fmt::format("there is no memory for {}", shape->text()));
+    std::shared_ptr<Storage> storage;
+    MGPU_PJRT_PASS(Storage::make(*shape, *args.memory, storage));
     made->targets.push_back({std::move(*shape), std::move(storage)});
   }
   args.transfer_manager = made.release();
@@ -190,8 +209,8 @@ PJRT_Error *AsyncHostToDeviceTransferManager_TransferData(
                   "the buffer's last transfer was made already");
   if (args.transfer_size > 0) {
     MGPU_PJRT_NEEDS(data);
-    std::memcpy(target->storage->bytes() + args.offset, args.data,
-                size_t(args.transfer_size));
+    MGPU_PJRT_TRY(target->storage->write(size_t(args.offset), args.data,
+                                         size_t(args.transfer_size)));
   }
   if (args.is_last_transfer)
     target->ready->finish();

@@ -5,7 +5,7 @@
 #include "kernels/compile/CudaText.h"
 #include "kernels/compile/HostCompiler.h"
 #include "kernels/compile/KernelCache.h"
-#include "kernels/compile/PtxObject.h"
+#include "kernels/compile/GivenObject.h"
 #include "support/Parallel.h"
 #include "support/Progress.h"
 
@@ -90,7 +90,7 @@ static tl::unexpected<Error> absentForm(const KernelSpec &kernel,
 static Result<void> checkHost(const planner::Dag &dag) {
   for (const KernelSpec &kernel : dag.kernels)
     if (const CudaFile *file = kernel.cudaFile();
-        !file || (file->host.empty() && !kernels::runsAsPtx(kernel)))
+        !file || (file->host.empty() && !kernels::runsAsGiven(kernel)))
       return absentForm(kernel, "C++ for the host, CUDA C++ or PTX",
                         "give one of them, or open the program on a GPU");
   return {};
@@ -100,8 +100,8 @@ static Result<Compiler::Object> objectOf(const KernelSpec &kernel,
                                          const kernels::HostMacros &macros,
                                          const std::string &cpu) {
   device::BlobCache *cache = kernels::userKernelCache();
-  return kernels::runsAsPtx(kernel)
-             ? kernels::ptxObject(kernel, macros, cache)
+  return kernels::runsAsGiven(kernel)
+             ? kernels::givenObject(kernel, macros, cache)
              : kernels::compileHostSource(kernel, macros, cpu, cache);
 }
 

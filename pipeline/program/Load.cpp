@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "pipeline/program/Load.h"
 
+#include "device/api/HostFunctions.h"
 #include "pipeline/program/Compiler.h"
 #include "pipeline/program/Roles.h"
 #include "pipeline/program/Variants.h"
@@ -9,10 +10,12 @@
 #include "pipeline/torch/Lower.h"
 #include "planner/dagfile/DagJson.h"
 #include "planner/dagfile/TraceDag.h"
+#include "planner/record/PlaceOnDevices.h"
 #include "support/Array.h"
 #include "support/FileIO.h"
 #include "support/FileNames.h"
 #include "support/Result.h"
+#include "support/Spelling.h"
 #include "support/Units.h"
 
 #include <fmt/format.h>
@@ -209,8 +212,30 @@ bool isSameScalar(const std::string &text, const std::string &value,
 }
 
 /// Refuses options that would decide again what the file has decided.
+/// A bundle takes functions for the calls that it was made to ask for.
+Result<void> checkFunctions(const LoadedProgram &program,
+                            const LoadOptions &options) {
+  std::vector<std::string> asked;
+  for (const planner::KernelSpec &kernel : program.dag.kernels)
+    if (const planner::CudaFile *file = kernel.cudaFile(); file && file->call)
+      asked.push_back(file->call->name);
+  for (const auto &[name, custom] : options.customs)
+    if (!isOfLibrary(custom))
+      return fail(ErrorKind::Usage,
+                  fmt::format("--custom {}={}: the kernels of a bundle are "
+                              "made: make it again from {}",
+                              name, custom, program.bundle->origin().source));
+    else if (std::ranges::find(asked, name) == asked.end())
+      return fail(ErrorKind::Usage,
+                  fmt::format("--custom {}: the bundle asks for no function of "
+                              "this name{}",
+                              name, didYouMean(name, asked)));
+  return {};
+}
+
 Result<void> checkMadeFor(const LoadedProgram &program,
                           const LoadOptions &options) {
+  MGPU_TRY(checkFunctions(program, options));
   const db::ProgramRecord &origin = program.bundle->origin();
   for (const char *option : {"--role", "--resident-except"})
     if (options.given.contains(option))
@@ -224,9 +249,9 @@ Result<void> checkMadeFor(const LoadedProgram &program,
                             "make it again from {}",
                             origin.source));
   for (const char *option :
-       {"--node-limit", "--roll-from", "--devices", "--assign", "--custom",
-        "--schedule", "--remat", "--grid", "--mesh", "--shard", "--shardings",
-        "--one-device", "--exact"})
+       {"--node-limit", "--roll-from", "--devices", "--assign", "--schedule",
+        "--remat", "--grid", "--mesh", "--shard", "--shardings", "--one-device",
+        "--exact"})
     if (options.given.count(option))
       return fail(ErrorKind::Usage,
                   fmt::format("{}: the nodes of a bundle are made: make it "
@@ -351,6 +376,9 @@ Result<LoadedProgram> importSource(const LoadOptions &options,
   MGPU_TRY_ASSIGN(LoadedProgram program,
                   options.compiler->importProgram(import, messages));
   program.variants = import.variants;
+  if (options.replicas > 0 && isCudaTarget(options.target))
+    MGPU_TRY(planner::placeOnDevices(program,
+                                     options.replicas * options.partitions));
   sayDefaults(program);
   return program;
 }
@@ -542,6 +570,9 @@ Result<LoadedProgram> loadProgram(const LoadOptions &given,
     if (options.given.contains(each.option))
       return fail(ErrorKind::Usage, fmt::format(fmt::runtime(each.sentence),
                                                 each.option, options.file));
+  for (const auto &[name, custom] : options.customs)
+    if (isOfLibrary(custom))
+      MGPU_TRY(device::registerFromLibrary(name, custom));
   MGPU_TRY(takeMachine(options));
   MGPU_TRY_ASSIGN(LoadedProgram program, format.load(options, messages));
   if (!options.step.empty() && program.recordedUs <= 0)

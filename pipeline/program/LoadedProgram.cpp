@@ -18,6 +18,11 @@ bool LoadedProgram::isOpaque() const {
       });
 }
 
+bool isOfLibrary(std::string_view custom) {
+  const std::string_view path = custom.substr(0, custom.rfind(':'));
+  return path.ends_with(".so") || path.find(".so.") != path.npos;
+}
+
 Result<void> checkHasKernels(const LoadedProgram &program, const char *what) {
   if (!program.isOpaque())
     return {};

@@ -61,7 +61,8 @@ struct ImportOptions : RoleOptions {
   /// The meshes of mpmd's named computations and tensors, by name.
   std::map<std::string, std::string> meshes;
   /// The kernels of custom calls by the names that are called: FILE.cu:ENTRY,
-  /// or FILE.cu where the entry has the call's name.
+  /// or FILE.cu where the entry has the call's name. Or functions of a library,
+  /// LIB.so:FUNCTION; or "registered", for one that the process registers.
   std::map<std::string, std::string> customs;
   /// Microseconds that custom calls without a kernel take, by their names.
   std::map<std::string, double> costs;
@@ -148,6 +149,9 @@ Result<const planner::ProgramArgument *> findArgument(const planner::Program &,
                                                       const std::string &key,
                                                       const char *option,
                                                       bool results);
+
+/// Whether the kernel of a custom call is a function of a shared library.
+bool isOfLibrary(std::string_view custom);
 
 /// Unsupported, with "and `what`", where the program isOpaque().
 Result<void> checkHasKernels(const LoadedProgram &program, const char *what);

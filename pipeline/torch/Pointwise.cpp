@@ -252,6 +252,15 @@ Results maskedFill(Builder &b, const Call &call) {
   return {b.select(b.convert(call.tensor("mask"), ElementType::I1), value, x)};
 }
 
+/// 0 of a NaN, where StableHLO's sign is NaN.
+Results signOf(Builder &b, const Call &call) {
+  const Tensor x = call.tensor("self");
+  if (x.element == ElementType::I1)
+    return {x};
+  const Tensor zero = b.constant(0.0, x.element, x.sizes);
+  return {b.convert(b.compare("GT", x, zero), x.element) -
+          b.convert(b.compare("LT", x, zero), x.element)};
+}
 Results isNan(Builder &b, const Call &call) {
   const Tensor x = call.tensor("self");
   return {b.compare("NE", x, x)};
@@ -352,7 +361,7 @@ constexpr Operation operations[] = {
      }},
     {"abs(self)", sameType, "stablehlo.abs"},
     {"neg(self)", sameType, "stablehlo.negate"},
-    {"sign(self)", sameType, "stablehlo.sign"},
+    {"sign(self)", signOf},
     {"square(self)", square},
     {"isnan(self)", isNan},
     {"isinf(self)", isInfinite},

@@ -25,6 +25,8 @@ void fields(JsonFields &f, CudaFile &kernel) {
   f("dynamic_shared_bytes", kernel.dynamicSharedBytes);
   if (f.reads() || !kernel.rules.empty())
     f.added("rules", kernel.rules);
+  if (f.reads() || kernel.call)
+    f.added("call", kernel.call);
 }
 
 /// Whether a custom call is one of LAPACK, cuSOLVER or hipSOLVER.
@@ -54,6 +56,12 @@ Result<const std::string *> KernelSpec::hostText() const {
                 "nothing says what the custom call '" + file->entry +
                     "' computes, so it can be planned and not run: give it a "
                     "kernel by --custom '" +
+                    file->entry + "=FILE.cu:ENTRY'");
+  if (file->call)
+    return fail(ErrorKind::Unsupported,
+                "'" + file->entry +
+                    "' is a function that the process registers, which the "
+                    "host target calls; a GPU takes a kernel, by --custom '" +
                     file->entry + "=FILE.cu:ENTRY'");
   if (file->text.empty() && !file->cubins.empty())
     return fail(ErrorKind::Absent,

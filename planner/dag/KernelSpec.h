@@ -6,11 +6,13 @@
 // C++, which needs no compiler of ours; a builder adds C++ for the host.
 
 #include "planner/dag/KernelFacts.h"
+#include "support/HostCall.h"
 #include "support/Result.h"
 #include "support/Types.h"
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -62,9 +64,12 @@ struct CudaFile {
   /// Compiled by others, cubins or PTX, by architecture ("sm_90"). With them
   /// `text` may be empty.
   std::map<std::string, std::string> cubins = {};
+  /// The process registers the function, which the host target calls.
+  std::optional<HostCall> call = std::nullopt;
   /// Whether nothing says what it computes: `entry` is a custom call's name.
   bool isOpaque() const {
-    return text.empty() && cubins.empty() && reference.empty() && host.empty();
+    return !call && text.empty() && cubins.empty() && reference.empty() &&
+           host.empty();
   }
   bool operator==(const CudaFile &) const = default;
 };

@@ -276,6 +276,23 @@ FailureOr<OwningOpRef<ModuleOp>> referenceModule(ir::LaunchOp launch,
   return module;
 }
 
+/// The call of a registered function, whose arguments have types that the
+/// launch's verifier and readArguments() know.
+HostCall callOf(ir::LaunchOp launch) {
+  HostCall call;
+  call.name = cast<StringAttr>(launch->getAttr("source")).str();
+  call.config =
+      cast<StringAttr>(launch->getAttr(ir::LaunchOp::getRegisteredAttrName()))
+          .str();
+  for (auto [k, arg] : llvm::enumerate(launch.getArgs())) {
+    auto type = cast<MemRefType>(arg.getType());
+    auto &list = launch.mayWrite(k) ? call.results : call.operands;
+    list.push_back({*elementTypeOf(type.getElementType()),
+                    {type.getShape().begin(), type.getShape().end()}});
+  }
+  return call;
+}
+
 } // namespace
 
 FailureOr<KernelTable::Outlined>
@@ -308,6 +325,8 @@ KernelTable::outlineSource(ir::LaunchOp launch, Dim3 block,
                    ? file.file
                    : cast<StringAttr>(launch->getAttr("entry")).str();
   file.dynamicSharedBytes = uint32_t(dynamicSharedBytes);
+  if (launch->hasAttr(ir::LaunchOp::getRegisteredAttrName()))
+    file.call = callOf(launch);
   for (auto &[name, values] : launch.getTunables())
     file.tunables.push_back({name.str(), {values.begin(), values.end()}});
   Sha256 hash;

@@ -88,7 +88,7 @@ OURS = {
     "pipeline/tune": STEPS + ["pipeline/target", "pipeline/program", "pipeline/plan", "pipeline/build", "pipeline/run"],
     "pipeline/compiler": PLAN + ["facts", "dialect/*", "kernels/*", "planner/cost", "planner/import", "pipeline/*", "device/api"],
     "pipeline/c": RUNTIME + ["planner/record", "bench/measure", "planner/schedule", "capture/*", "device/*", "pipeline/*"],
-    "pipeline/pjrt": ["device/api", "device/host", "kernels/compile", "pipeline/c", "pipeline/program"],
+    "pipeline/pjrt": ["device/api", "device/host", "device/cuda", "kernels/compile", "pipeline/c", "pipeline/program"],
     "bench/suites": ["*"],
     "bench/suites/cuda": ["*"],
     "bench/suites/mpi": ["*"],

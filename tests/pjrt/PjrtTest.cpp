@@ -288,7 +288,7 @@ TEST_F(Pjrt, SaysWhyAProgramIsNotCompiled) {
                              std::string("\x1a\x04\x20\xff\xff\x7f", 6)),
               "replicas: there are 1024 at most");
   for (const auto &[name, text, words] :
-       {std::tuple("target", "cuda:0", "12: target 'cuda:0'"),
+       {std::tuple("target", "cuda:x", "3: "),
         std::tuple("target", "host:x", "3: target 'host:x'"),
         std::tuple("targett", "host", "did you mean 'target'")})
     EXPECT_SAYS(Client(api(), {{name, text}}).error, words);
@@ -330,6 +330,15 @@ TEST_F(Pjrt, ABundleThatDoesNotOpenIsNotKept) {
   client.destroy(executable);
 }
 
+TEST_F(Pjrt, AProgramMayDoNothing) {
+  Client client(api(), options());
+  PJRT_LoadedExecutable *executable = nullptr;
+  std::vector<PJRT_Buffer *> results;
+  ASSERT_EQ(client.compile("func.func @main() { return }", executable), "");
+  EXPECT_EQ(client.execute(executable, {{}}, 0, results), "");
+  client.destroy(executable);
+}
+
 TEST_F(Pjrt, CompilesOnceForAllProcesses) {
   PJRT_LoadedExecutable *executable = nullptr;
   {
@@ -365,26 +374,38 @@ TEST_F(Pjrt, SerialisedExecutablesAreBundles) {
   client.destroy(executable);
   EXPECT_EQ(bytes.substr(0, 15), "SQLite format 3");
 
-  auto load = [&](const std::string &text) {
+  auto load = [&](const std::string &text, const std::string &options = "") {
     auto args = arguments<PJRT_Executable_DeserializeAndLoad_Args>();
     args.client = client.client;
     args.serialized_executable = text.data();
     args.serialized_executable_size = text.size();
+    args.overridden_serialized_compile_options = options.data();
+    args.overridden_serialized_compile_options_size = options.size();
     const std::string said =
         client.said(api().PJRT_Executable_DeserializeAndLoad(&args));
     again = args.loaded_executable;
     return said;
   };
+  EXPECT_SAYS(load(bytes, Client::counts(2, 1)),
+              "3: the compile options say 2 replicas of 1 partitions, and the "
+              "executable has 3 of 1");
+  ASSERT_EQ(load(bytes, Client::counts(3, 1)), "");
+  client.destroy(again);
   ASSERT_EQ(load(bytes), "");
   std::vector<PJRT_Buffer *> results;
-  PJRT_Buffer *x = client.floats({1, 2});
-  ASSERT_EQ(client.execute(again, {{x}, {x}, {x}}, 1, results), "");
+  PJRT_Buffer *x = client.floats({1, 2}), *y = client.floats({1, 2}, 1),
+              *z = client.floats({1, 2}, 2);
+  ASSERT_EQ(client.execute(again, {{x}, {y}, {z}}, 1, results), "");
   EXPECT_EQ(client.read(results[2]), (Floats{3, 6}));
+  EXPECT_SAYS(client.execute(again, {{x}, {x}, {z}}, 1, results),
+              "argument 0 lies on device 0, and the executable takes it on "
+              "device 1");
   client.destroy(again);
   bytes[bytes.size() / 2] ^= 1;
   EXPECT_SAYS(load(bytes), "3: ");
   EXPECT_SAYS(load(bytes.substr(0, 100)), "3: ");
   EXPECT_SAYS(load("anything"), "3: ");
+  EXPECT_SAYS(load(""), "3: the serialized executable is empty");
 }
 
 TEST_F(Pjrt, CallersOfOtherVersionsKnowOtherFields) {

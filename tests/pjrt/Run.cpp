@@ -3,7 +3,7 @@
 // Compiles and runs a program through a plugin. FOLDER/arguments has a line for
 // each argument of each device, `DEVICE TYPE RANK SIZES... FILE`, whose bytes
 // are those of the argument; result K of device D becomes FOLDER/out.D.K.
-// Usage: pjrt_run PLUGIN PROGRAM PARTITIONS FOLDER
+// Usage: pjrt_run PLUGIN PROGRAM PARTITIONS FOLDER [TARGET]
 #include "tests/pjrt/Client.h"
 
 #include <fstream>
@@ -54,12 +54,15 @@ readArguments(Client &client, const std::string &folder, size_t devices) {
 }
 
 int main(int argc, char **argv) {
-  if (argc != 5)
-    return std::cerr << "usage: pjrt_run PLUGIN PROGRAM PARTITIONS FOLDER\n", 2;
+  if (argc != 5 && argc != 6)
+    return std::cerr << "usage: pjrt_run PLUGIN PROGRAM PARTITIONS FOLDER "
+                        "[TARGET]\n",
+           2;
   const std::string folder = argv[4];
   const int devices = std::atoi(argv[3]);
   Client client(plugin(argv[1]),
-                {{"target", "host:" + std::to_string(devices)}});
+                {{"target", argc == 6 ? std::string(argv[5])
+                                      : "host:" + std::to_string(devices)}});
   PJRT_LoadedExecutable *executable = nullptr;
   std::string said = client.error;
   if (said.empty())

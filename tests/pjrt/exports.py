@@ -3,12 +3,13 @@
 """Runs what JAX 0.11 exported of small modules through the plugin, each device with its parts of the arguments, and
 compares each device's parts of the results with what JAX computed.
 
-Usage: exports.py PJRT_RUN PLUGIN EXPORTS.tar.gz NAME...
-The archive is that of tests/stablehlo/exports.py; of each module its bytecode is run (NAME.vhlo), and the text beside it
+Usage: exports.py [--gpus] PJRT_RUN PLUGIN EXPORTS.tar.gz NAME...
+With --gpus on one GPU, as several devices of one and on several GPUs: those of tests/rehearsal, or real ones. The archive is that of tests/stablehlo/exports.py; of each module its bytecode is run (NAME.vhlo), and the text beside it
 (NAME.mlir) says the shardings. With MGPU_SWEEPS every module of the archive is run.
 """
 
 import glob
+import math
 import os
 import re
 import subprocess
@@ -71,7 +72,13 @@ class Module:
         return whole[tuple(cuts)]
 
 
-def run(program, plugin, base, folder):
+def targets(devices, is_gpus):
+    if not is_gpus:
+        return [f"host:{devices}"]
+    return [f"cuda:0/{devices}"] + ([f"cuda:{','.join(map(str, range(devices)))}"] if devices == 2 else [])
+
+
+def run(program, plugin, base, folder, is_gpus):
     """The largest difference of the results, by the largest number in them; or what is wrong."""
     with open(base + ".mlir", encoding="utf-8") as file:
         module = Module(file.read())
@@ -84,10 +91,14 @@ def run(program, plugin, base, folder):
                 with open(path, "wb") as file:
                     file.write(to_bytes(own, element))
                 print(device, TYPES[element], own.ndim, *own.shape, path, file=lines)
-    done = subprocess.run([program, plugin, base + ".vhlo", str(module.devices), folder], capture_output=True, text=True,
-                          timeout=120, check=False)
+    return max((run_on(target, [program, plugin, base + ".vhlo", str(module.devices), folder, target], module, values, folder)
+                for target in targets(module.devices, is_gpus)), key=lambda off: off if isinstance(off, float) else math.inf)
+
+
+def run_on(target, words, module, values, folder):
+    done = subprocess.run(words, capture_output=True, text=True, timeout=120, check=False)
     if done.returncode != 0:
-        return f"exit code {done.returncode}: {done.stderr.strip()[-300:]}"
+        return f"{target}: exit code {done.returncode}: {done.stderr.strip()[-300:]}"
     worst = 0.0
     for device in range(module.devices):
         for k, (element, dims) in enumerate(module.results):
@@ -100,14 +111,15 @@ def run(program, plugin, base, folder):
 
 
 def main():
-    program, plugin, archive, *names = sys.argv[1:]
+    is_gpus = sys.argv[1] == "--gpus"
+    program, plugin, archive, *names = sys.argv[1 + is_gpus:]
     wrong = 0
     with tempfile.TemporaryDirectory() as folder:
         with tarfile.open(archive) as file:
             file.extractall(folder)
         found = {os.path.basename(path)[:-5]: path[:-5] for path in sorted(glob.glob(f"{folder}/*/*.vhlo"))}
         for name in found if os.environ.get("MGPU_SWEEPS") else names:
-            off = run(program, plugin, found[name], folder)
+            off = run(program, plugin, found[name], folder, is_gpus)
             is_wrong = not isinstance(off, float) or not off <= TOLERANCE
             print(f"{name}: {off}{' WRONG' if is_wrong else ''}")
             wrong += is_wrong

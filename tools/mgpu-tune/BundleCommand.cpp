@@ -9,12 +9,25 @@
 #include "tools/mgpu-tune/FileUses.h"
 #include "tools/mgpu-tune/JsonOutput.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 namespace mgpu::tools {
 
 using nlohmann::json;
+
+/// Without kernels for the host where --cpu says none.
+static Result<BundleOptions> formsOf(BundleOptions options) {
+  if (std::ranges::find(options.levels, "none") == options.levels.end())
+    return options;
+  if (options.levels.size() > 1 || options.archs.empty())
+    return fail(ErrorKind::Usage,
+                "--cpu none stands alone, and --arch names the GPUs that the "
+                "bundle is for");
+  options.levels.clear();
+  return options;
+}
 
 Result<int> runBundle(const BundleCommandOptions &options) {
   FileUses uses =
@@ -35,8 +48,9 @@ Result<int> runBundle(const BundleCommandOptions &options) {
     MGPU_TRY(targetDevices(load.target, program.dag.numDevices));
   PrepareOptions prepare = options.prepare;
   prepare.needsDatabase = true;
+  MGPU_TRY_ASSIGN(const BundleOptions asked, formsOf(options.bundle));
   MGPU_TRY_ASSIGN(const MadeBundle made,
-                  makeBundle(std::move(program), prepare, options.bundle));
+                  makeBundle(std::move(program), prepare, asked));
   for (const std::string &note : made.notes)
     fmt::print(stderr, "mgpu-tune: note: {}\n", note);
   const capture::BundleContents &contents = made.contents;

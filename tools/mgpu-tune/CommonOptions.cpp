@@ -124,9 +124,10 @@ void addProgramOptions(CLI::App *command, ProgramOptions &options) {
   addShardings(command, load.shardings);
   addPairs(command, "--assign", load.meshes,
            "Mesh V runs the named computation K of an mpmd program");
-  addPairs(command, "--custom", load.customs,
-           "The custom call K is the kernel of CUDA C++ V, FILE.cu:ENTRY "
-           "(docs/from-jax.md)");
+  addPairs(
+      command, "--custom", load.customs,
+      "The custom call K is the kernel of CUDA C++ V, FILE.cu:ENTRY, or on "
+      "the host the function V, LIB.so:FUNCTION (docs/from-jax.md)");
   addEachPair(
       command, "--cost",
       [&load](const std::string &name, const std::string &text) {

@@ -205,13 +205,17 @@ void addBundleCommand(CommandLine &line) {
   addValue(command, "--plan", options.prepare.planFile, "FILE",
            "Store this plan, written by `plan -o`");
   options.bundle.levels = cpuLevels;
-  takeWord(command
-               ->add_option("--cpu", options.bundle.levels,
-                            "CPU levels to compile the host's kernels for")
-               ->delimiter(',')
-               ->type_name("LEVEL,...")
-               ->capture_default_str(),
-           cpuLevels);
+  std::vector<std::string> levelsOrNone = cpuLevels;
+  levelsOrNone.push_back("none");
+  takeWord(
+      command
+          ->add_option("--cpu", options.bundle.levels,
+                       "CPU levels to compile the host's kernels for; none: a "
+                       "bundle for GPUs alone")
+          ->delimiter(',')
+          ->type_name("LEVEL,...")
+          ->capture_default_str(),
+      levelsOrNone);
   addValue(command, "--arch", options.bundle.archs, "ARCH",
            "Architectures to compile cubins for: sm_80,sm_90,...")
       ->delimiter(',')

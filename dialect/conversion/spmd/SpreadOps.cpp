@@ -337,6 +337,18 @@ static DictionaryAttr macrosOf(OpBuilder &b, spmd::CustomCallOp op,
   return b.getDictionaryAttr(macros);
 }
 
+/// The text of a call's configuration that a registered function reads: a
+/// string as it is, anything else as MLIR prints it.
+static std::string configText(spmd::CustomCallOp op) {
+  std::string text;
+  if (auto config = op.getConfigAttr();
+      auto string = dyn_cast_or_null<StringAttr>(config))
+    text = string.getValue();
+  else if (config)
+    llvm::raw_string_ostream(text) << config;
+  return text;
+}
+
 /// A launch of the file of CUDA C++, or one of which only the uses are known.
 void Spread::emitCustomCall(int64_t device, spmd::CustomCallOp op) {
   constexpr int64_t threads = 256;
@@ -373,6 +385,9 @@ void Spread::emitCustomCall(int64_t device, spmd::CustomCallOp op) {
     launch->setAttr("tunables", macrosOf(b, op, elements));
   } else {
     launch->setAttr(ir::LaunchOp::getOpaqueAttrName(), b.getUnitAttr());
+    if (op.getRegistered())
+      launch->setAttr(ir::LaunchOp::getRegisteredAttrName(),
+                      b.getStringAttr(configText(op)));
   }
 }
 

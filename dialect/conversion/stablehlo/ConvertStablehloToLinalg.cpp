@@ -161,7 +161,7 @@ struct ConvertStablehloToLinalg
     bool isChanged = false;
     for (const std::string &each : customs) {
       auto [name, kernel] = StringRef(each).split('=');
-      auto [file, kernelEntry] = kernel.rsplit(':');
+      auto [file, kernelEntry] = kernel.rsplit(':'); // "registered" has no ':'
       kernels[name] = {file.str(), kernelEntry.str()};
     }
     for (func::FuncOp function : programsOf(getOperation(), entry))

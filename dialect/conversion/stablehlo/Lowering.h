@@ -40,7 +40,7 @@ struct ThreadPart {
 };
 
 /// The kernel of a custom call: an extern "C" __global__ function of a file of
-/// CUDA C++.
+/// CUDA C++. Without an entry it is a function that the process registers.
 struct CustomKernel {
   std::string file, entry;
 };

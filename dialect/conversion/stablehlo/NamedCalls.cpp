@@ -79,9 +79,9 @@ StringRef whyRefused(CustomCallOp op) {
   return "";
 }
 
-/// Why a call cannot be the kernel that it is given; "" where it can. The
-/// kernel sees rows of elements, and no configuration.
-StringRef whyNoKernel(Lowering &low, CustomCallOp op) {
+/// Why a call cannot be the kernel or function that it is given; "" where it
+/// can. Both see rows of elements.
+StringRef whyNotRun(CustomCallOp op) {
   for (std::optional<ArrayAttr> layouts :
        {op.getOperandLayouts(), op.getResultLayouts()})
     if (layouts)
@@ -93,6 +93,11 @@ StringRef whyNoKernel(Lowering &low, CustomCallOp op) {
             }))
           return "lays tensors out in another order than row by row";
       }
+  return "";
+}
+
+/// Why it cannot be its kernel, which sees no configuration.
+StringRef whyNoKernel(Lowering &low, CustomCallOp op) {
   auto [config, isNew] = low.configs.try_emplace(op.getCallTargetName(),
                                                  op.getBackendConfigAttr());
   if (!isNew && config->second != op.getBackendConfigAttr())
@@ -140,11 +145,19 @@ LogicalResult lowerByName(Lowering &low, CustomCallOp op) {
       kept.empty() ? DenseI64ArrayAttr() : low.b.getDenseI64ArrayAttr(kept),
       op.getBackendConfigAttr(), op.getHasSideEffect());
   if (auto at = low.customs.find(target); at != low.customs.end()) {
-    if (StringRef why = whyNoKernel(low, op); !why.empty())
+    const bool isKernel = !at->second.entry.empty();
+    StringRef why = whyNotRun(op);
+    if (why.empty() && isKernel)
+      why = whyNoKernel(low, op);
+    if (!why.empty())
       return refuse(op) << "'" << target << "' " << why
                         << ", so --custom cannot be its kernel";
-    call.setSource(at->second.file);
-    call.setEntry(at->second.entry);
+    if (isKernel) {
+      call.setSource(at->second.file);
+      call.setEntry(at->second.entry);
+    } else {
+      call.setRegistered(true);
+    }
   } else if (low.opaque.insert(target).second) {
     emitWarning(op.getLoc())
         << "nothing says what '" << target

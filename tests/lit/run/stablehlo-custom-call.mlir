@@ -93,5 +93,5 @@ func.func @columns(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
 
 // RUN: not mgpu-tune check %s --entry columns --custom columns=:scale 2>&1 | FileCheck %s --check-prefix=EMPTY
 // RUN: not mgpu-tune check %s --entry columns --custom Sharding=%S/Inputs/scale.cu:scale 2>&1 | FileCheck %s --check-prefix=OWN
-// EMPTY: --custom columns=:scale: expected FILE.cu or FILE.cu:ENTRY
+// EMPTY: --custom columns=:scale: expected FILE.cu, FILE.cu:ENTRY, LIB.so:FUNCTION or registered
 // OWN: --custom Sharding: a call of this name has a meaning of its own

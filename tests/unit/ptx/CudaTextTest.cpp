@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // A kernel that is CUDA C++ alone becomes an object of the host target.
 #include "device/host/HostDriver.h"
+#include "kernels/compile/GivenObject.h"
 #include "kernels/compile/NvrtcLibrary.h"
-#include "kernels/compile/PtxObject.h"
 
 #include <gtest/gtest.h>
 
@@ -64,14 +64,14 @@ TEST(PtxOfCuda, RunsAndIsChecked) {
   if (!NvrtcLibrary::open(""))
     GTEST_SKIP() << "NVRTC is not here, which makes PTX of CUDA C++";
   const planner::KernelSpec spec = specOf("__syncthreads();");
-  ASSERT_TRUE(runsAsPtx(spec));
+  ASSERT_TRUE(runsAsGiven(spec));
   std::vector<float> y;
-  auto object = ptxObject(spec, {}, nullptr);
+  auto object = givenObject(spec, {}, nullptr);
   ASSERT_TRUE(object) << object.error().message;
   EXPECT_EQ(runOn(*object, y), "");
   EXPECT_EQ(y[0], 2);
   EXPECT_NEAR(y[58], 2 * 2.7182818f, 1e-5);
-  object = ptxObject(spec, {{"SCALE", 3}}, nullptr);
+  object = givenObject(spec, {{"SCALE", 3}}, nullptr);
   ASSERT_TRUE(object) << object.error().message;
   EXPECT_EQ(runOn(*object, y), "");
   EXPECT_EQ(y[0], 3);
@@ -81,7 +81,7 @@ TEST(PtxOfCuda, AMissingBarrierIsFoundAtItsLine) {
   if (!NvrtcLibrary::open(""))
     GTEST_SKIP() << "NVRTC is not here, which makes PTX of CUDA C++";
   std::vector<float> y;
-  auto object = ptxObject(specOf(""), {}, nullptr);
+  auto object = givenObject(specOf(""), {}, nullptr);
   ASSERT_TRUE(object) << object.error().message;
   const std::string error = runOn(*object, y);
   EXPECT_NE(error.find("reversed.cu:5"), error.npos) << error;
@@ -92,11 +92,11 @@ TEST(PtxOfCuda, PtxIsPreferredToAText) {
   planner::KernelSpec spec = specOf("");
   auto &file = std::get<planner::CudaFile>(spec.source);
   file.cubins["sm_80"] = "nonsense .version 8.0";
-  auto object = ptxObject(spec, {}, nullptr);
+  auto object = givenObject(spec, {}, nullptr);
   ASSERT_FALSE(object);
   EXPECT_NE(object.error().message.find("'nonsense'"), std::string::npos);
   file.host = "void reversed() {}";
-  EXPECT_FALSE(runsAsPtx(spec));
+  EXPECT_FALSE(runsAsGiven(spec));
 }
 
 } // namespace mgpu::kernels

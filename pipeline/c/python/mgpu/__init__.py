@@ -15,6 +15,7 @@
 """
 
 from mgpu._library import AbsentError, Error, InternalError, InvalidError, LostError, UnsupportedError, UsageError, version
+from mgpu.functions import register
 from mgpu.graph import Buffer, Graph, Kernel, Plan, Tuned
 from mgpu.program import Array, Counters, DeviceArray, Facts, Figures, NodeTime, Program, Ranks, load, metrics, open
 
@@ -28,4 +29,4 @@ def compile(module, example_inputs, **options):  # pylint: disable=redefined-bui
 
 __version__ = version().split()[1]
 __all__ = ["AbsentError", "Array", "Buffer", "Counters", "DeviceArray", "Error", "Facts", "Figures", "Graph", "InternalError", "InvalidError", "Kernel", "LostError", "NodeTime",
-           "Plan", "Program", "Ranks", "Tuned", "UnsupportedError", "UsageError", "compile", "load", "metrics", "open", "version"]
+           "Plan", "Program", "Ranks", "Tuned", "UnsupportedError", "UsageError", "compile", "load", "metrics", "open", "register", "version"]

@@ -186,6 +186,7 @@ _CALLS = {
     "mgt_get_figures": (_HANDLE, POINTER(FiguresSpec)),
     "mgt_get_facts": (_HANDLE, POINTER(FactsSpec)),
     "mgt_get_counters": (_HANDLE, POINTER(CountersSpec)),
+    "mgt_register": (c_char_p, c_void_p, c_void_p),
     "mgt_metrics_text": (POINTER(c_char_p),),
     "mgt_write_metrics": (c_char_p,),
     "mgt_builder_figures": (_HANDLE, POINTER(PlanOptions), POINTER(FiguresSpec)),

@@ -433,16 +433,22 @@ def load(path: str, target: str = "host", ranks: Optional[Ranks] = None, deadlin
     return program
 
 
-def open(path: str, target: str = "host", *words: str, **options: Any) -> Program:  # pylint: disable=redefined-builtin
+def open(path: str, target: str = "host", *words: str, functions: Optional[Dict[str, Any]] = None,  # pylint: disable=redefined-builtin
+         **options: Any) -> Program:
     """Opens a program that mgpu-tune reads (MLIR as text or bytecode, an export of JAX's, a `.pt2`), or a bundle. It is
-    compiled by `mgpu-tune bundle`, with `words` as its options ("--dim", "batch=8"); the others are load()'s."""
+    compiled by `mgpu-tune bundle`, with `words` as its options ("--dim", "batch=8"); the others are load()'s.
+    `functions` are register()ed for custom calls of their names."""
+    from mgpu.functions import register  # pylint: disable=import-outside-toplevel,cyclic-import
+    for name, function in (functions or {}).items():
+        register(name, function)
     if _is_bundle(path):
         if words:
             raise UsageError(f"'{path}' is a bundle, which is compiled: it takes no {words[0]}")
         return load(path, target, **options)
     with tempfile.TemporaryDirectory(prefix="mgpu-open-") as folder:
         bundle = os.path.join(folder, "program.mgpu")
-        _commands.run(["bundle", "-o", bundle, "--target", target, *_commands.host_level(target, options.get("cpu")), *words, "--",
+        _commands.run(["bundle", "-o", bundle, "--target", target, *_commands.host_level(target, options.get("cpu")),
+                       *(word for name in functions or () for word in ("--custom", f"{name}=registered")), *words, "--",
                        str(path)])
         return load(bundle, target, **options)
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "kernels/compile/PtxObject.h"
+#include "kernels/compile/GivenObject.h"
 
 #include "kernels/compile/CudaText.h"
 #include "kernels/compile/NvrtcLibrary.h"
@@ -7,8 +7,6 @@
 #include "support/Sha256.h"
 
 #include <fmt/format.h>
-
-#include <charconv>
 
 namespace mgpu::kernels {
 
@@ -25,10 +23,10 @@ static const std::string *givenPtx(const CudaFile &file) {
   return found;
 }
 
-bool runsAsPtx(const KernelSpec &kernel) {
+bool runsAsGiven(const KernelSpec &kernel) {
   const CudaFile *file = kernel.cudaFile();
   return file && file->host.empty() && file->reference.empty() &&
-         (!file->text.empty() || givenPtx(*file));
+         (file->call || !file->text.empty() || givenPtx(*file));
 }
 
 /// By NVRTC, for the oldest architecture that it compiles for.
@@ -63,10 +61,12 @@ static Result<std::string> compilePtx(const CudaText &text,
 }
 
 Result<std::vector<std::byte>>
-ptxObject(const KernelSpec &kernel,
-          const std::vector<std::pair<std::string, uint32_t>> &macros,
-          device::BlobCache *cache) {
+givenObject(const KernelSpec &kernel,
+            const std::vector<std::pair<std::string, uint32_t>> &macros,
+            device::BlobCache *cache) {
   const CudaFile &file = *kernel.cudaFile();
+  if (file.call)
+    return encodeCall(*file.call);
   CudaText text = fileText(file, kernel.name, kernel.block, Dim3{});
   std::vector<std::string> options;
   for (const auto &[name, value] : macros)
@@ -97,62 +97,6 @@ ptxObject(const KernelSpec &kernel,
   MGPU_TRY(ptx::decode(std::make_shared<ptx::Module>(std::move(*module)),
                        file.entry));
   return encodeImage(text.image);
-}
-
-/// The number right before `unit` ("24 registers"), 0 where there is none.
-static uint32_t countBefore(std::string_view line, std::string_view unit) {
-  size_t at = line.find(unit);
-  if (at == std::string_view::npos)
-    return 0;
-  size_t first = at;
-  while (first > 0 && line[first - 1] >= '0' && line[first - 1] <= '9')
-    --first;
-  uint32_t value = 0;
-  std::from_chars(line.data() + first, line.data() + at, value);
-  return value;
-}
-
-/// The text between the first pair of quotes after `word`.
-static std::string_view quotedAfter(std::string_view line,
-                                    std::string_view word) {
-  size_t at = line.find(word);
-  if (at == std::string_view::npos)
-    return {};
-  size_t first = line.find('\'', at + word.size());
-  size_t last =
-      first == std::string_view::npos ? first : line.find('\'', first + 1);
-  if (last == std::string_view::npos)
-    return {};
-  return line.substr(first + 1, last - first - 1);
-}
-
-std::vector<EntryUsage> parsePtxasLog(std::string_view log) {
-  std::vector<EntryUsage> entries;
-  for (size_t at = 0; at < log.size();) {
-    size_t end = std::min(log.find('\n', at), log.size());
-    std::string_view line = log.substr(at, end - at);
-    at = end + 1;
-    if (auto name = quotedAfter(line, "Compiling entry function");
-        !name.empty()) {
-      entries.emplace_back().name = name;
-    } else if (entries.empty()) {
-      continue;
-    } else if (line.find("stack frame") != std::string_view::npos) {
-      entries.back().stackBytes = countBefore(line, " bytes stack frame");
-      entries.back().spillStoreBytes = countBefore(line, " bytes spill stores");
-      entries.back().spillLoadBytes = countBefore(line, " bytes spill loads");
-    } else if (line.find(" registers") != std::string_view::npos) {
-      entries.back().registers = countBefore(line, " registers");
-      entries.back().barriers = countBefore(line, " barriers");
-      entries.back().sharedBytes = countBefore(line, " bytes smem");
-      entries.back().constantBytes = countBefore(line, " bytes cmem[0]");
-    }
-  }
-  return entries;
-}
-
-bool hasWarning(std::string_view log) {
-  return log.find("warning") != std::string_view::npos;
 }
 
 } // namespace mgpu::kernels
