@@ -3,9 +3,9 @@
 
 #include "device/host/CpuLevel.h"
 #include "kernels/compile/CudaText.h"
+#include "kernels/compile/GivenObject.h"
 #include "kernels/compile/HostCompiler.h"
 #include "kernels/compile/KernelCache.h"
-#include "kernels/compile/GivenObject.h"
 #include "support/Parallel.h"
 #include "support/Progress.h"
 

@@ -10,7 +10,7 @@
 #include "db/SqliteBlobCache.h"
 #include "device/cuda/api/DeviceKernels.h"
 #include "kernels/abi/CubinElf.h"
-#include "kernels/compile/PtxObject.h"
+#include "kernels/compile/NvrtcCompiler.h"
 #include "pipeline/build/Kernels.h"
 
 #include <fmt/format.h>

@@ -9,7 +9,7 @@
 
 #include "kernels/abi/CubinElf.h"
 #include "kernels/compile/CudaConfig.h"
-#include "kernels/compile/PtxObject.h"
+#include "kernels/compile/NvrtcCompiler.h"
 #include "tests/unit/Sweep.h"
 #include "tests/unit/compile/Nvrtc.h"
 
