@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "bench/profile/Profile.h"
 
-#include "bench/measure/Pinning.h"
+#include "bench/measure/Environment.h"
 #include "bench/measure/Sampler.h"
 #include "planner/schedule/HostReplay.h"
 #include "planner/schedule/list/Schedulers.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "pipeline/c/OpenedBundle.h"
 
-#include "bench/measure/Pinning.h"
+#include "bench/measure/Environment.h"
 #include "capture/graph/Communication.h"
 #include "capture/replay/Workspaces.h"
 #include "device/cuda/api/Libraries.h"

@@ -2,7 +2,7 @@
 #include "pipeline/tune/TuneTogether.h"
 
 #include "bench/profile/Profile.h"
-#include "capture/ranks/RemoteRunner.h"
+#include "capture/ranks/Runner.h"
 #include "device/host/HostDriver.h"
 #include "support/Escape.h"
 #include "tuner/candidate/Candidate.h"

@@ -7,7 +7,6 @@
 #include "planner/import/Annotations.h"
 #include "planner/import/CheckText.h"
 #include "planner/import/InlinedSize.h"
-#include "planner/import/MeshNames.h"
 #include "planner/import/ScalarArguments.h"
 #include "planner/import/SourceNames.h"
 #include "planner/import/UnknownWords.h"

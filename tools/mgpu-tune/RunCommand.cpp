@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // `mgpu-tune run` and `mgpu-tune replay`: the three phases, timed apart.
-#include "bench/measure/Pinning.h"
+#include "bench/measure/Environment.h"
 #include "bench/measure/Summary.h"
 #include "pipeline/plan/ChooseOrder.h"
 #include "pipeline/program/Expectations.h"

@@ -5,7 +5,7 @@
 // One way to run a program, in a process of its own. It is checked against the
 // reference and then measured.
 
-#include "bench/measure/Pinning.h"
+#include "bench/measure/Environment.h"
 #include "bench/measure/Race.h"
 #include "bench/measure/Sampler.h"
 #include "bench/profile/ReplaySpans.h"
