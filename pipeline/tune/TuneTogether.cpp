@@ -2,7 +2,7 @@
 #include "pipeline/tune/TuneTogether.h"
 
 #include "bench/profile/Profile.h"
-#include "capture/ranks/Runner.h"
+#include "capture/ranks/Ranks.h"
 #include "device/host/HostDriver.h"
 #include "support/Escape.h"
 #include "tuner/candidate/Candidate.h"
