@@ -8,7 +8,7 @@
 #include "bench/measure/Environment.h"
 #include "bench/measure/Race.h"
 #include "bench/measure/Sampler.h"
-#include "bench/profile/ReplaySpans.h"
+#include "bench/profile/Profile.h"
 #include "capture/replay/Replayer.h"
 #include "device/api/GraphDriver.h"
 #include "planner/plan/Plan.h"

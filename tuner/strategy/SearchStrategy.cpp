@@ -2,7 +2,6 @@
 #include "tuner/strategy/SearchStrategy.h"
 
 #include "tuner/strategy/Surrogate.h"
-#include "tuner/strategy/Visited.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -6,11 +6,54 @@
 // the candidate whose optimistic estimate is lowest (Srinivas et al. 2010,
 // GP-LCB), among the neighbours of the best points and a random sample.
 
+#include "support/Random.h"
 #include "tuner/space/ConfigSpace.h"
 #include "tuner/strategy/SearchStrategy.h"
-#include "tuner/strategy/Visited.h"
+
+#include <limits>
 
 namespace mgpu::tuner {
+
+// The points a search has proposed or been told of, and what came of them.
+
+class Visited {
+public:
+  explicit Visited(uint32_t size)
+      : known(size, false), costs(size, unmeasured) {}
+
+  bool contains(ConfigId id) const { return known[id]; }
+  bool isFull() const { return numKnown == known.size(); }
+  void insert(ConfigId id) {
+    numKnown += !known[id];
+    known[id] = true;
+  }
+  void setCost(ConfigId id, std::optional<double> cost) {
+    insert(id);
+    costs[id] = cost.value_or(std::numeric_limits<double>::infinity());
+  }
+  /// Infinite for a failure and for what was not measured.
+  double cost(ConfigId id) const { return costs[id]; }
+
+  /// A point not visited, each as likely; none when all are.
+  std::optional<ConfigId> pickOther(Random &random) const {
+    if (isFull())
+      return std::nullopt;
+    for (int tries = 0; tries < 64; ++tries)
+      if (ConfigId id = ConfigId(random.below(known.size())); !known[id])
+        return id;
+    // Few are left: count to one of them.
+    uint64_t skip = random.below(known.size() - numKnown);
+    for (ConfigId id = 0;; ++id)
+      if (!known[id] && skip-- == 0)
+        return id;
+  }
+
+private:
+  static constexpr double unmeasured = std::numeric_limits<double>::infinity();
+  std::vector<bool> known;
+  std::vector<double> costs;
+  uint64_t numKnown = 0;
+};
 
 // Gaussian-process regression over the points of a ConfigSpace (Rasmussen and
 // Williams 2006, algorithm 2.1), with the posterior of a pool of candidates
