@@ -4,7 +4,7 @@
 #include "device/api/HostFunctions.h"
 #include "pipeline/program/Compiler.h"
 #include "pipeline/program/Roles.h"
-#include "pipeline/program/Variants.h"
+#include "pipeline/program/VariantRecord.h"
 #include "pipeline/target/OpenMachine.h"
 #include "pipeline/target/Target.h"
 #include "pipeline/torch/Lower.h"

@@ -122,7 +122,7 @@ struct Message {
 
 struct LoadedProgram : planner::Program {
   LoadOptions from; ///< as the user asked
-  /// The variants of `from`, with the GPUs' defaults (Variants.h).
+  /// The variants of `from`, with the GPUs' defaults (VariantRecord.h).
   Variants variants;
   std::vector<bool>
       needsValue; ///< by argument: it is read before it is written

@@ -5,15 +5,11 @@
 // Variants of how a GPU's program is emitted and launched, beside its plain
 // form: what each is, the user's word about it, and its default.
 
-#include "db/TuningStore.h"
-#include "pipeline/program/LoadedProgram.h"
-#include "pipeline/target/GpuIdentity.h"
 #include "support/Result.h"
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <iterator>
 #include <string>
 #include <string_view>
@@ -98,7 +94,7 @@ struct Variants {
   enum class Word : uint8_t { Auto, On, Off };
   std::array<Word, numVariants> words = {};
   /// By variant, where its word is Auto: as isDefault() says of the target's
-  /// GPUs (withEvidence()), or of a GPU nobody knows.
+  /// GPUs (withEvidence() of VariantRecord.h), or of a GPU nobody knows.
   std::array<bool, numVariants> byDefault;
 
   Variants();
@@ -116,36 +112,6 @@ struct Variants {
   /// A key of all that decides kernels' texts: two that differ have others.
   std::string textKey() const;
 };
-
-// The evidence of variants: which ran and gave the right bits on a GPU. The
-// database keeps it by GPU, driver and version of mgpu.
-
-using IdentifyGpus =
-    std::function<Result<std::vector<GpuIdentity>>(const std::string &)>;
-
-/// Stores what came of a variant on the GPU: what it took, and the same without
-/// it; or its fault, which stays for good. Its verdict is Passed or Failed.
-Result<void> recordEvidence(db::TuningStore &store, const GpuIdentity &gpu,
-                            Variant variant, const Evidence &evidence);
-
-/// Reads what is stored of it for this version of mgpu.
-Result<Evidence> evidenceOf(db::TuningStore &store, const GpuIdentity &gpu,
-                            Variant variant);
-
-/// A record of a variant, for any GPU and version.
-struct StoredEvidence {
-  std::string gpu, driver, version; ///< "NVIDIA H100", "CUDA driver 13.0"
-  Evidence evidence;
-};
-Result<std::vector<StoredEvidence>> allEvidence(db::TuningStore &store,
-                                                Variant variant);
-
-/// options.variants with the defaults of the target's GPUs: what each of them
-/// has by default. It is the answer without evidence where the target is not a
-/// GPU, the user left nothing open, the record is not to be used, or there is
-/// no database.
-Variants withEvidence(const LoadOptions &options,
-                      const IdentifyGpus &identify = gpusOfTarget);
 
 } // namespace mgpu::pipeline
 

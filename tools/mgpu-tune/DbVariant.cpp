@@ -2,7 +2,7 @@
 //
 // `mgpu-tune db variant`.
 #include "device/cuda/CudaTarget.h"
-#include "pipeline/program/Variants.h"
+#include "pipeline/program/VariantRecord.h"
 #include "tools/mgpu-tune/DbCommand.h"
 #include "tools/mgpu-tune/JsonOutput.h"
 

@@ -8,7 +8,7 @@
 #include "pipeline/build/Kernels.h"
 #include "pipeline/build/Prepare.h"
 #include "pipeline/build/TuneContext.h"
-#include "pipeline/program/Variants.h"
+#include "pipeline/program/VariantRecord.h"
 
 #include <gtest/gtest.h>
 
