@@ -157,8 +157,6 @@ Overlap overlapOf(const Dag &dag, std::span<const capture::NodeSpan> spans) {
   return out;
 }
 
-using namespace planner;
-
 Sampler::Runs replaysOf(capture::Runner &runner) {
   return [&runner](uint64_t count) -> Result<double> {
     std::vector<double> us(count);

@@ -69,7 +69,6 @@ private:
   std::vector<std::optional<uint64_t>> inArena; ///< where, by BufferId
 };
 
-using namespace planner;
 using device::GraphNodeId;
 
 /// An error about a node, at its place in the source.
@@ -473,8 +472,6 @@ bool EarlyNodes::waits(const Dag &dag, const DagNode &node) const {
     return call->kernel.value < kernels.size() && kernels[call->kernel.value];
   return isLaunch(dag, node);
 }
-
-using device::GraphNodeId;
 
 namespace {
 

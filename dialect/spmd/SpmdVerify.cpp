@@ -458,8 +458,6 @@ LogicalResult PermuteOp::verify() {
   return checkSame(*this, getInput(), getInit(), 4);
 }
 
-using mgpu::ir::rule;
-
 /// Whether all elements that the map names are in a buffer of that type.
 static bool isInside(ShapedType type, AffineMap map, ArrayRef<int64_t> sizes) {
   if (!type.hasStaticShape() || int64_t(map.getNumResults()) != type.getRank())

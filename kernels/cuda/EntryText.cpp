@@ -196,8 +196,6 @@ std::string EntryText::anyBlocks(const std::string &body) const {
 
 // The ids that a thread has in the source, and whether it is one of the launch.
 
-using llvm::StringRef;
-
 bool handsOnThread(StringRef body) {
   return body.contains("(at,") || body.contains("(at)");
 }

@@ -379,8 +379,6 @@ MlirCompiler::importProgram(const ImportOptions &options,
 // Bytecode becomes text in a process of its own: MLIR's reader of bytecode
 // trusts what it reads, and ends or hangs its process on some files.
 
-using namespace mlir;
-
 namespace {
 
 StringRef textOf(std::span<const std::byte> bytes) {

@@ -202,8 +202,6 @@ Result<ProfileResult> profileOnHost(LoadedProgram &program,
   return out;
 }
 
-using tuner::ProfileFacts;
-
 namespace {
 
 /// The measurements of a program on GPUs, and the key they are stored under.

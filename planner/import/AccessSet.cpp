@@ -210,8 +210,6 @@ Overlap meetSets(const TouchedSets &a, const TouchedSets &b) {
   return worst;
 }
 
-using namespace mlir;
-
 std::optional<std::pair<unsigned, int64_t>>
 AccessBoxes::blocksApart(const AffineForm &index) const {
   std::optional<std::pair<unsigned, int64_t>> found;

@@ -105,8 +105,6 @@ std::vector<MeshDevices> meshesOf(Operation *entry) {
   return meshes;
 }
 
-using namespace mlir;
-
 /// The name by which the user knows an argument of a function over tensors.
 static std::string nameOf(BlockArgument argument) {
   auto entry = cast<func::FuncOp>(argument.getOwner()->getParentOp());

@@ -312,8 +312,6 @@ Result<void> Interpreter::visitCall(func::CallOp call) {
 // operations; where the condition follows from numbers alone, they are counted
 // before the first node is made.
 
-using namespace mlir;
-
 namespace {
 
 /// The values that the condition of a loop follows from, trip after trip.

@@ -224,8 +224,6 @@ Result<void> Commands::issue(ir::LaunchOp op) {
   return recorder.launch(std::move(launch), site);
 }
 
-using namespace mlir;
-
 namespace {
 
 // The counter of thread ids along x.

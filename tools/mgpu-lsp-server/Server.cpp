@@ -37,6 +37,9 @@
 
 namespace mgpu::tools::lsp {
 
+using nlohmann::json;
+using namespace std::chrono_literals;
+
 namespace {
 
 // Between an editor and MLIR's language server: what passes stays as it is,
@@ -63,6 +66,23 @@ private:
   bool isDelimited, isAtEnd = false;
   std::string pending;
 };
+
+/// Writes a message; false where nobody reads it. `isPretty` is what -lit-test
+/// prints.
+bool writeMessage(int fd, const json &message, bool isPretty = false) {
+  std::string text = message.dump(isPretty ? 2 : -1, ' ', false,
+                                  json::error_handler_t::replace);
+  text = "Content-Length: " + std::to_string(text.size()) + "\r\n\r\n" + text;
+  if (isPretty)
+    text += "\r\n";
+  for (size_t done = 0; done < text.size();) {
+    const ssize_t count = ::write(fd, text.data() + done, text.size() - done);
+    if (count < 0 && errno != EINTR)
+      return false;
+    done += size_t(std::max<ssize_t>(count, 0));
+  }
+  return true;
+}
 
 class Proxy {
 public:
@@ -111,8 +131,6 @@ private:
   nlohmann::json checkedVersion;
   Clock::time_point checkEnds;
 };
-
-using nlohmann::json;
 
 // A walk over a message calls itself for each level of it.
 constexpr int deepest = 200;
@@ -183,23 +201,6 @@ std::optional<json> Reader::next() {
   return std::nullopt;
 }
 
-/// Writes a message; false where nobody reads it. `isPretty` is what -lit-test
-/// prints.
-bool writeMessage(int fd, const json &message, bool isPretty) {
-  std::string text = message.dump(isPretty ? 2 : -1, ' ', false,
-                                  json::error_handler_t::replace);
-  text = "Content-Length: " + std::to_string(text.size()) + "\r\n\r\n" + text;
-  if (isPretty)
-    text += "\r\n";
-  for (size_t done = 0; done < text.size();) {
-    const ssize_t count = ::write(fd, text.data() + done, text.size() - done);
-    if (count < 0 && errno != EINTR)
-      return false;
-    done += size_t(std::max<ssize_t>(count, 0));
-  }
-  return true;
-}
-
 // docs/generated, as string literals.
 static constexpr std::string_view documents[] = {
 #include "tools/mgpu-lsp-server/MgpuDialect.inc"
@@ -264,9 +265,6 @@ static std::string nameAt(std::string_view text, size_t line,
     ++last;
   return std::string(text.substr(first, last - first + 1));
 }
-
-using nlohmann::json;
-using namespace std::chrono_literals;
 
 // Somebody who types is not interrupted; a check that takes longer is given up.
 constexpr std::chrono::milliseconds pause = 300ms, longest = 20s;

@@ -422,8 +422,6 @@ void ProgressLine::operator()(const tuner::Progress &now) {
   std::fflush(stderr);
 }
 
-using tuner::TuningResult;
-
 namespace {
 
 std::atomic<bool> interrupted = false;

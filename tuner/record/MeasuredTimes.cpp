@@ -289,8 +289,6 @@ std::string decidedText(const DecidedTimes &times) {
   return text;
 }
 
-using namespace planner;
-
 PriorTimes::PriorTimes(const Dag &program, const NodeTimes &timed,
                        const LatencyEstimator &model)
     : model(model), kernels(program.kernels.size()) {

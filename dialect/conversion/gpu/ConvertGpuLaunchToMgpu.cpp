@@ -215,8 +215,6 @@ struct ConvertGpuLaunchToMgpu
 #define GEN_PASS_DEF_CONVERTLAUNCHIDSTOGPU
 #include "dialect/conversion/Passes.h.inc"
 
-using namespace mlir;
-
 namespace {
 
 struct ConvertLaunchIdsToGpu

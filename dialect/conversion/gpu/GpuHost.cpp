@@ -222,8 +222,6 @@ LogicalResult convertMemoryOp(Operation *op, Value device) {
   return result;
 }
 
-using namespace mlir;
-
 static bool takesMemref(Operation *op) {
   return llvm::any_of(op->getOperandTypes(), llvm::IsaPred<BaseMemRefType>);
 }

@@ -127,8 +127,6 @@ LogicalResult answerClusters(Operation *op, const GpuLaunchShape &shape,
 
 // Launches of kernels whose text the module has.
 
-using namespace mlir;
-
 namespace {
 
 /// The memory that a kernel needs beside its arguments.
@@ -327,8 +325,6 @@ LogicalResult convertLaunch(gpu::LaunchOp op, const DefaultDevice &now) {
 }
 
 // Launches of kernels that are compiled already.
-
-using namespace mlir;
 
 namespace {
 

@@ -368,8 +368,6 @@ struct PlaceHostMemory : impl::PlaceHostMemoryBase<PlaceHostMemory> {
 
 } // namespace
 
-using namespace mlir;
-
 void nameMemorySpaces(Operation *kernel) {
   AttrTypeReplacer replacer;
   replacer.addReplacement([](MemRefType type) -> std::optional<Type> {

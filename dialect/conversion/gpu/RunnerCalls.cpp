@@ -187,8 +187,6 @@ LogicalResult convertRunnerCall(Operation *op) {
 // Converts what MLIR's runner prints: calls of mlir_runner_utils and
 // vector.print.
 
-using namespace mlir;
-
 namespace {
 
 /// A function of the runner, by its name.

@@ -266,8 +266,6 @@ SmallVector<Value> forEntriesOfRow(OpBuilder &b, const SparseMatrix &matrix,
   llvm_unreachable("all forms are covered");
 }
 
-using namespace mlir;
-
 SparseLaunches::SparseLaunches(gpu::AsyncOpInterface op)
     : op(op), b(op), tokens(op.getAsyncDependencies()) {}
 

@@ -114,8 +114,6 @@ void takeSparse(Operation *op, ir::LaunchOp made) {
   made->setAttr(ir::sparseName, figures);
 }
 
-using namespace mlir;
-
 namespace {
 
 bool isTransposed(gpu::TransposeMode mode) {

@@ -149,8 +149,6 @@ struct FuseLaunches : impl::FuseLaunchesBase<FuseLaunches> {
 #define GEN_PASS_DEF_REMOVEUNREADBUFFERS
 #include "dialect/conversion/Passes.h.inc"
 
-using namespace mlir;
-
 namespace {
 
 /// Whether the memref is stored to, in a launch, or freed.

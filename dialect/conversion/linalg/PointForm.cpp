@@ -269,8 +269,6 @@ std::optional<PointForm> pointFormOf(Operation *op) {
   return form;
 }
 
-using namespace mlir;
-
 namespace {
 
 bool isProduct(Operation *op) {

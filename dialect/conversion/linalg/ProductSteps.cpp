@@ -61,8 +61,6 @@ void addByFma(OpBuilder &b, MutableArrayRef<Value> results) {
   }
 }
 
-using namespace mlir;
-
 /// The loops that index the operand, where each of its dimensions has one of
 /// its own; one bit each.
 static std::optional<unsigned> loopsOf(linalg::LinalgOp op,

@@ -216,8 +216,6 @@ Value RowThreads::foldColumns(Location loc, Combine kind, Value number) {
       })[0];
 }
 
-using namespace mlir;
-
 namespace {
 
 bool isReduction(const RowForm &form) {

@@ -148,8 +148,6 @@ struct ExpandMpmd : impl::ExpandMpmdBase<ExpandMpmd> {
 #define GEN_PASS_DEF_FLATTENMPMD
 #include "dialect/conversion/Passes.h.inc"
 
-using namespace mlir;
-
 namespace {
 
 struct FlattenMpmd : impl::FlattenMpmdBase<FlattenMpmd> {

@@ -318,8 +318,6 @@ LogicalResult MeshAssignment::run() {
 #define GEN_PASS_DEF_ASSIGNMESHES
 #include "dialect/conversion/Passes.h.inc"
 
-using namespace mlir;
-
 namespace {
 
 /// The meshes of computations by the function's attribute, and then by the text

@@ -109,8 +109,6 @@ FailureOr<spmd::DeviceGroups> groupsOf(Operation *op, Attribute groups,
   return result;
 }
 
-using namespace mlir;
-
 /// Applies a region of scalar code to each element of tensors of one shape.
 /// Fails with an error at an operation that is not elementwise.
 static FailureOr<Value> applied(ImplicitLocOpBuilder &b, Region &region,

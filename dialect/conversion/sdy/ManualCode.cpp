@@ -192,8 +192,6 @@ Value DeviceCode::stack(Value input, const spmd::DeviceGroups &groups) {
   return allGather(reshape(input, shape), 0, groups);
 }
 
-using namespace mlir;
-
 static constexpr StringLiteral toShard = "SPMDFullToShardShape";
 static constexpr StringLiteral toFull = "SPMDShardToFullShape";
 

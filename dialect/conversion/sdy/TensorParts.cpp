@@ -180,8 +180,6 @@ spmd::LayoutAttr layoutOf(MLIRContext *context, const Parts &parts) {
   return layoutOn(context, parts, primeFactors(devices));
 }
 
-using namespace mlir;
-
 bool isOverWholeTensors(func::FuncOp function) {
   AttrTypeWalker walker;
   bool isCut = false;
@@ -226,8 +224,6 @@ FailureOr<Cutting> cuttingOf(Operation *op, DictionaryAttr attributes,
 
 // XLA's text of a sharding: `{devices=[2,1,2]<=[2,2]T(1,0)
 // last_tile_dim_replicate}`, `{replicated}`, `{manual}`.
-
-using namespace mlir;
 
 namespace {
 

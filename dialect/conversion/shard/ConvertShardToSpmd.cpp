@@ -138,8 +138,6 @@ LogicalResult convertIndices(Operation *op) {
 
 // Reads what a program asks of the layouts of its tensors.
 
-using namespace mlir;
-
 shard::ShardingOp shardingOf(Value sharding) {
   while (auto get = sharding.getDefiningOp<shard::GetShardingOp>()) {
     auto annotated = get.getSource().getDefiningOp<shard::ShardOp>();
@@ -259,8 +257,6 @@ LogicalResult convertShard(shard::ShardOp op) {
 
 #define GEN_PASS_DEF_CONVERTSHARDTOSPMD
 #include "dialect/conversion/Passes.h.inc"
-
-using namespace mlir;
 
 ArrayRef<int64_t> gridOf(Operation *op, FlatSymbolRefAttr name) {
   return SymbolTable::lookupNearestSymbolFrom<shard::GridOp>(op, name)

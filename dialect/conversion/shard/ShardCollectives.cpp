@@ -276,8 +276,6 @@ LogicalResult convertCollective(Operation *op) {
 
 // Members that send to one other: shift, send with recv, update_halo.
 
-using namespace mlir;
-
 /// Adds a pair for each group along `axes`: its members of these ranks.
 static void addPairs(Builder &b, ArrayRef<int64_t> grid, ArrayRef<int64_t> axes,
                      int64_t from, int64_t to,

@@ -92,8 +92,6 @@ struct SelectEntry : impl::SelectEntryBase<SelectEntry> {
 #define GEN_PASS_DEF_INLINECALLS
 #include "dialect/conversion/Passes.h.inc"
 
-using namespace mlir;
-
 namespace {
 
 /// Whether each device holds the same part under both.
@@ -274,8 +272,6 @@ struct InlineCalls : impl::InlineCallsBase<InlineCalls> {
 
 #define GEN_PASS_DEF_INLINEFUNCTIONS
 #include "dialect/conversion/Passes.h.inc"
-
-using namespace mlir;
 
 namespace {
 

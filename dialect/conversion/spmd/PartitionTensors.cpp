@@ -115,8 +115,6 @@ void Partition::reportChange(Value value, const ReshardRequest &request,
   });
 }
 
-using namespace mlir;
-
 void emitReport(Location loc, function_ref<std::string()> text) {
   if (auto remark =
           remark::analysis(loc, remark::RemarkOpts::name("layout").category(
@@ -163,8 +161,6 @@ void reportLayout(Value value, spmd::LayoutAttr layout) {
 
 #define GEN_PASS_DEF_PARTITIONTENSORS
 #include "dialect/conversion/Passes.h.inc"
-
-using namespace mlir;
 
 // Remarks about the layouts and collectives that a program itself names.
 

@@ -77,8 +77,6 @@ struct SeparateReads : impl::SeparateReadsBase<SeparateReads> {
 #define GEN_PASS_DEF_FILLSPLATS
 #include "dialect/conversion/Passes.h.inc"
 
-using namespace mlir;
-
 namespace {
 
 /// Where the tensor of a use is made: right before what writes it, in a loop or
@@ -143,8 +141,6 @@ struct FillSplats : impl::FillSplatsBase<FillSplats> {
 #define GEN_PASS_DEF_KEEPLOOPBUFFERS
 #include "dialect/conversion/Passes.h.inc"
 
-using namespace mlir;
-
 namespace {
 
 /// Stores the tensors that a trip ends with where `homes` were.
@@ -189,8 +185,6 @@ struct KeepLoopBuffers : impl::KeepLoopBuffersBase<KeepLoopBuffers> {
 
 #define GEN_PASS_DEF_CHECKBUFFERIZABLE
 #include "dialect/conversion/Passes.h.inc"
-
-using namespace mlir;
 
 namespace {
 

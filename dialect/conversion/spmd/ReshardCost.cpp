@@ -58,8 +58,6 @@ SmallVector<Transfer, 0> transfersOf(ArrayRef<int64_t> full,
   return transfers;
 }
 
-using namespace mlir;
-
 /// The most elements that a device lacks of its part under `to`.
 static int64_t mostLacking(ArrayRef<int64_t> full, spmd::LayoutAttr from,
                            spmd::LayoutAttr to) {

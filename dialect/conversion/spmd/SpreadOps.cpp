@@ -95,8 +95,6 @@ Operation *Spread::findUnlike() const {
 
 // spmd.move: copies of boxes from device to device.
 
-using namespace mlir;
-
 /// `box` of a buffer that holds `whole`.
 static Value viewOf(OpBuilder &b, Location loc, Value buffer,
                     const TensorBox &whole, const TensorBox &box) {
@@ -125,8 +123,6 @@ void Spread::spreadMove(spmd::MoveOp op) {
         viewOf(b, loc, on(each.source, op.getInput()), each.from, each.piece),
         devices[each.target], devices[each.source], Value());
 }
-
-using namespace mlir;
 
 bool isHostBuffer(memref::AllocOp alloc) {
   return llvm::any_of(alloc->getUsers(), [&](Operation *user) {

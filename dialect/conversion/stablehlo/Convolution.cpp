@@ -147,9 +147,6 @@ ArrayRef<NamedFamily> contractionFamily() {
   return all;
 }
 
-using namespace mlir;
-using namespace mgpu::stablehlo;
-
 namespace {
 
 /// The dimensions of a tensor of a convolution. Where there are groups, one of

@@ -229,9 +229,6 @@ ArrayRef<NamedExpansion> shapeExpansions() {
 // batch_norm_inference, batch_norm_training and batch_norm_grad as StableHLO's
 // specification defines them, in the order of its operations.
 
-using namespace mlir;
-using namespace mgpu::stablehlo;
-
 namespace {
 
 /// An operation whose operands and result have one type.
@@ -375,8 +372,6 @@ ArrayRef<NamedExpansion> batchNormExpansions() {
 
 #define GEN_PASS_DEF_EXPANDSTABLEHLO
 #include "dialect/conversion/Passes.h.inc"
-
-using namespace mlir;
 
 namespace {
 

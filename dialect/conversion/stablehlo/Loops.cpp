@@ -350,9 +350,6 @@ ArrayRef<NamedFamily> loopFamily() {
 // Branches. Host code takes one by a number that it knows; by a number of the
 // devices, all are computed, and a choice is made between their results.
 
-using namespace mlir;
-using namespace mgpu::stablehlo;
-
 namespace {
 
 /// The results of `branches[k]` where `conditions[k]` is the first that holds,

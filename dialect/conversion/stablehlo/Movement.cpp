@@ -125,9 +125,6 @@ ArrayRef<NamedFamily> constantFamily() {
   return all;
 }
 
-using namespace mlir;
-using namespace mgpu::stablehlo;
-
 /// Dimension k of the operand goes to dimension `dimensions[k]` of the result;
 /// one of size 1 is repeated along it.
 static LogicalResult lowerBroadcastInDim(Lowering &low, BroadcastInDimOp op) {

@@ -275,8 +275,6 @@ llvm::ArrayRef<NamedScalar> chloScalars() {
 
 // Functions of floats, and what rounds them.
 
-using namespace mlir;
-
 namespace {
 
 template <typename Op>

@@ -177,8 +177,6 @@ Value applied(ScalarBuilder build, const Scalar &scalar) {
 // Element types of the source, what they are in memory, and numbers of one as
 // those of another.
 
-using namespace mlir;
-
 Type signless(Type type) {
   if (auto tensor = dyn_cast<RankedTensorType>(type))
     return tensor.clone(signless(tensor.getElementType()));
