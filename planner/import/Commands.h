@@ -9,6 +9,8 @@
 #include "planner/import/KernelAccess.h"
 #include "planner/import/KernelOutline.h"
 
+#include <set>
+
 namespace mgpu::planner {
 
 class Commands {
@@ -98,6 +100,8 @@ private:
   KnownMeetings knownMeetings;
   /// By kernel, grid, offsets and scalars, which decide it.
   std::map<std::vector<uint64_t>, std::optional<LaunchWork>> knownWork;
+  /// Launches without a race, by what decides it.
+  std::set<std::vector<uint64_t>> raceFree;
   struct Turns {
     BufferId buffer;
     int64_t half = 0;         ///< of the last launch

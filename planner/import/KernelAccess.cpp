@@ -181,20 +181,21 @@ public:
         uniformity(body), valueOf(valueOf), views(body, affine, valueOf),
         boxes(affine) {}
 
-  KernelSummary run(bool findsFacts) {
+  KernelSummary run(SummaryParts parts) {
     body.walk([&](Operation *op) { visit(op); });
     // A print shows the order of the blocks.
     if (body.walk([](gpu::PrintfOp) { return WalkResult::interrupt(); })
             .wasInterrupted())
       for (KernelAccess &access : summary.accesses)
         access.blockSteps = {};
-    if (findsFacts)
+    if (parts.facts)
       findFacts();
     if (const auto attention = attentionOf(body.getParentOp())) {
       summary.flops = attention->flops(); // the body computes scores twice
       summary.onTensorCores = attention->onTensorCores;
     }
-    summary.races = findLaunchRaces(body, views, affine, uniformity, known);
+    if (parts.races)
+      summary.races = findLaunchRaces(body, views, affine, uniformity, known);
     return std::move(summary);
   }
 
@@ -520,8 +521,8 @@ void Summariser::wholeView(Value memref, bool reads, bool writes, bool beyond) {
 
 KernelSummary summariseKernel(Region &body, Dim3 grid, Dim3 block,
                               llvm::function_ref<HostValue(Value)> valueOf,
-                              KnownMeetings &known, bool findsFacts) {
-  return Summariser(body, grid, block, valueOf, known).run(findsFacts);
+                              KnownMeetings &known, SummaryParts parts) {
+  return Summariser(body, grid, block, valueOf, known).run(parts);
 }
 
 } // namespace mgpu::planner

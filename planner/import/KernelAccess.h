@@ -52,13 +52,18 @@ struct KernelSummary {
   std::vector<LaunchRace> races;
 };
 
+/// Parts of a summary that other launches of the kernel may share.
+struct SummaryParts {
+  bool facts = true; ///< and what it asks for
+  bool races = true;
+};
+
 /// `valueOf` gives what a value defined outside `body` is (a View for
 /// the captured memrefs, an attribute for scalars). `known` is of the program.
-/// Without `findsFacts` what it asks for, and facts, are left out.
 KernelSummary
 summariseKernel(mlir::Region &body, Dim3 grid, Dim3 block,
                 llvm::function_ref<HostValue(mlir::Value)> valueOf,
-                KnownMeetings &known, bool findsFacts = true);
+                KnownMeetings &known, SummaryParts parts);
 
 } // namespace mgpu::planner
 

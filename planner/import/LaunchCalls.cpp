@@ -146,6 +146,26 @@ static std::vector<uint64_t> workKey(const KernelTable::Outlined &launch,
   return key;
 }
 
+/// All that decides which threads of a launch meet: its kernel, grid and
+/// scalars, which of its arguments are one buffer, and how far those lie apart.
+static std::vector<uint64_t> raceKey(const KernelTable::Outlined &launch,
+                                     Dim3 grid) {
+  std::vector<uint64_t> key{launch.kernel.value, grid.x, grid.y, grid.z};
+  const std::vector<KernelArgument> &all = launch.arguments;
+  for (const KernelArgument &argument : all) {
+    if (const auto *bits = std::get_if<uint64_t>(&argument.value)) {
+      key.push_back(*bits);
+      continue;
+    }
+    const auto first = llvm::find_if(all, [&](const KernelArgument &other) {
+      return other.value == argument.value;
+    });
+    key.push_back(uint64_t(first - all.begin()));
+    key.push_back(uint64_t(argument.offsetBytes - first->offsetBytes));
+  }
+  return key;
+}
+
 /// The time that was given for a call without a kernel.
 static std::optional<double> costOf(ir::LaunchOp op,
                                     const ImportOptions &options) {
@@ -195,12 +215,17 @@ Result<void> Commands::issue(ir::LaunchOp op) {
   if (failed(outlined))
     return fail(ErrorKind::Invalid, "the kernel was refused");
   auto [work, isNew] = knownWork.try_emplace(workKey(*outlined, grid));
+  const std::vector<uint64_t> meetings = raceKey(*outlined, grid);
+  const SummaryParts parts{.facts = isNew,
+                           .races = !raceFree.contains(meetings)};
   KernelSummary summary =
       isSource ? summariseSource(op, valueOfOuter)
                : summariseKernel(op.getBody(), grid, block, valueOfOuter,
-                                 knownMeetings, /*findsFacts=*/isNew);
+                                 knownMeetings, parts);
   if (isNew)
     work->second = summary.asks;
+  if (summary.races.empty())
+    raceFree.insert(meetings);
   // No part of the grid is whole clusters, or ends without the others.
   if (ir::clusterOf(op) || ir::hasMark(op, ir::Mark::AwaitsOthers))
     for (KernelAccess &access : summary.accesses)
