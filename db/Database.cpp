@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "db/Database.h"
 
-#include "db/Statement.h"
 #include "db/FileSystem.h"
+#include "db/Statement.h"
 
 #include <cerrno>
 #include <cstring>

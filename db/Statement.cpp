@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "db/Statement.h"
 
-
 #include <sqlite3.h>
 
 namespace mgpu::db {

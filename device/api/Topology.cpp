@@ -226,13 +226,14 @@ Topology::Calibration parseCalibration(Fields in, uint32_t devices) {
   return out;
 }
 
-constexpr std::array<std::string_view, 13> achieved = {
+constexpr std::array<std::string_view, 14> achieved = {
     "memory_share",
     "memory_share_below_100mb",
     "memory_share_below_10mb",
     "memory_share_below_1mb",
     "flops_share",
     "product_share",
+    "beside_collective_share",
     "clock_share",
     "launch_us",
     "start_us",

@@ -575,7 +575,9 @@ def FuseElementwise : Pass<"spmd-fuse-elementwise", "::mlir::ModuleOp"> {
     Applies linalg's patterns for elementwise fusion, and for reshapes that a
     linalg.generic can take in, where the value between has no other use.
     Matrix products stay what they are, also beside a reshape: an operation that
-    reads a product as rows of several dimensions is made one on its matrix.
+    reads a product as rows of several dimensions is made one on its matrix. A
+    function of one argument, as exp, stays outside of a sum that would compute
+    it in each of its 16 rows or more.
   }];
   let dependentDialects = ["::mlir::affine::AffineDialect",
     "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];

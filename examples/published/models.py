@@ -13,6 +13,7 @@ class Model:
     width: int  # of a head
     inner: int
     vocabulary: int
+    tied: bool = False  # the output layer is the embedding
 
     @property
     def qkv(self):
@@ -24,6 +25,9 @@ class Model:
 
 
 MODELS = {
+    # MPT has two products in place of gate, up and down, of which the inner one is wide.
+    "MPT-7B": Model(32, 4096, 32, 32, 128, 16384, 50368, True),
+    "MPT-13B": Model(40, 5120, 40, 40, 128, 20480, 50368, True),
     "Llama-2-7B": Model(32, 4096, 32, 32, 128, 11008, 32000),
     "Llama-2-70B": Model(80, 8192, 64, 8, 128, 28672, 32000),
     "Llama-3.2-1B": Model(16, 2048, 32, 8, 64, 8192, 128256),

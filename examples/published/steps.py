@@ -31,6 +31,8 @@ MAPS = """#v = affine_map<(n) -> (n)>
 
 
 class Step:
+    MAPS = MAPS
+
     def __init__(self, m, devices, weights, positions):
         self.m, self.t, self.weights, self.S = m, devices, weights, positions
         self.lines, self.arguments, self.results, self.values = [], [], [], 0
@@ -52,7 +54,7 @@ class Step:
         full = self.tensor(shape, kind)
         isCut = cut is not None and self.t > 1
         attributes = ["spmd.layout = " + self.layout(len(shape), cut)] if isCut else []
-        if name not in ("x", "cos", "sin"):
+        if name not in ("x", "cos", "sin", "classes"):
             attributes.append("mgpu.role = \"resident\"")
         self.arguments.append(f"%{name}: {full}" + (f" {{{', '.join(attributes)}}}" if attributes else ""))
         if not isCut:
@@ -66,26 +68,26 @@ class Step:
         split = ", ".join("[0]" if k == cut else "[]" for k in range(rank))
         return f"#spmd.layout<mesh = [{self.t}], split = [{split}]>"
 
-    def fill(self, shape, value="0.0"):
+    def fill(self, shape, value="0.0", kind="f32"):
         name = "%c" + str(len(self.constants))
-        return self.constants.setdefault((shape, value), name)
+        return self.constants.setdefault((shape, value, kind), name)
 
-    def generic(self, maps, loops, inputs, shape, body, start="0.0"):
+    def generic(self, maps, loops, inputs, shape, body, start="0.0", kind="f32"):
         """`inputs` are (value, shape, element type); `body` is of %a0, %a1, ... and %out, and gives %r."""
         kinds = ", ".join("\"reduction\"" if each == "r" else "\"parallel\"" for each in loops)
-        result, out = self.new(), self.tensor(shape)
+        result, out = self.new(), self.tensor(shape, kind)
         self.line(f"{result} = linalg.generic {{indexing_maps = [{', '.join('#' + each for each in maps)}], "
                   f"iterator_types = [{kinds}]}}")
         self.line(f"    ins({', '.join(each[0] for each in inputs)} : "
                   f"{', '.join(self.tensor(each[1], each[2] if len(each) > 2 else 'f32') for each in inputs)}) "
-                  f"outs({self.fill(shape, start)} : {out}) {{")
+                  f"outs({self.fill(shape, start, kind)} : {out}) {{")
         blocks = ", ".join(f"%a{k}: {each[2] if len(each) > 2 else 'f32'}" for k, each in enumerate(inputs))
-        self.line(f"^bb0({blocks}, %out: f32):")
+        self.line(f"^bb0({blocks}, %out: {kind}):")
         for each in body.strip().split("\n"):
             self.line("  " + each.strip())
-        self.line("  linalg.yield %r : f32")
+        self.line(f"  linalg.yield %r : {kind}")
         self.line(f"}} -> {out}")
-        return result, shape
+        return (result, shape) if kind == "f32" else (result, shape, kind)
 
     def reshape(self, value, shape):
         """To more or fewer dimensions, by the outermost or the innermost one."""
@@ -224,27 +226,36 @@ class Step:
             x = self.inner(layer, self.attention(layer, x, cos, sin))
         logits = self.product("whead", m.vocabulary, m.hidden, self.norm("last_norm", x))
         self.result(*logits, logits[1])
-        fills = "".join(f"  {name} = arith.constant dense<{value}> : {self.tensor(shape)}\n"
-                        for (shape, value), name in self.constants.items())
+        return self.program()
+
+    def program(self):
+        fills = "".join(f"  {name} = arith.constant dense<{value}> : {self.tensor(shape, kind)}\n"
+                        for (shape, value, kind), name in self.constants.items())
         kinds = ", ".join(kind + attributes for _, kind, attributes in self.results)
         returned = f"{', '.join(each[0] for each in self.results)} : {', '.join(each[1] for each in self.results)}"
-        return (f"// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception\n{MAPS}\n"
+        return (f"// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception\n{self.MAPS}\n"
                 f"func.func @main({', '.join(self.arguments)}) -> ({kinds}) {{\n{fills}" + "\n".join(self.lines) +
                 f"\n  return {returned}\n}}\n")
 
 
-def make(words=None):
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def parsed(words, about, more, positions):
+    """The options and the model with the sizes that they replace; `more` adds options."""
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model", choices=MODELS)
     parser.add_argument("--devices", type=int, default=1)
-    parser.add_argument("--weights", choices=("bf16", "f32", "i8"), default="bf16")
-    parser.add_argument("--positions", type=int, default=112)
-    sizes = [each.name for each in dataclasses.fields(MODELS["Llama-2-7B"])]
+    parser.add_argument("--positions", type=int, default=positions)
+    more(parser)
+    sizes = [each.name for each in dataclasses.fields(MODELS["Llama-2-7B"]) if each.type is int]
     for name in sizes:
         parser.add_argument("--" + name, type=int)
     given = parser.parse_args(words)
-    changed = {name: getattr(given, name) for name in sizes if getattr(given, name)}
-    m = dataclasses.replace(MODELS[given.model], **changed)
+    m = dataclasses.replace(MODELS[given.model], **{name: getattr(given, name) for name in sizes if getattr(given, name)})
+    return parser, given, m
+
+
+def make(words=None):
+    parser, given, m = parsed(words, __doc__, lambda parser: parser.add_argument(
+        "--weights", choices=("bf16", "f32", "i8"), default="bf16"), 112)
     if m.groups % given.devices or m.inner % given.devices:
         parser.error(f"--devices {given.devices}: the {m.groups} heads of keys and the {m.inner} inner rows do not divide by it")
     return Step(m, given.devices, given.weights, given.positions)

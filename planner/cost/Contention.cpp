@@ -56,9 +56,13 @@ Contention contentionOf(const device::Topology &topology,
   // two links they may take.
   double copyLoad =
       std::min(1.0, std::max(link, topology.hostLink.bytesPerSecond) / memory);
-  set(WorkClass::Kernel, WorkClass::Collective, 1 / (1 - 0.15),
-      "contention.kernel_beside_collective", Origin::Published,
-      "Calculon's A100 system: communication takes 15 % of the SMs");
+  const auto *share = topology.rate("beside_collective_share");
+  set(WorkClass::Kernel, WorkClass::Collective,
+      1 / (share ? share->value : 1 - 0.15),
+      "contention.kernel_beside_collective",
+      share ? Origin::Assumed : Origin::Published,
+      share ? "beside_collective_share of the machine"
+            : "Calculon's A100 system: communication takes 15 % of the SMs");
   set(WorkClass::Kernel, WorkClass::Copy, 1 + copyLoad,
       "contention.kernel_beside_copy", Origin::Assumed,
       "a kernel bound by memory, which loses what the link moves");

@@ -9,6 +9,9 @@
 #include "planner/import/KernelAccess.h"
 #include "planner/import/KernelOutline.h"
 
+#include "llvm/ADT/SetVector.h"
+
+#include <map>
 #include <set>
 
 namespace mgpu::planner {
@@ -83,6 +86,10 @@ private:
   Result<Dim3> dimsOf(ir::LaunchOp op, mlir::OperandRange sizes,
                       const char *what);
   Result<int64_t> sharedBytesOf(ir::LaunchOp op);
+  /// summariseKernel() of the body; trips of a loop share it.
+  KernelSummary summaryOf(ir::LaunchOp op, Dim3 grid, Dim3 block,
+                          llvm::function_ref<HostValue(mlir::Value)> valueOf,
+                          SummaryParts parts);
   /// Which bytes the launch touches, and how much it computes.
   Result<void> addUses(ir::LaunchOp op, KernelSummary summary,
                        LaunchSpec &launch);
@@ -102,6 +109,12 @@ private:
   std::map<std::vector<uint64_t>, std::optional<LaunchWork>> knownWork;
   /// Launches without a race, by what decides it.
   std::set<std::vector<uint64_t>> raceFree;
+  /// The values that a launch captures, and its summaries by what they are.
+  struct KnownLaunch {
+    llvm::SetVector<mlir::Value> captured;
+    std::map<std::vector<uint64_t>, KernelSummary> summaries;
+  };
+  llvm::DenseMap<mlir::Operation *, KnownLaunch> launches;
   struct Turns {
     BufferId buffer;
     int64_t half = 0;         ///< of the last launch

@@ -12,6 +12,7 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Interfaces/CallInterfaces.h"
+#include "mlir/Transforms/RegionUtils.h"
 #include "llvm/ADT/DenseSet.h"
 
 #include <algorithm>
@@ -166,6 +167,58 @@ static std::vector<uint64_t> raceKey(const KernelTable::Outlined &launch,
   return key;
 }
 
+/// All that decides a summary: grid, block, and the constants and views that
+/// are captured. Buffers are numbered as they come.
+static std::vector<uint64_t>
+summaryKey(Dim3 grid, Dim3 block, ValueRange captured,
+           llvm::function_ref<HostValue(Value)> valueOf) {
+  std::vector<uint64_t> key{grid.x, grid.y, grid.z, block.x, block.y, block.z};
+  llvm::SmallVector<BufferId> buffers;
+  auto list = [&](const auto &numbers) {
+    key.push_back(numbers.size());
+    key.insert(key.end(), numbers.begin(), numbers.end());
+  };
+  for (Value each : captured) {
+    const HostValue value = valueOf(each);
+    key.push_back(value.index());
+    if (const auto *constant = std::get_if<Attribute>(&value)) {
+      key.push_back(uint64_t(uintptr_t(constant->getAsOpaquePointer())));
+    } else if (const auto *view = std::get_if<View>(&value)) {
+      const auto at = llvm::find(buffers, view->buffer);
+      key.push_back(uint64_t(at - buffers.begin()));
+      if (at == buffers.end())
+        buffers.push_back(view->buffer);
+      key.push_back(uint64_t(view->offset));
+      list(view->sizes);
+      list(view->strides);
+    }
+  }
+  return key;
+}
+
+KernelSummary Commands::summaryOf(ir::LaunchOp op, Dim3 grid, Dim3 block,
+                                  llvm::function_ref<HostValue(Value)> valueOf,
+                                  SummaryParts parts) {
+  constexpr size_t most = 64; // an offset may differ in each trip
+  auto [at, isFirst] = launches.try_emplace(op);
+  KnownLaunch &own = at->second;
+  if (isFirst)
+    getUsedValuesDefinedAbove(op.getBody(), own.captured);
+  const std::vector<uint64_t> key =
+      summaryKey(grid, block, own.captured.getArrayRef(), valueOf);
+  if (auto known = own.summaries.find(key);
+      known != own.summaries.end() && !parts.facts)
+    return known->second;
+  KernelSummary summary =
+      summariseKernel(op.getBody(), grid, block, valueOf, knownMeetings, parts);
+  if (own.summaries.size() < most) {
+    KernelSummary kept = summary;
+    kept.facts = {};
+    own.summaries.insert_or_assign(key, std::move(kept));
+  }
+  return summary;
+}
+
 /// The time that was given for a call without a kernel.
 static std::optional<double> costOf(ir::LaunchOp op,
                                     const ImportOptions &options) {
@@ -218,10 +271,9 @@ Result<void> Commands::issue(ir::LaunchOp op) {
   const std::vector<uint64_t> meetings = raceKey(*outlined, grid);
   const SummaryParts parts{.facts = isNew,
                            .races = !raceFree.contains(meetings)};
-  KernelSummary summary =
-      isSource ? summariseSource(op, valueOfOuter)
-               : summariseKernel(op.getBody(), grid, block, valueOfOuter,
-                                 knownMeetings, parts);
+  KernelSummary summary = isSource
+                              ? summariseSource(op, valueOfOuter)
+                              : summaryOf(op, grid, block, valueOfOuter, parts);
   if (isNew)
     work->second = summary.asks;
   if (summary.races.empty())

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Each rate of a machine that is built in has its source, or is an assumption with a range.
+"""Each rate of a machine that is built in, or that examples/published has, has its source, or is an assumption with a range.
 
 The numbers of a rate's "from" must stand in its "quote", but for powers of ten, 2 and 8 (two edges of a clock,
 two directions of a link, the bits of a byte); what "from" comes to must be the rate. All figures of a machine
@@ -56,7 +56,9 @@ def faults_of_machine(machine):
 
 def main(root):
     faults = []
-    for path in sorted(pathlib.Path(root, "device/api/topologies").glob("*.json")):
+    paths = [*pathlib.Path(root, "device/api/topologies").glob("*.json"),
+             *pathlib.Path(root, "examples/published").glob("*.json")]
+    for path in sorted(paths):
         if path.stem not in OLDER:
             faults += [f"{path.name}: {fault}" for fault in faults_of_machine(json.loads(path.read_text()))]
     # The check itself: a rate whose source is taken away, or says another number, is found.

@@ -112,7 +112,17 @@ wrong = subprocess.run([sys.executable, os.path.join(example.folder, "steps.py")
                        capture_output=True, text=True)
 assert wrong.returncode == 2 and "do not divide" in wrong.stderr, wrong.stderr
 
-found = predict.main(example.tune, "--check")
+found, kept, pair = predict.main(example.tune, "--check")
 errors = sorted(abs(predict.error(found[each][1], found[each][0])) for each in predict.BAR)
 assert errors[len(errors) // 2] < 0.1 and errors[-1] < 0.2, errors
+for row in ("6", "7", "13"):  # intervals hold the measurement and are narrow
+    of, _, least, most, _ = found[row]
+    assert least <= predict.measured_us(of) <= most <= 1.5 * least, (row, least, most)
+measured, predicted = predict.gain(pair)
+assert abs(predicted / measured - 1) < 0.3, (measured, predicted)
+apart = sorted(abs(predict.error(each[1], each[0])) for each in kept.values())
+assert apart[len(apart) // 2] < 0.15 and apart[-1] < 0.35, apart
+for words, a, b in predict.RATIOS:
+    wrong = predict.ratio(found, a, b)[1] / predict.ratio(found, a, b)[0] - 1
+    assert abs(wrong) < (0.15 if "int8" in words else 0.1), (words, wrong)
 print("published: ok")

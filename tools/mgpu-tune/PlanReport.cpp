@@ -163,6 +163,7 @@ json toJson(const ChangedPlan &then, const std::vector<std::string> &changes) {
           {"fetch_us", then.plan.plan.fetchUs},
           {"replay_bound_us", then.plan.plan.lowerBoundUs},
           {"contended_replay_us", then.plan.contendedUs},
+          {"contended_serial_replay_us", then.plan.serialUs},
           {"scaled", then.scaled},
           {"absent", then.absent}};
 }

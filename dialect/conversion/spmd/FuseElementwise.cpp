@@ -3,6 +3,7 @@
 #include "dialect/conversion/Passes.h"
 
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
@@ -25,6 +26,27 @@ bool readsStart(Operation *op) {
          });
 }
 
+/// Rows of a sum from which it does not compute functions of what it sums.
+constexpr int64_t manyRows = 16;
+
+/// Whether `sum` would compute a function of one argument, as exp, in each of
+/// its many rows anew if it took `producer` in: the rows of a matrix by
+/// `operand`, a vector, in place of the vector's elements once.
+bool computesInEachRow(linalg::GenericOp producer, linalg::GenericOp sum,
+                       OpOperand *operand) {
+  if (sum.getNumReductionLoops() == 0 ||
+      !llvm::any_of(producer.getBody()->without_terminator(), [](auto &op) {
+        return isa<math::MathDialect>(op.getDialect());
+      }))
+    return false;
+  const AffineMap map = sum.getMatchingIndexingMap(operand);
+  int64_t rows = 1;
+  for (auto [loop, length] : llvm::enumerate(sum.getStaticLoopRanges()))
+    if (!map.isFunctionOfDim(loop) && !ShapedType::isDynamic(length))
+      rows *= length;
+  return rows >= manyRows;
+}
+
 /// Whether what `operand` brings is used there alone, and both sides are plain
 /// loops: upstream would turn a matrix product into loops to take in a reshape.
 bool mayFold(OpOperand *operand) {
@@ -32,9 +54,13 @@ bool mayFold(OpOperand *operand) {
   auto isPlain = [](Operation *op) {
     return !isa<linalg::LinalgOp>(op) || isa<linalg::GenericOp>(op);
   };
+  auto loops = dyn_cast_or_null<linalg::GenericOp>(producer),
+       reader = dyn_cast<linalg::GenericOp>(operand->getOwner());
   return producer && producer->hasOneUse() && isPlain(producer) &&
          isPlain(operand->getOwner()) &&
-         !(isa<linalg::LinalgOp>(operand->getOwner()) && readsStart(producer));
+         !(isa<linalg::LinalgOp>(operand->getOwner()) &&
+           readsStart(producer)) &&
+         !(loops && reader && computesInEachRow(loops, reader, operand));
 }
 
 /// Whether `operand` is a matrix product whose rows follow several dimensions,

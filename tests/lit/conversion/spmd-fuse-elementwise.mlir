@@ -90,3 +90,51 @@ func.func @complex(%w: tensor<32x8xcomplex<f32>>, %k: tensor<8x8xcomplex<f32>>) 
   } -> tensor<2x16x8xcomplex<f32>>
   return %c : tensor<2x16x8xcomplex<f32>>
 }
+
+// A product by a vector that exp was taken of computes it once, not in each of
+// its many rows; in a few rows it is computed again.
+// CHECK-LABEL: func.func @many_rows
+func.func @many_rows(%w: tensor<16x8xf32>, %x: tensor<8xf32>, %o: tensor<16xf32>) -> tensor<16xf32> {
+  // CHECK: linalg.generic {{.*}} iterator_types = ["parallel"]
+  // CHECK: linalg.generic {{.*}} iterator_types = ["parallel", "reduction"]
+  // CHECK-NOT: math.exp
+  // CHECK: return
+  %e = tensor.empty() : tensor<8xf32>
+  %a = linalg.generic {indexing_maps = [affine_map<(k) -> (k)>, affine_map<(k) -> (k)>], iterator_types = ["parallel"]}
+      ins(%x : tensor<8xf32>) outs(%e : tensor<8xf32>) {
+  ^bb0(%v: f32, %out: f32):
+    %p = math.exp %v : f32
+    linalg.yield %p : f32
+  } -> tensor<8xf32>
+  %b = linalg.generic {indexing_maps = [affine_map<(n, k) -> (n, k)>, affine_map<(n, k) -> (k)>, affine_map<(n, k) -> (n)>],
+                       iterator_types = ["parallel", "reduction"]}
+      ins(%w, %a : tensor<16x8xf32>, tensor<8xf32>) outs(%o : tensor<16xf32>) {
+  ^bb0(%m: f32, %v: f32, %out: f32):
+    %p = arith.mulf %m, %v : f32
+    %s = arith.addf %out, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<16xf32>
+  return %b : tensor<16xf32>
+}
+
+// CHECK-LABEL: func.func @few_rows
+func.func @few_rows(%w: tensor<15x8xf32>, %x: tensor<8xf32>, %o: tensor<15xf32>) -> tensor<15xf32> {
+  // CHECK: linalg.generic {{.*}} iterator_types = ["parallel", "reduction"]
+  // CHECK: math.exp
+  %e = tensor.empty() : tensor<8xf32>
+  %a = linalg.generic {indexing_maps = [affine_map<(k) -> (k)>, affine_map<(k) -> (k)>], iterator_types = ["parallel"]}
+      ins(%x : tensor<8xf32>) outs(%e : tensor<8xf32>) {
+  ^bb0(%v: f32, %out: f32):
+    %p = math.exp %v : f32
+    linalg.yield %p : f32
+  } -> tensor<8xf32>
+  %b = linalg.generic {indexing_maps = [affine_map<(n, k) -> (n, k)>, affine_map<(n, k) -> (k)>, affine_map<(n, k) -> (n)>],
+                       iterator_types = ["parallel", "reduction"]}
+      ins(%w, %a : tensor<15x8xf32>, tensor<8xf32>) outs(%o : tensor<15xf32>) {
+  ^bb0(%m: f32, %v: f32, %out: f32):
+    %p = arith.mulf %m, %v : f32
+    %s = arith.addf %out, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<15xf32>
+  return %b : tensor<15xf32>
+}

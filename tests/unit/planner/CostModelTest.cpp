@@ -268,6 +268,20 @@ TEST(Calibration, NothingIsTakenOffMeasuredRates) {
     }
 }
 
+TEST(CostModel, KernelBesideCollectiveKeepsTheMachinesShare) {
+  const device::Topology named = machine("h100-hbm2e-500w");
+  const double share = named.rate("beside_collective_share")->value;
+  EXPECT_DOUBLE_EQ(
+      contentionOf(named).of(WorkClass::Kernel, WorkClass::Collective),
+      1 / share);
+  EXPECT_GT(contentionOf(named.atEnd(true))
+                .of(WorkClass::Kernel, WorkClass::Collective),
+            1 / share);
+  EXPECT_DOUBLE_EQ(contentionOf(machine("dgx-h100"))
+                       .of(WorkClass::Kernel, WorkClass::Collective),
+                   1 / 0.85);
+}
+
 TEST(Calibration, ContentionIsThatMeasured) {
   std::vector<Coefficient> list;
   const Contention factors = contentionOf(calibratedMachine(), &list);
