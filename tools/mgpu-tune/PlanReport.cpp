@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Prints the result of `plan`: for programs as JSON, and for people.
+#include "tools/mgpu-tune/PlanReport.h"
 #include "pipeline/program/Roles.h"
 #include "pipeline/target/Target.h"
 #include "planner/schedule/HostReplay.h"
@@ -8,7 +9,6 @@
 #include "planner/schedule/Timeline.h"
 #include "support/Units.h"
 #include "tools/mgpu-tune/JsonOutput.h"
-#include "tools/mgpu-tune/PlanReport.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
