@@ -228,6 +228,19 @@ static std::optional<double> costOf(ir::LaunchOp op,
   return at == options.costs.end() ? std::nullopt : std::optional(at->second);
 }
 
+/// A kernel that is given as source takes the values of scalars.
+static Result<void> checkSourceArguments(ir::LaunchOp op,
+                                         const HostScope &host) {
+  for (auto [k, arg] : llvm::enumerate(op.getArgs()))
+    if (std::holds_alternative<DynamicValue>(host.valueOf(arg)))
+      return notSupported(
+          op, "argument " + Twine(k) +
+                  " is a dynamic scalar, which lies in memory, but a kernel "
+                  "given as source takes its value; give it the role "
+                  "specialised, or pass a memref");
+  return {};
+}
+
 Result<void> Commands::issue(ir::LaunchOp op) {
   MGPU_TRY_ASSIGN(auto device, host.deviceOf(op, op.getDevice()));
   MGPU_TRY_ASSIGN(auto sharedBytes, sharedBytesOf(op));
@@ -254,13 +267,7 @@ Result<void> Commands::issue(ir::LaunchOp op) {
   };
   const bool isSource = op.hasSource();
   if (isSource)
-    for (auto [k, arg] : llvm::enumerate(op.getArgs()))
-      if (std::holds_alternative<DynamicValue>(host.valueOf(arg)))
-        return notSupported(
-            op, "argument " + Twine(k) +
-                    " is a dynamic scalar, which lies in memory, but a kernel "
-                    "given as source takes its value; give it the role "
-                    "specialised, or pass a memref");
+    MGPU_TRY(checkSourceArguments(op, host));
   auto outlined =
       isSource ? kernels.outlineSource(op, block, sharedBytes, valueOfOuter)
                : kernels.outline(op, block, sharedBytes, valueOfOuter);
