@@ -40,7 +40,7 @@ static Result<std::string> compilePtx(const CudaText &text,
                               name),
                   library.error());
   std::string complaint;
-  for (const char *arch : {"sm_80", "sm_90"}) {
+  for (const char *arch : {"sm_80", "sm_90", "sm_90a"}) {
     std::vector<std::string> options = compileOptions(text);
     options.insert(options.end(), macros.begin(), macros.end());
     options.push_back("-lineinfo");

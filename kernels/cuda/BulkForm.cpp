@@ -205,10 +205,9 @@ std::string bulkHelpers(const BulkForm &form) {
          "#ifdef __CUDACC_RTC__ // each form leaves variables of the other\n"
          "#pragma nv_diag_suppress 177, 550\n#endif\n"
          "#if MGPU_ITEMS == 1 && MGPU_VECTOR == 1 && "
-         "(!defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900)\n"
+         "defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900\n"
          "#define MGPU_BULK 1\n#else\n#define MGPU_BULK 0\n#endif\n"
-         "#if MGPU_BULK && (!defined(__CUDA_ARCH__) || "
-         "defined(__CUDA_ARCH_FEAT_SM90_ALL))\n"
+         "#if MGPU_BULK && defined(__CUDA_ARCH_FEAT_SM90_ALL)\n"
          "#define MGPU_WARPGROUPS 1\n#else\n#define MGPU_WARPGROUPS 0\n"
          "#endif\n" +
          barrierHelpers(form.productForms);
@@ -341,6 +340,15 @@ void FunctionEmitter::multiplyWarpgroup(const WarpgroupProduct &product) {
   ++out.depth;
   out.line("const unsigned " + a + " = tileAddress(" + startOf(product.left) +
            "), " + b + " = tileAddress(" + startOf(product.right) + ");");
+  const std::string sumsAreHeld =
+      "for (int sum = 0; sum < " +
+      std::to_string(product.rows / rowsOfTile * product.columns / 2) +
+      "; ++sum) holdSum(" + startOf(product.sums) + "[sum]);";
+  auto hold = [&] { // else the compiler may move a sum across the fence
+    out.raw("#pragma unroll\n");
+    out.line(sumsAreHeld);
+  };
+  hold();
   out.line("beginProducts();");
   for (int64_t tile = 0; tile < product.rows / rowsOfTile; ++tile)
     for (int64_t step = 0; step < steps; ++step)
@@ -353,9 +361,7 @@ void FunctionEmitter::multiplyWarpgroup(const WarpgroupProduct &product) {
                std::to_string(step * 2048) + ", 8192, 1024));");
   out.line("closeProducts();");
   out.line("awaitProducts<0>();");
-  out.line("for (int sum = 0; sum < " +
-           std::to_string(product.rows / rowsOfTile * product.columns / 2) +
-           "; ++sum) holdSum(" + startOf(product.sums) + "[sum]);");
+  hold();
   out.close();
 }
 

@@ -11,8 +11,7 @@ static constexpr const char *mapText =
 )";
 
 static constexpr const char *barrierText =
-    R"(#ifndef MGPU_WGMMA
-__device__ __forceinline__ unsigned sharedAddress(const void *at) {
+    R"(__device__ __forceinline__ unsigned sharedAddress(const void *at) {
   unsigned address;
   asm("{ .reg .u64 whole; cvta.to.shared.u64 whole, %1; cvt.u32.u64 %0, whole; }" : "=r"(address) : "l"(at));
   return address;
@@ -123,7 +122,7 @@ std::string wgmmaHelpers(const std::string &type, bool byRows) {
           sumsMacro + "#if MGPU_TILE_X == 2\n" + productText(type, byRows, 64) +
           "#elif MGPU_TILE_X == 4\n" + productText(type, byRows, 128) +
           "#else\n" + productText(type, byRows, 256) + "#endif\n";
-  return text + "#endif\n" + descriptorText;
+  return text + descriptorText;
 }
 
 static constexpr const char *tokenText =
@@ -210,13 +209,12 @@ static constexpr const char *tileText =
 std::string
 barrierHelpers(const std::set<std::pair<std::string, unsigned>> &products) {
   std::string text = std::string(mapText) + "#if MGPU_BULK\n" + barrierText +
-                     tokenText + boxText + "#endif\n" + copyText;
+                     tokenText + boxText + copyText;
   if (!products.empty()) {
-    text +=
-        std::string("#if MGPU_WARPGROUPS\n#ifndef MGPU_WGMMA\n") + sumsMacro;
+    text += std::string("#if MGPU_WARPGROUPS\n") + sumsMacro;
     for (const auto &[type, columns] : products)
       text += productText(type, /*byRows=*/false, columns);
-    text += std::string("#endif\n") + descriptorText + tileText + "#endif\n";
+    text += std::string(descriptorText) + tileText + "#endif\n";
   }
   return text + "#else\n#define afterPadding(memory) (memory)\n#endif\n";
 }

@@ -10,10 +10,8 @@ namespace mgpu::kernels::cuda {
 
 /// The helpers of sm_90a for WgmmaMatmul's text: barriers in shared memory that
 /// count bytes, tensor copies, descriptors of tiles and products of warpgroups.
-/// Each instruction is a function of its own, which a test that has no GPU
-/// replaces by defining MGPU_WGMMA and functions of the same names; descriptors
-/// are made by plain arithmetic, which it does not replace. `type` is "f16" or
-/// "bf16"; `byRows`: the tiles of B lie as those of A do, k along their rows.
+/// `type` is "f16" or "bf16"; `byRows`: the tiles of B lie as those of A do, k
+/// along their rows.
 std::string wgmmaHelpers(const std::string &type, bool byRows);
 /// The helpers for texts whose kernel asks for them itself (BulkForm.h): with
 /// tokens of arrivals, copies in all swizzles, and products of each type and

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "kernels/ptx/BulkCopies.h"
 #include "kernels/ptx/Elements.h"
 #include "kernels/ptx/Opcodes.h"
 
@@ -150,6 +151,45 @@ bool isAllowed(Atomic operation, Scalar type) {
   }
 }
 
+} // namespace
+
+std::optional<uint32_t> operationNamed(Decoder &d) {
+  for (uint32_t k = 0; k < std::size(names); ++k)
+    if (d.has(names[k]))
+      return k;
+  return std::nullopt;
+}
+
+namespace {
+
+template <typename T>
+void combine(uint32_t operation, std::byte *to, const std::byte *from,
+             uint32_t bytes) {
+  for (uint32_t at = 0; at < bytes; at += sizeof(T)) {
+    T old, b;
+    std::memcpy(&old, to + at, sizeof(T));
+    std::memcpy(&b, from + at, sizeof(T));
+    old = updated(Atomic(operation), old, b, b);
+    std::memcpy(to + at, &old, sizeof(T));
+  }
+}
+
+} // namespace
+
+Combine reductionOf(uint32_t operation, Scalar type) {
+  Combine found = nullptr;
+  auto offer = [&]<typename... Ts>() {
+    ((matches<Ts>(type) ? void(found = combine<Ts>) : void()), ...);
+  };
+  offer.operator()<uint32_t, int32_t, uint64_t, int64_t, float, double, Half,
+                   Bfloat>();
+  return operation < uint32_t(Atomic::Cas) && isAllowed(Atomic(operation), type)
+             ? found
+             : nullptr;
+}
+
+namespace {
+
 void decodeAtomic(Decoder &d, bool isReduction) {
   for (std::string_view word :
        {"relaxed", "acquire", "release", "acq_rel", "cta", "cluster", "gpu",
@@ -157,10 +197,8 @@ void decodeAtomic(Decoder &d, bool isReduction) {
     d.has(word);
   const Space space = d.space();
   d.has("noftz");
-  uint32_t count = 1, operation = 99;
-  for (uint32_t k = 0; k < std::size(names); ++k)
-    if (d.has(names[k]))
-      operation = k;
+  uint32_t count = 1;
+  const uint32_t operation = operationNamed(d).value_or(noPlace);
   for (uint32_t each : {2u, 4u, 8u})
     if (d.has(fmt::format("v{}", each)))
       count = each;
@@ -197,19 +235,24 @@ void decodeAtomic(Decoder &d, bool isReduction) {
   if (Atomic(operation) == Atomic::Cas)
     d.instr.c = d.source(first + 2, type);
   d.instr.count = uint8_t(count);
-  d.instr.more = uint32_t(d.program.words.size());
-  for (uint32_t place : places)
-    d.word(place);
+  d.instr.more = d.words(places);
   d.emit(forType<uint16_t, uint32_t, int32_t, uint64_t, int64_t, float, double,
                  Half, Bfloat, Pair<Half>, Pair<Bfloat>>(
       type, []<typename T>() { return &Atomics<T>::run; }));
 }
 
+constexpr uint32_t proxyFence = 1, barrierFence = 2;
+
 void fence(Warp &warp, const Instr &i) {
-  if (i.flags) // what this warp has seen is for asynchronous copies, too
+  if (i.flags & barrierFence)
+    publishBarriers(warp);
+  if (i.flags & proxyFence) { // what this warp has seen is for copies, too
+    publishBarriers(warp);
     warp.fenced = warp.clocks;
-  else
+    warp.release();
+  } else {
     warp.meet();
+  }
 }
 
 /// fence.proxy.async orders with asynchronous copies; all others order alike.
@@ -217,11 +260,12 @@ void decodeFence(Decoder &d) {
   const bool isProxy = d.has("proxy");
   for (std::string_view word :
        {"sc", "acq_rel", "acquire", "release", "cta", "cluster", "gpu", "sys",
-        "gl", "mbarrier_init", "sync_restrict::shared::cta",
-        "sync_restrict::shared::cluster"})
+        "gl", "sync_restrict::shared::cta", "sync_restrict::shared::cluster"})
     d.has(word);
+  if (d.has("mbarrier_init"))
+    d.instr.flags = barrierFence;
   if (isProxy) {
-    d.instr.flags = d.has("async") || d.has("async::generic");
+    d.instr.flags = d.has("async") || d.has("async::generic") ? proxyFence : 0;
     for (std::string_view word :
          {"alias", "async.global", "global", "tensormap::generic",
           "shared::cta", "shared::cluster"})

@@ -4,6 +4,8 @@
 #include "kernels/ptx/Elements.h"
 #include "kernels/ptx/Opcodes.h"
 
+#include <utility>
+
 // Barriers of a block, a cluster and in memory (ISA 9.0, sections 9.7.13.1 to
 // 9.7.13.3 and 9.7.13.15 to 9.7.13.17).
 
@@ -103,8 +105,7 @@ void reduced(Warp &warp, const Instr &i) {
 }
 
 void syncWarp(Warp &warp, const Instr &i) {
-  const auto first = uint32_t(std::countr_zero(warp.mask));
-  if (warp.gather(warp.cells<uint32_t>(i.a)[first], i))
+  if (warp.gatherNamed(i.a, i))
     warp.release();
 }
 
@@ -218,7 +219,12 @@ void decodeBarrier(Decoder &d) {
 // Programmatic launches (section 9.7.13.14) and one of a warp (9.7.13.13)
 //===----------------------------------------------------------------------===//
 
-void awaitGrid(Warp &warp, const Instr &) { warp.hasAwaited = true; }
+void awaitGrid(Warp &warp, const Instr &) {
+  Machine &machine = warp.machine;
+  if (!std::exchange(machine.hasAwaited, true) && machine.options.awaitGrids)
+    machine.options.awaitGrids();
+  warp.hasAwaited = true;
+}
 void nothing(Warp &, const Instr &) {}
 
 void decodeGridControl(Decoder &d) {
@@ -230,9 +236,9 @@ void decodeGridControl(Decoder &d) {
 }
 
 void elect(Warp &warp, const Instr &i) {
-  const auto first = uint32_t(std::countr_zero(warp.mask));
-  if (!warp.gather(warp.cells<uint32_t>(i.a)[first], i))
+  if (!warp.gatherNamed(i.a, i))
     return;
+  const auto first = uint32_t(std::countr_zero(warp.mask));
   uint32_t *to = warp.cells<uint32_t>(i.d);
   for (uint32_t lane = 0; lane < lanes; ++lane)
     if (warp.mask >> lane & 1)

@@ -17,12 +17,15 @@ struct MbarrierWord {
   int32_t bytes;              ///< of copies, still to come
   bool phase;
   static MbarrierWord of(uint64_t word);
+  /// The next phase where nothing is left to come of this one.
+  MbarrierWord settled(Machine &machine) const;
   uint64_t bits() const;
 };
 /// Counts arrivals and bytes at a shared address, and begins the next phase
-/// where none is left to come. False where a check failed.
+/// where none is left to come. `isDrop`: later phases expect so many less.
+/// False where a check failed.
 bool arrive(Warp &warp, uint32_t lane, uint64_t address, int64_t arrivals,
-            int64_t bytes, uint64_t *before = nullptr);
+            int64_t bytes, uint64_t *before = nullptr, bool isDrop = false);
 
 } // namespace mgpu::kernels::ptx
 

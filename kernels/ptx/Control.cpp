@@ -224,6 +224,16 @@ std::span<const Operation> controlOperations() {
          d.has("mask");
          d.emit(nothing);
        }},
+      {"setmaxnreg", "9.7.19.5",
+       [](Decoder &d) {
+         for (std::string_view word : {"inc", "dec", "sync", "aligned"})
+           d.has(word);
+         d.type();
+         const uint64_t count = d.integer(0);
+         if (count < 24 || count > 256 || count % 8)
+           return d.refuse("it takes 24 to 256 registers, by 8");
+         d.emit(nothing);
+       }},
       {"trap", "9.7.19.4", [](Decoder &d) { d.emit(trap); }},
       {"brkpt", "9.7.19.1", [](Decoder &d) { d.emit(trap); }}};
   return rows;

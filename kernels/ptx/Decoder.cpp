@@ -2,6 +2,7 @@
 #include "kernels/ptx/Decoder.h"
 
 #include "kernels/ptx/Opcodes.h"
+#include "kernels/ptx/WarpgroupProducts.h"
 
 #include <algorithm>
 #include <bit>
@@ -149,7 +150,9 @@ std::optional<Decoder::Register> Decoder::find(std::string_view name) {
       const uint32_t each = type == Scalar::Pred ? 2 : cellBytes(type);
       if (isNew)
         place->second.place = allocate(each * vector);
-      return Register{type, place->second.place + element * each * lanes};
+      const uint32_t at = place->second.place + element * each * lanes;
+      touched.push_back(at);
+      return Register{type, at};
     }
     if (at.parent == scope)
       break;
@@ -279,6 +282,8 @@ uint32_t Decoder::wide(const Operand *operand, Scalar type, Scalar &found,
       if (operand->value != 0 || (isTarget && specials.count(operand->name)))
         refuse(fmt::format("'{}' cannot be used so", operand->name));
       found = known->type;
+      if (isTarget)
+        written.push_back(known->place);
       return known->place;
     }
     bool isKnown = false;
@@ -337,6 +342,12 @@ uint32_t Decoder::word(uint32_t value) {
   return uint32_t(program.words.size() - 1);
 }
 
+uint32_t Decoder::words(const std::vector<uint32_t> &values) {
+  const auto first = uint32_t(program.words.size());
+  program.words.insert(program.words.end(), values.begin(), values.end());
+  return first;
+}
+
 void Decoder::emit(Run run) {
   if (isWrong())
     return;
@@ -347,6 +358,8 @@ void Decoder::emit(Run run) {
   instr.run = run;
   program.code.push_back(instr);
   program.places.push_back(statement->place);
+  if (hasProducts)
+    touchedBy.emplace_back(touched, written);
 }
 
 //===----------------------------------------------------------------------===//
@@ -357,6 +370,8 @@ void Decoder::decode(const Statement &from) {
   statement = &from;
   instr = {};
   modifiers.clear();
+  touched.clear();
+  written.clear();
   std::string_view rest = from.opcode;
   const std::string_view name = rest.substr(0, rest.find('.'));
   rest.remove_prefix(name.size());
@@ -458,6 +473,27 @@ void Decoder::orderCalls(const Function &of, size_t depth) {
   called.push_back(&of);
 }
 
+/// Who touches registers of products of warpgroups asks first whether it may.
+void Decoder::watchProducts() {
+  for (uint32_t pc = 0; pc < touchedBy.size(); ++pc) {
+    Watched watch;
+    auto take = [&](const std::vector<uint32_t> &places,
+                    std::vector<uint32_t> &into) {
+      for (uint32_t place : places)
+        if (const auto found = program.productRegisters.find(place);
+            found != program.productRegisters.end())
+          into.push_back(found->second);
+    };
+    take(touchedBy[pc].first, watch.touched);
+    take(touchedBy[pc].second, watch.written);
+    Run &run = program.code[pc].run;
+    if (watch.touched.empty() || isProduct(run))
+      continue;
+    watch.run = std::exchange(run, touchWatched);
+    program.watched.emplace(pc, std::move(watch));
+  }
+}
+
 Result<void> Decoder::run(const Function &entry) {
   layoutVariables();
   uint32_t offset = 0;
@@ -484,6 +520,7 @@ Result<void> Decoder::run(const Function &entry) {
   for (const Jump &jump : jumps)
     if (jump.function)
       program.code[jump.at].d = firsts.at(jump.function);
+  watchProducts();
   program.functions.resize(numbers.size());
   for (const auto &[of, number] : numbers)
     program.functions[number] = firsts.count(of) ? firsts[of] : noPlace;

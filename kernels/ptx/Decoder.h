@@ -16,7 +16,8 @@ namespace mgpu::kernels::ptx {
 class Decoder {
 public:
   Decoder(std::shared_ptr<const Module> module, Program &program)
-      : module(*module), program(program) {
+      : module(*module), program(program),
+        hasProducts(module->text->find("wgmma.") != std::string::npos) {
     program.module = module;
   }
   Result<void> run(const Function &entry);
@@ -56,10 +57,15 @@ public:
   std::optional<Scalar> declared(const Operand *operand);
   /// Sets instr.a, offset, space and flags from an address.
   void address(size_t k, Space space);
+  /// An address as words for Warp::addressesAt(), where an instruction has
+  /// several; gives the first.
+  uint32_t addressAt(size_t k, Space space);
   uint32_t constant(uint64_t bits, bool isWide);
   uint64_t integer(size_t k);
   bool isInteger(size_t k);
   uint32_t word(uint32_t value);
+  /// The first of some words.
+  uint32_t words(const std::vector<uint32_t> &values);
   void emit(Run run);
 
   //===-- control ---------------------------------------------------------===//
@@ -95,6 +101,7 @@ public:
   Instr instr;
   const Statement *statement = nullptr;
   const Function *function = nullptr;
+  const bool hasProducts; ///< of warpgroups
 
 private:
   struct Register {
@@ -107,14 +114,19 @@ private:
   void decodeFunction(const Function &function);
   void layoutVariables();
   void orderCalls(const Function &function, size_t depth);
+  void watchProducts();
   void scan(const Operand &operand);
   uint32_t allocate(uint32_t bytesOfLane);
   std::optional<Register> find(std::string_view name);
   std::optional<Register> special(std::string_view name);
   Location place(const void *owner, const Variable &variable, bool isKernel);
   uint64_t symbolValue(const Operand &operand, bool &isKnown);
+  uint32_t dynamicShared();
 
   std::vector<std::pair<std::string_view, bool>> modifiers;
+  std::vector<uint32_t> touched, written; ///< registers of the statement
+  std::vector<std::pair<std::vector<uint32_t>, std::vector<uint32_t>>>
+      touchedBy; ///< of each instruction, where there are wgmma
   std::optional<Error> error;
   std::map<Key, Register> registers;
   std::map<std::string_view, Register> specials;
@@ -132,7 +144,7 @@ private:
   };
   std::vector<Jump> jumps;
   std::vector<uint32_t> statementAt; ///< first instruction of each, of function
-  uint32_t fileBytes = 0, carry = noPlace;
+  uint32_t fileBytes = 0, carry = noPlace, dynamicStart = noPlace;
 };
 
 } // namespace mgpu::kernels::ptx

@@ -80,10 +80,11 @@ void approximate(Warp &warp, const Instr &i) {
     if (!(warp.mask >> lane & 1))
       continue;
     if (kind == 1) {
-      // rcp and rsqrt of f64 know 20 bits, and forget the low word.
+      // With .ftz those of f64 know 20 bits, and forget the low word; rsqrt
+      // without it is one that software makes whole.
       const double out = exact(function, warp.cells<double>(i.a)[lane], 0);
       warp.cells<uint64_t>(i.d)[lane] =
-          std::bit_cast<uint64_t>(out) & 0xffffffff00000000;
+          std::bit_cast<uint64_t>(out) & (flushes ? 0xffffffff00000000 : ~0ull);
     } else if (kind == 0) {
       const float a = flush(warp.cells<float>(i.a)[lane]);
       const float b = flush(warp.cells<float>(i.b)[lane]);

@@ -17,9 +17,7 @@ uint32_t firstLane(const Warp &warp) {
 /// predicate, if there is one.
 void shuffle(Warp &warp, const Instr &i) {
   const uint32_t *more = &warp.machine.program.words[i.more];
-  const uint32_t first = firstLane(warp);
-  if (more[0] != noPlace &&
-      !warp.gather(warp.cells<uint32_t>(more[0])[first], i))
+  if (more[0] != noPlace && !warp.gatherNamed(more[0], i))
     return;
   const auto *a = warp.cells<uint32_t>(i.a), *b = warp.cells<uint32_t>(i.b),
              *c = warp.cells<uint32_t>(i.c);
@@ -91,8 +89,7 @@ void decodeShuffle(Decoder &d) {
 /// `flags`: 0 all, 1 any, 2 uni, 3 ballot, and 4 for a negated source; `b`: the
 /// mask.
 void vote(Warp &warp, const Instr &i) {
-  if (i.b != noPlace &&
-      !warp.gather(warp.cells<uint32_t>(i.b)[firstLane(warp)], i))
+  if (i.b != noPlace && !warp.gatherNamed(i.b, i))
     return;
   const uint32_t bits =
       (warp.predicate(i.a) ^ (i.flags & 4 ? ~0u : 0)) & warp.mask;
@@ -124,7 +121,7 @@ void decodeVote(Decoder &d) {
 /// `more`: the predicate of match.all, if there is one.
 template <typename Cell, bool isAll>
 void match(Warp &warp, const Instr &i) {
-  if (!warp.gather(warp.cells<uint32_t>(i.b)[firstLane(warp)], i))
+  if (!warp.gatherNamed(i.b, i))
     return;
   const auto *a = warp.cells<Cell>(i.a);
   uint32_t out[lanes] = {};
@@ -186,7 +183,7 @@ constexpr Reduction reductions[] = {
 /// `flags`: which of the reductions; 16 and more are of floats: 1 for the
 /// largest, 2 for the size, 4 for NaN.
 void reduce(Warp &warp, const Instr &i) {
-  if (!warp.gather(warp.cells<uint32_t>(i.b)[firstLane(warp)], i))
+  if (!warp.gatherNamed(i.b, i))
     return;
   const auto *a = warp.cells<uint32_t>(i.a);
   uint32_t result = a[firstLane(warp)];

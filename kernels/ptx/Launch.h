@@ -44,6 +44,8 @@ struct LaunchOptions {
   /// Asynchronous copies are done when they are issued, not when waited for.
   bool isEarly = false;
   std::function<void(std::string_view)> print; ///< of printf; null: stdout
+  /// Called by the first griddepcontrol.wait, before it is over.
+  std::function<void()> awaitGrids;
 };
 
 struct LaunchResult {

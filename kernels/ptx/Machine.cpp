@@ -2,6 +2,8 @@
 #include "kernels/ptx/Machine.h"
 
 #include "kernels/ptx/Barriers.h"
+#include "kernels/ptx/BulkCopies.h"
+#include "kernels/ptx/WarpgroupProducts.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -79,7 +81,8 @@ Result<void> Machine::check() {
       grid.y % cluster.y || grid.z % cluster.z)
     return refuse(fmt::format("clusters of {} x {} x {} do not divide its grid",
                               cluster.x, cluster.y, cluster.z));
-  const uint64_t shared = uint64_t(program.sharedBytes) + options.sharedBytes;
+  const uint64_t shared = uint64_t(program.sharedBytes) -
+                          program.sharedPadding + options.sharedBytes;
   constexpr uint64_t mostShared = 227 << 10; // of sm_90, by block
   if (shared > mostShared)
     return refuse(fmt::format("its blocks have {} bytes of shared memory, and "
@@ -129,6 +132,7 @@ void Machine::begin(Cluster &cluster, uint64_t number) {
                    uint32_t(number / count.x % count.y),
                    uint32_t(number / count.x / count.y)};
   cluster.barrier = {};
+  cluster.loads.clear();
   uint32_t latest = cluster.asyncTime;
   for (auto &block : cluster.blocks)
     for (auto &warp : block->warps)
@@ -145,6 +149,9 @@ void Machine::begin(Cluster &cluster, uint64_t number) {
                        : 1;
     block.acquired = 0;
     block.arrivals.clear();
+    block.unpublished.clear();
+    for (auto &each : block.multiplied)
+      each.clear();
     for (Barrier &barrier : block.barriers)
       barrier = {};
     std::fill(block.shared.states.begin(), block.shared.states.end(),
@@ -175,8 +182,11 @@ void Machine::runCluster(Cluster &cluster, uint64_t budget) {
       if (!error && warp->canRun()) {
         const bool wasDone = warp->isDone();
         warp->run(options.seed ? 1 + random() % 256 : quantum);
-        if (warp->isDone() && !wasDone)
+        if (warp->isDone() && !wasDone) {
           leaveBarriers(*warp);
+          leaveCopies(*warp);
+          leaveProducts(*warp);
+        }
         ran = true;
       }
     if (instructions > options.mostInstructions && !error && ran)

@@ -16,6 +16,7 @@ namespace mgpu::kernels::ptx {
 
 class Machine;
 struct Block;
+struct Cluster;
 
 /// A warp's knowledge of the others of its cluster: of each, the time until
 /// which it has seen what that one did. The last is of asynchronous copies.
@@ -32,7 +33,10 @@ struct SharedCell {
   Touched write, read, older; ///< `older` is of another reader than `read`
 };
 
-enum class ByteState : uint8_t { Unwritten, Written, Awaited };
+/// Awaited: a copy that goes on writes it. Lent: one reads it.
+enum class ByteState : uint8_t { Unwritten, Written, Awaited, Lent };
+/// Why bytes may not be touched, for messages.
+const char *wordOf(ByteState state);
 
 struct SharedMemory {
   std::vector<std::byte> bytes;
@@ -66,6 +70,40 @@ struct AsyncCopy {
   uint32_t group;
 };
 constexpr uint32_t openGroup = ~uint32_t(0);
+
+/// Elements of a reduction in bulk: the first bytes become what they and the
+/// second make.
+using Combine = void (*)(uint32_t operation, std::byte *to,
+                         const std::byte *from, uint32_t bytes);
+
+/// A copy in bulk between the shared memory of a block and what lies outside of
+/// it, in pieces.
+struct BulkCopy {
+  struct Piece {
+    std::byte *outside; ///< null: zeros are read, and nothing is written
+    uint32_t offset, bytes;
+  };
+  std::vector<Piece> pieces;
+  Block *block = nullptr;    ///< whose shared memory
+  Combine combine = nullptr; ///< null: a copy
+  uint32_t operation = 0;    ///< of combine
+  bool isStore = false;
+  uint32_t barrier = 0;    ///< of a load: its mbarrier's offset in the block
+  uint32_t group = 0;      ///< of a store
+  uint32_t bytes = 0;      ///< of a load, as the mbarrier counts them
+  Touched by = {};         ///< the lane that asked for it
+  Block *source = nullptr; ///< of a copy between blocks: whose bytes are read
+};
+
+/// A product of a warpgroup that goes on, as one of its warps has asked for it.
+struct WarpgroupProduct {
+  uint32_t pc = 0, group = 0;
+  uint64_t a = 0, b = 0;           ///< descriptors
+  bool adds = false;               ///< to what D holds
+  bool isEarly = false;            ///< D has the result already
+  std::vector<uint32_t> registers; ///< of A where it is in registers, by lane
+  Clocks seen, visible;
+};
 
 /// The executing lanes are `mask`; a handler of an instruction may change
 /// `next`, or park them.
@@ -103,6 +141,9 @@ public:
   /// Whether all lanes of `needed` that have not ended are here; if not, those
   /// here are parked until more come.
   bool gather(uint32_t needed, const Instr &instr);
+  /// gather() of the lanes that each lane's register names: who names others
+  /// is not waited for.
+  bool gatherNamed(uint32_t place, const Instr &instr);
   uint32_t live() const;
   /// The time of what it does now, which others have not seen.
   uint32_t now() const { return clocks[id]; }
@@ -123,9 +164,19 @@ public:
   void meet();
   /// The block's own addresses in a register of 32 bits, and generic ones.
   void addresses(const Instr &instr, uint64_t *out) const;
+  /// addresses() of words that Decoder::addressAt() made.
+  void addressesAt(uint32_t word, uint64_t *out) const;
   /// Ends the copies of a lane that are in groups before `groups`; `all`: those
   /// of no group, too.
   void finishCopies(uint32_t lane, uint32_t groups, bool all);
+  /// Whether what a copy or product of the asynchronous proxy reads or writes
+  /// in shared memory is ordered behind all that was done to it before, as far
+  /// as these clocks have seen it, and the proxy may.
+  bool reachAsync(Block &owner, uint32_t offset, uint32_t bytes, bool isWrite,
+                  uint32_t lane, const Clocks &seen, const Clocks &visible);
+  /// Notes what an ended copy or product of a lane has read.
+  void noteAsyncRead(Block &owner, uint32_t offset, uint32_t bytes,
+                     uint32_t lane);
   uint32_t pcOf(const Instr &instr) const;
 
   Machine &machine;
@@ -138,8 +189,13 @@ public:
   std::vector<Fragment> others;
   Clocks clocks, fenced; ///< `fenced`: what asynchronous copies may see
   std::vector<AsyncCopy> copies;
-  std::array<uint32_t, lanes> groups{};
-  bool hasAwaited = false;   ///< griddepcontrol.wait
+  std::vector<BulkCopy> stores; ///< in bulk, that go on
+  std::array<uint32_t, lanes> groups{}, bulkGroups{};
+  std::vector<WarpgroupProduct> products;
+  uint32_t productGroups = 0, productCount = 0;
+  bool hasProductFence = false;
+  std::vector<uint8_t> productRegisters; ///< RegisterUse of each
+  bool hasAwaited = false;               ///< griddepcontrol.wait
   uint64_t clusterPhase = 0; ///< of the cluster's barrier that it came to
 
 private:
@@ -149,7 +205,7 @@ private:
   bool race(SharedCell &cell, Touch touch, uint32_t lane, uint64_t offset,
             bool isSame);
   void race(const Touched &other, const char *did, const char *does,
-            uint64_t offset, uint32_t lane);
+            uint64_t offset, uint32_t lane, const char *missing = "a barrier");
   bool raceGlobal(size_t region, uint64_t offset, uint32_t bytes, Touch touch,
                   uint32_t lane);
   std::vector<std::byte> memory;
@@ -166,7 +222,6 @@ struct Barrier {
   uint32_t lastCount = 0, lastThreads = 0;
 };
 
-struct Cluster;
 struct Block {
   Block(Machine &machine, Cluster &cluster, uint32_t rank);
   bool isDone() const;
@@ -182,14 +237,19 @@ struct Block {
   /// The clocks that an arrival on an mbarrier shows to who waits for it, by
   /// address.
   std::map<uint32_t, std::pair<Clocks, Clocks>> arrivals;
+  /// Who made each mbarrier that the asynchronous proxy may not yet see.
+  std::map<uint32_t, Touched> unpublished;
   uint32_t acquired = 0; ///< when it last met other blocks
+  /// The products of the first warp of each warpgroup to come, and where.
+  std::array<std::vector<std::array<uint64_t, 3>>, 8> multiplied;
 };
 
 struct Cluster {
   Dim3 index;
   std::vector<std::unique_ptr<Block>> blocks;
   Barrier barrier;
-  uint32_t asyncTime = 1;
+  std::vector<BulkCopy> loads; ///< that go on
+  uint32_t asyncTime = 1;      ///< of what asynchronous copies have done
   bool isDone() const;
 };
 
@@ -209,7 +269,7 @@ public:
   uint64_t changes = 1; ///< of what a parked warp may wait for
   uint32_t time = 1;    ///< of meetings between blocks
   size_t lastRegion = 0;
-  bool hasManyBlocks = false;
+  bool hasManyBlocks = false, hasAwaited = false;
   std::vector<uint32_t> published; ///< by block, when it last met others
   std::mt19937_64 random;
   std::vector<std::byte> parameters;

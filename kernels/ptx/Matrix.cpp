@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "kernels/ptx/Elements.h"
+#include "kernels/ptx/MatrixElements.h"
 #include "kernels/ptx/Opcodes.h"
 
 // Matrix products of a warp, and matrices from and to shared memory (ISA 9.0,
@@ -22,68 +22,19 @@ struct Product {
   Scalar a, b, c, d;
 };
 
-double elementOf(Scalar type, uint64_t bits) {
-  switch (type) {
-  case Scalar::F16:
-    return toFloat(Half{uint16_t(bits)});
-  case Scalar::BF16:
-    return toFloat(Bfloat{uint16_t(bits)});
-  case Scalar::TF32: // the low 13 bits are not read
-    return std::bit_cast<float>(uint32_t(bits) & 0xffffe000);
-  case Scalar::F64:
-    return std::bit_cast<double>(bits);
-  case Scalar::E4M3x2:
-    return decodeFloat(bits & 255, e4m3Format);
-  case Scalar::E5M2x2:
-    return decodeFloat(bits & 255, e5m2Format);
-  case Scalar::S8:
-    return int8_t(bits);
-  case Scalar::U8:
-    return uint8_t(bits);
-  case Scalar::S32:
-    return int32_t(bits);
-  default:
-    return std::bit_cast<float>(uint32_t(bits));
-  }
-}
-uint32_t bitsOfElement(Scalar type) {
-  return type == Scalar::E4M3x2 || type == Scalar::E5M2x2 ? 8
-                                                          : bytesOf(type) * 8;
-}
-uint32_t registerBits(Scalar type) { return type == Scalar::F64 ? 64 : 32; }
-uint32_t perRegister(Scalar type) {
-  return registerBits(type) / bitsOfElement(type);
-}
-
-/// Element `at` of a lane's registers.
-uint64_t elementIn(const Warp &warp, const uint32_t *places, Scalar type,
-                   uint32_t lane, uint32_t at) {
-  const uint32_t each = perRegister(type), bits = bitsOfElement(type);
-  const uint64_t cell =
-      warp.value(places[at / each], lane, registerBits(type) == 64);
-  return bits == 64 ? cell
-                    : cell >> (at % each * bits) & ((uint64_t(1) << bits) - 1);
-}
-
-uint64_t resultOf(Scalar type, double value) {
-  switch (type) {
-  case Scalar::F64:
-    return std::bit_cast<uint64_t>(value);
-  case Scalar::S32: // wraps around
-    return uint32_t(int64_t(value));
-  case Scalar::F16:
-    return encode(value, halfFormat, Round::Nearest);
-  default:
-    return std::isnan(value) ? 0x7fffffff
-                             : std::bit_cast<uint32_t>(float(value));
-  }
+/// Waits for lanes that are elsewhere. False: not all have come, or an error.
+bool isWhole(Warp &warp, const Instr &i) {
+  if (!warp.gather(allLanes, i))
+    return false;
+  if (warp.mask != allLanes)
+    warp.fail("it is of a whole warp, and some of its lanes have ended");
+  return warp.mask == allLanes;
 }
 
 /// `words[more..]`: a Product's five, and the places of D, A, B and C.
 void multiply(Warp &warp, const Instr &i) {
-  if (warp.mask != allLanes)
-    return warp.fail("a matrix product is of a whole warp, and some of its "
-                     "lanes are elsewhere");
+  if (!isWhole(warp, i))
+    return;
   const uint32_t *words = &warp.machine.program.words[i.more];
   const Product p{words[0],         words[1],         Scalar(words[2]),
                   Scalar(words[3]), Scalar(words[4]), Scalar(words[5])};
@@ -131,25 +82,6 @@ void multiply(Warp &warp, const Instr &i) {
     }
 }
 
-/// The types stand in the order D, A, B, C; has() would take them in its own.
-bool takeTypes(Decoder &d, Product &p) {
-  Scalar *const into[] = {&p.d, &p.a, &p.b, &p.c};
-  std::string_view rest = d.statement->opcode;
-  size_t count = 0;
-  while (!rest.empty()) {
-    const std::string_view word = rest.substr(0, rest.find('.'));
-    rest.remove_prefix(std::min(rest.size(), word.size() + 1));
-    const auto type = word == "e4m3"   ? std::optional(Scalar::E4M3x2)
-                      : word == "e5m2" ? std::optional(Scalar::E5M2x2)
-                                       : scalarNamed(word);
-    if (type && count < 4) {
-      *into[count++] = *type;
-      d.has(word);
-    }
-  }
-  return count == 4;
-}
-
 void decodeMma(Decoder &d) {
   for (std::string_view word :
        {"sync", "aligned", "row", "col", "kind::f8f6f4"})
@@ -165,7 +97,7 @@ void decodeMma(Decoder &d) {
   for (const Shape &shape : shapes)
     if (d.has(shape.name))
       p.m = shape.m, p.k = shape.k;
-  if (p.m == 0 || !takeTypes(d, p))
+  if (p.m == 0 || !takeTypes(d, {&p.d, &p.a, &p.b, &p.c}))
     return d.refuse("its shape or its types are not executed",
                     ErrorKind::Unsupported);
   const bool isDouble = p.a == Scalar::F64;
@@ -206,9 +138,7 @@ void decodeMma(Decoder &d) {
       words.push_back(k == 0 ? d.targetOf(part, type) : d.sourceOf(part, type));
     }
   }
-  d.instr.more = uint32_t(d.program.words.size());
-  for (uint32_t word : words)
-    d.word(word);
+  d.instr.more = d.words(words);
   d.emit(multiply);
 }
 
@@ -219,9 +149,8 @@ void decodeMma(Decoder &d) {
 /// Lane 8k + r has the address of row r of matrix k. `words[more..]`: a
 /// register for each matrix; `flags`: 1 transposed, 2 a store.
 void moveMatrices(Warp &warp, const Instr &i) {
-  if (warp.mask != allLanes)
-    return warp.fail("matrices are moved by a whole warp, and some of its "
-                     "lanes are elsewhere");
+  if (!isWhole(warp, i))
+    return;
   const uint32_t *places = &warp.machine.program.words[i.more];
   const bool isStore = i.flags & 2, isTransposed = i.flags & 1;
   uint64_t addresses[lanes];
@@ -281,9 +210,7 @@ void decodeMatrices(Decoder &d, bool isStore) {
     places.push_back(isStore ? d.sourceOf(part, Scalar::B32)
                              : d.targetOf(part, Scalar::B32));
   }
-  d.instr.more = uint32_t(d.program.words.size());
-  for (uint32_t place : places)
-    d.word(place);
+  d.instr.more = d.words(places);
   d.instr.count = uint8_t(count);
   d.instr.flags |= (isTransposed ? 1 : 0) | (isStore ? 2 : 0);
   d.emit(moveMatrices);
@@ -291,9 +218,8 @@ void decodeMatrices(Decoder &d, bool isStore) {
 
 /// A matrix in registers to its transposed one.
 void transpose(Warp &warp, const Instr &i) {
-  if (warp.mask != allLanes)
-    return warp.fail("a matrix is moved by a whole warp, and some of its lanes "
-                     "are elsewhere");
+  if (!isWhole(warp, i))
+    return;
   const auto *a = warp.cells<uint32_t>(i.a);
   uint32_t out[lanes];
   auto element = [&](uint32_t row, uint32_t column) {

@@ -49,6 +49,24 @@ void Warp::addresses(const Instr &instr, uint64_t *out) const {
     }
 }
 
+void Warp::addressesAt(uint32_t word, uint64_t *out) const {
+  const uint32_t *words = &machine.program.words[word];
+  Instr instr;
+  instr.a = words[0];
+  instr.flags = words[1];
+  instr.space = Space(words[2]);
+  instr.offset = int64_t(words[3] | uint64_t(words[4]) << 32);
+  addresses(instr, out);
+}
+
+const char *wordOf(ByteState state) {
+  return state == ByteState::Awaited
+             ? "which an asynchronous copy that was not waited for writes"
+         : state == ByteState::Lent
+             ? "which an asynchronous copy that was not waited for reads"
+             : "some of which nobody wrote";
+}
+
 namespace {
 
 const char *wordOf(Touch touch) {
@@ -197,25 +215,26 @@ bool Warp::reachShared(uint64_t address, uint32_t bytes, Touch touch,
   Block &owner = rank ? *block.cluster.blocks[rank - 1] : block;
   SharedMemory &shared = owner.shared;
   if (offset + bytes > shared.bytes.size()) {
-    fail(fmt::format("{} of {} bytes at offset {} of shared memory, of which "
-                     "the launch has {} bytes: {} of the kernel's own and {} "
-                     "that the launch asks for",
-                     wordOf(touch), bytes, offset, shared.bytes.size(),
-                     machine.program.sharedBytes, machine.options.sharedBytes),
-         int(lane));
+    fail(
+        fmt::format("{} of {} bytes at offset {} of shared memory, of which "
+                    "the launch has {} bytes: {} of the kernel's own and {} "
+                    "that the launch asks for",
+                    wordOf(touch), bytes, offset,
+                    shared.bytes.size() - machine.program.sharedPadding,
+                    machine.program.sharedBytes - machine.program.sharedPadding,
+                    machine.options.sharedBytes),
+        int(lane));
     return false;
   }
   *out = shared.bytes.data() + offset;
   ByteState *states = shared.states.data() + offset;
   for (uint32_t k = 0; k < bytes; ++k)
     if (states[k] == ByteState::Awaited ||
-        (touch != Touch::Write && states[k] == ByteState::Unwritten)) {
-      fail(fmt::format(
-               "{} of {} bytes at offset {} of shared memory, {}",
-               wordOf(touch), bytes, offset,
-               states[k] == ByteState::Awaited
-                   ? "which an asynchronous copy that was not waited for writes"
-                   : "some of which nobody wrote"),
+        states[k] ==
+            (touch == Touch::Read ? ByteState::Unwritten : ByteState::Lent) ||
+        (touch == Touch::Atomic && states[k] == ByteState::Unwritten)) {
+      fail(fmt::format("{} of {} bytes at offset {} of shared memory, {}",
+                       wordOf(touch), bytes, offset, wordOf(states[k])),
            int(lane));
       return false;
     }

@@ -80,9 +80,7 @@ void decodeParts(Decoder &d, Scalar type, const Operand &list, bool isPack) {
     if (bytesOf(found) != each)
       return d.refuse("a vector's elements do not fit its type");
   }
-  d.instr.more = uint32_t(d.program.words.size());
-  for (uint32_t place : places)
-    d.word(place);
+  d.instr.more = d.words(places);
   d.instr.bytes = uint8_t(each);
   d.instr.count = uint8_t(count);
   if (isPack)
@@ -353,9 +351,7 @@ void decodeAccess(Decoder &d, bool isLoad) {
       return d.refuse("a register does not fit its type");
     isWide = wider;
   }
-  d.instr.more = uint32_t(d.program.words.size());
-  for (uint32_t place : places)
-    d.word(place);
+  d.instr.more = d.words(places);
   d.instr.bytes = uint8_t(bytes);
   d.instr.count = uint8_t(count);
   d.instr.flags |= (isWide ? wideFlag : 0) | (isSigned(type) ? signedFlag : 0);

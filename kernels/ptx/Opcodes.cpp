@@ -11,7 +11,7 @@ const std::map<std::string_view, Operation> &operations() {
           functionOperations(), compareOperations(), conversions(), moves(),
           memoryOperations(), atomicOperations(), controlOperations(),
           barrierOperations(), laneOperations(), copyOperations(),
-          matrixOperations()})
+          mbarrierOperations(), matrixOperations(), warpgroupOperations()})
       for (const Operation &each : list)
         out.emplace(each.name, each);
     return out;

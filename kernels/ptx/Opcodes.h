@@ -5,6 +5,7 @@
 // The instructions that are executed, by the file that says what they mean.
 
 #include "kernels/ptx/Decoder.h"
+#include "kernels/ptx/Machine.h"
 
 #include <span>
 
@@ -27,6 +28,12 @@ enum class FloatKind : uint8_t {
 void decodeFloatArithmetic(Decoder &d, FloatKind kind, Scalar type);
 void decodeApproximateDivision(Decoder &d);
 
+/// The number of an atomic operation among the modifiers.
+std::optional<uint32_t> operationNamed(Decoder &d);
+/// The operation as a reduction of elements in memory; null where there is
+/// none.
+Combine reductionOf(uint32_t operation, Scalar type);
+
 /// A register or constant to a parameter in local memory, or back.
 void emitTransfer(Decoder &d, const Operand &operand,
                   const Decoder::Location &to, bool isResult);
@@ -44,7 +51,9 @@ std::span<const Operation> controlOperations();
 std::span<const Operation> barrierOperations();
 std::span<const Operation> laneOperations();
 std::span<const Operation> copyOperations();
+std::span<const Operation> mbarrierOperations();
 std::span<const Operation> matrixOperations();
+std::span<const Operation> warpgroupOperations();
 
 } // namespace mgpu::kernels::ptx
 

@@ -181,9 +181,7 @@ void decodeSystemCall(Decoder &d, Run run, const Operand &results,
       d.instr.d = uint32_t(at->offset);
       d.instr.bytes = uint8_t(std::min<uint64_t>(at->bytes, 8));
     }
-  d.instr.more = uint32_t(d.program.words.size());
-  for (uint32_t word : words)
-    d.word(word);
+  d.instr.more = d.words(words);
   d.emit(run);
 }
 

@@ -104,6 +104,13 @@ constexpr uint64_t windowMask = uint64_t(0xff) << 56;
 /// rank and 1 here.
 constexpr uint32_t rankShift = 24;
 
+/// An instruction that touches registers of products of warpgroups, which may
+/// be in use: by their numbers.
+struct Watched {
+  Run run = nullptr;
+  std::vector<uint32_t> touched, written;
+};
+
 struct Program {
   std::shared_ptr<const Module> module; ///< its names are meant below
   std::string entry;
@@ -114,14 +121,17 @@ struct Program {
   std::vector<std::pair<Special, uint32_t>> specials;
   std::vector<Parameter> parameters;
   uint32_t parameterBytes = 0;
-  uint32_t sharedBytes = 0; ///< static; what is dynamic lies behind it
-  uint32_t localBytes = 0;  ///< of a thread
+  uint32_t sharedBytes = 0;   ///< static; what is dynamic lies behind it
+  uint32_t sharedPadding = 0; ///< of them: before what is dynamic
+  uint32_t localBytes = 0;    ///< of a thread
   uint32_t variableBytes = 0, granule = 4;
   std::vector<std::byte> variables; ///< .global and .const, at the start
   uint32_t maxThreads = 0;
   bool hasWait = false;                        ///< a griddepcontrol.wait
   std::array<uint32_t, 3> needed{}, cluster{}; ///< 0 where it is not said
   std::vector<uint32_t> functions; ///< first instruction of those called
+  std::map<uint32_t, uint32_t> productRegisters; ///< numbers, by their places
+  std::map<uint32_t, Watched> watched;           ///< by instruction
 };
 
 /// Invalid, with the line, where an instruction's operands do not fit it;

@@ -2,6 +2,7 @@
 #include "kernels/ptx/Decoder.h"
 
 #include <cstring>
+#include <utility>
 
 // Where variables, parameters and functions are (ISA 9.0, sections 5.1, 5.4 and
 // 7.1).
@@ -112,6 +113,22 @@ Decoder::Location Decoder::place(const void *owner, const Variable &variable,
   return at;
 }
 
+/// Where dynamic shared memory begins: behind what is static, which scan() has
+/// placed, and no better aligned than the texts ask for.
+uint32_t Decoder::dynamicShared() {
+  uint32_t align = 16;
+  for (const Variable &each : module.variables)
+    if (each.space == Space::Shared && each.isExtern)
+      align = std::max(align, each.align);
+  if (dynamicStart == noPlace) {
+    const uint64_t first = aligned(program.sharedBytes, align);
+    dynamicStart = uint32_t(first % (2 * align) ? first : first + align);
+    program.sharedPadding = dynamicStart - program.sharedBytes;
+    program.sharedBytes = dynamicStart;
+  }
+  return dynamicStart;
+}
+
 std::optional<Decoder::Location> Decoder::locate(const Operand &operand) {
   auto fixed = [&](const void *owner) -> std::optional<Location> {
     const auto found = locations.find({owner, operand.name});
@@ -141,11 +158,8 @@ std::optional<Decoder::Location> Decoder::locate(const Operand &operand) {
   const Variable &variable = module.variables[found->second];
   if (variable.space == Space::Shared) {
     const bool isDynamic = variable.isExtern && variable.bytes == 0;
-    if (isDynamic) { // it begins where what is static ends: scan() found that
-      program.sharedBytes =
-          uint32_t(aligned(program.sharedBytes, std::max(variable.align, 16u)));
-      return Location{Space::Shared, program.sharedBytes, 0};
-    }
+    if (isDynamic)
+      return Location{Space::Shared, dynamicShared(), 0};
     return place(nullptr, variable, false);
   }
   if (auto known = fixed(nullptr))
@@ -259,6 +273,19 @@ void Decoder::address(size_t k, Space space) {
   if (space != Space::Generic && space != location->space &&
       space != Space::Param)
     refuse(fmt::format("'{}' lies in another state space", at->name));
+}
+
+uint32_t Decoder::addressAt(size_t k, Space space) {
+  const Instr kept = instr;
+  instr = {};
+  address(k, space);
+  const Instr found = std::exchange(instr, kept);
+  const uint32_t first = word(found.a);
+  for (uint32_t each :
+       {found.flags, uint32_t(found.space), uint32_t(uint64_t(found.offset)),
+        uint32_t(uint64_t(found.offset) >> 32)})
+    word(each);
+  return first;
 }
 
 } // namespace mgpu::kernels::ptx

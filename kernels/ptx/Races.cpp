@@ -28,7 +28,7 @@ void Warp::meet() {
 }
 
 void Warp::race(const Touched &other, const char *did, const char *does,
-                uint64_t offset, uint32_t lane) {
+                uint64_t offset, uint32_t lane, const char *missing) {
   const uint32_t warpsOfBlock = uint32_t(block.warps.size());
   std::string who = "an asynchronous copy";
   if (other.warp + 1u < clocks.size())
@@ -38,9 +38,65 @@ void Warp::race(const Touched &other, const char *did, const char *does,
                           ? ""
                           : " of another block of the cluster");
   fail(fmt::format("{} of shared memory at offset {}, which {} {} at {}, "
-                   "without a barrier between them",
-                   does, offset, who, did, machine.placeText(other.pc)),
+                   "without {} between them",
+                   does, offset, who, did, machine.placeText(other.pc),
+                   missing),
        int(lane));
+}
+
+bool Warp::reachAsync(Block &owner, uint32_t offset, uint32_t bytes,
+                      bool isWrite, uint32_t lane, const Clocks &seen,
+                      const Clocks &visible) {
+  SharedMemory &shared = owner.shared;
+  const char *does = isWrite ? "asynchronous write" : "asynchronous read";
+  const bool isWithin = uint64_t(offset) + bytes <= shared.bytes.size();
+  for (uint32_t k = 0; isWithin && k < bytes; ++k) {
+    const ByteState state = shared.states[offset + k];
+    if (state == ByteState::Awaited ||
+        state == (isWrite ? ByteState::Lent : ByteState::Unwritten)) {
+      fail(fmt::format("{} of {} bytes at offset {} of shared memory, {}", does,
+                       bytes, offset, wordOf(state)),
+           int(lane));
+      return false;
+    }
+  }
+  if (!isWithin) {
+    fail(fmt::format("{} of {} bytes at offset {} of shared memory, which has "
+                     "{} bytes",
+                     does, bytes, offset, shared.bytes.size()),
+         int(lane));
+    return false;
+  }
+  const uint32_t granule = machine.program.granule;
+  for (uint32_t at = offset / granule; at * granule < offset + bytes; ++at) {
+    const SharedCell &cell = shared.cells[at];
+    const Touched &write = cell.write;
+    const bool isOfProxy = write.warp + 1u == seen.size();
+    if (write.time > (isOfProxy ? seen : visible)[write.warp]) {
+      const bool isSeen =
+          !isOfProxy && (write.warp == id || write.time <= seen[write.warp]);
+      race(write, "wrote", does, at * granule, lane,
+           isSeen ? "fence.proxy.async" : "a barrier");
+      return false;
+    }
+    for (const Touched *read : {&cell.read, &cell.older})
+      if (isWrite && read->warp != id && read->time > seen[read->warp]) {
+        race(*read, "read", does, at * granule, lane);
+        return false;
+      }
+  }
+  return true;
+}
+
+void Warp::noteAsyncRead(Block &owner, uint32_t offset, uint32_t bytes,
+                         uint32_t lane) {
+  const uint32_t granule = machine.program.granule;
+  for (uint32_t at = offset / granule; at * granule < offset + bytes; ++at) {
+    SharedCell &cell = owner.shared.cells[at];
+    if (cell.read.warp != id || cell.read.time == 0)
+      cell.older = cell.read;
+    cell.read = {now(), pc, uint16_t(id), uint8_t(lane)};
+  }
 }
 
 bool Warp::race(SharedCell &cell, Touch touch, uint32_t lane, uint64_t offset,

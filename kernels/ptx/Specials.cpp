@@ -64,7 +64,13 @@ void Warp::start() {
   limit = UINT32_MAX;
   others.clear();
   copies.clear();
+  stores.clear();
+  products.clear();
+  productGroups = productCount = 0;
+  hasProductFence = false;
+  productRegisters.assign(machine.program.productRegisters.size(), 0);
   groups.fill(0);
+  bulkGroups.fill(0);
   hasAwaited = false;
   using S = Special;
   const Dim3 &size = machine.options.block;

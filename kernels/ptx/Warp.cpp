@@ -138,15 +138,37 @@ void Warp::exit(uint32_t lanes) {
 
 bool Warp::gather(uint32_t needed, const Instr &instr) {
   needed &= live();
-  if ((mask & ~needed) != 0) {
-    fail(fmt::format("lanes {:#x} execute what says that it is for lanes {:#x}",
-                     mask, needed));
-    return false;
-  }
   if (mask == needed)
     return true;
   park(Fragment::Wait::Change, pcOf(instr), 0, machine.changes);
   return false;
+}
+
+bool Warp::gatherNamed(uint32_t place, const Instr &instr) {
+  const auto *masks = cells<uint32_t>(place);
+  for (uint32_t left = mask; left;) {
+    const uint32_t named = masks[std::countr_zero(left)];
+    uint32_t group = 0;
+    for (uint32_t lane = 0; lane < lanes; ++lane)
+      group |= uint32_t((mask >> lane & 1) && masks[lane] == named) << lane;
+    left &= ~group;
+    if (group & ~named) {
+      fail(fmt::format("lanes {:#x} execute what says that it is for lanes "
+                       "{:#x}",
+                       group, named));
+      return false;
+    }
+    if (group != (named & live()))
+      continue;
+    if (const uint32_t rest = mask & ~group) { // come to it by themselves
+      others.push_back({pc, rest});
+      active &= ~rest;
+      mask = group;
+      limit = 0;
+    }
+    return true;
+  }
+  return gather(0, instr);
 }
 
 void Warp::fail(std::string message, int lane, ErrorKind kind) {

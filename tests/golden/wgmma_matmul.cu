@@ -102,7 +102,6 @@ struct __align__(64) MgpuTensorMap { // a CUtensorMap, which the driver makes
   unsigned long long words[16];
 };
 
-#ifndef MGPU_WGMMA
 __device__ __forceinline__ unsigned sharedAddress(const void *at) {
   unsigned address;
   asm("{ .reg .u64 whole; cvta.to.shared.u64 whole, %1; cvt.u32.u64 %0, whole; }" : "=r"(address) : "l"(at));
@@ -185,7 +184,6 @@ __device__ __forceinline__ void multiplyF16(float (&d)[128], unsigned long long 
         MGPU_SUMS(96), MGPU_SUMS(104), MGPU_SUMS(112), MGPU_SUMS(120)
       : "l"(a), "l"(b), "r"(1) : "memory");
 }
-#endif
 #endif
 
 // A tile in shared memory, in rows of 128 bytes whose 16-byte parts are swizzled: the PTX ISA's

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tests/rehearsal/KernelTexts.h"
 
+#include "tests/rehearsal/KernelPtx.h"
+
 #include "kernels/abi/LaunchForm.h"
 #include "support/FileIO.h"
 #include "support/Sha256.h"
@@ -319,6 +321,13 @@ void awaitOthers() {
   timer_settime(timerOfThread(), 0, &limitOfKernels, nullptr);
 }
 
+/// Tensor maps, copies in bulk and products of warpgroups are PTX alone; with
+/// MGPU_REHEARSAL_PTX set all kernels run by it.
+bool runsByPtx(const std::string &text) {
+  return text.find("MgpuTensorMap") != std::string::npos ||
+         std::getenv("MGPU_REHEARSAL_PTX");
+}
+
 } // namespace
 
 std::map<std::string, fake::FakeKernel> kernelsOf(const void *code) {
@@ -351,6 +360,20 @@ std::map<std::string, fake::FakeKernel> kernelsOf(const void *code) {
         cubin.size(), source.error().message.c_str());
     return {};
   }
+  std::map<std::string, fake::FakeKernel> out;
+  if (runsByPtx(*source)) {
+    Result<std::string> ptx = readText(nameOf(cubin, ".ptx"), limit);
+    auto kernels = ptx ? kernelsOfPtx(std::move(*ptx), entries)
+                       : tl::unexpected(ptx.error());
+    if (!kernels) {
+      std::fprintf(stderr, "rehearsal: %s\n", kernels.error().message.c_str());
+      return {};
+    }
+    out = std::move(*kernels);
+    for (auto &[name, kernel] : out)
+      takeLimits(about.entries.at(name), kernel);
+    return out;
+  }
   if (!compile(programOf(*source, entries), library))
     return {};
   void *handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -364,7 +387,6 @@ std::map<std::string, fake::FakeKernel> kernelsOf(const void *code) {
       dlsym(handle, "shim_print"))([](const char *text, size_t length) {
     fake::FakeCuda::instance().print({text, length});
   });
-  std::map<std::string, fake::FakeKernel> out;
   for (const std::string &name : entries) {
     fake::FakeKernel &kernel = out[name];
     auto sizes = reinterpret_cast<const size_t *(*)()>(

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // libnvrtc.so.13 in front of the real one: keeps the text of each cubin, with
-// its macros, under the cubin's SHA-256 in MGPU_REHEARSAL, where the double of
-// the driver finds it (KernelTexts.h). Compiling makes the process one that has
-// called cuInit(), as the real one does.
+// its macros, and its PTX under the cubin's SHA-256 in MGPU_REHEARSAL, where
+// the double of the driver finds it (KernelTexts.h). Compiling makes the
+// process one that has called cuInit(), as the real one does.
 #include "support/FileIO.h"
 #include "tests/rehearsal/Exports.h"
 #include "tests/rehearsal/KernelTexts.h"
@@ -39,6 +39,8 @@ int (*realCreate)(Program *, const char *, const char *, int,
 int (*realCompile)(Program, int, const char *const *);
 int (*realCubin)(Program, char *);
 int (*realSize)(Program, size_t *);
+int (*realPtx)(Program, char *);
+int (*realPtxSize)(Program, size_t *);
 
 std::mutex mutex;
 struct Text {
@@ -75,6 +77,8 @@ __attribute__((constructor)) void start() {
   take("nvrtcCompileProgram", realCompile);
   take("nvrtcGetCUBIN", realCubin);
   take("nvrtcGetCUBINSize", realSize);
+  take("nvrtcGetPTX", realPtx);
+  take("nvrtcGetPTXSize", realPtxSize);
 }
 
 } // namespace
@@ -125,9 +129,18 @@ MGPU_ENTRY nvrtcGetCUBIN(Program program, char *cubin) {
   std::lock_guard<std::mutex> lock(mutex);
   const Text &text = texts[program];
   const auto *bytes = reinterpret_cast<const std::byte *>(cubin);
-  Result<void> kept = writeFileAtomic(rehearsal::nameOf({bytes, size}, ".cu"),
-                                      text.macros + text.source);
-  if (!kept)
-    std::fprintf(stderr, "rehearsal: %s\n", kept.error().message.c_str());
+  auto keep = [&](const char *suffix, const std::string &what) {
+    const auto kept =
+        writeFileAtomic(rehearsal::nameOf({bytes, size}, suffix), what);
+    if (!kept)
+      std::fprintf(stderr, "rehearsal: %s\n", kept.error().message.c_str());
+  };
+  keep(".cu", text.macros + text.source);
+  size_t length = 0;
+  if (realPtxSize(program, &length) != success || length == 0)
+    return code;
+  std::string ptx(length, '\0');
+  if (realPtx(program, ptx.data()) == success)
+    keep(".ptx", ptx.substr(0, length - 1));
   return code;
 }

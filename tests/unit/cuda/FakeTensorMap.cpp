@@ -2,8 +2,8 @@
 //
 // Tensor maps of the driver that is not there. The lines are those of cuda.h
 // (CUDA 13.0) that say what cuTensorMapEncodeTiled asks for.
-#include "tests/unit/kernels/FakeTensorMap.h"
 #include "FakeCuda.h"
+#include "kernels/ptx/TensorMap.h"
 
 #include <algorithm>
 #include <cstring>
@@ -61,8 +61,8 @@ CUresult encodeTiled(CUtensorMap *map, CUtensorMapDataType type,
   // Not an error of the call, but of the copies.
   if (!fake.isDeviceRange(uint64_t(uintptr_t(address)), least))
     fake.violations.push_back("a tensor map of what is not memory of the GPU");
-  FakeTensorMap made{};
-  made.magic = FakeTensorMap::theMagic;
+  kernels::ptx::TensorMap made{};
+  made.magic = kernels::ptx::TensorMap::theMagic;
   made.address = uint64_t(uintptr_t(address));
   std::copy(sizes, sizes + rank, made.sizes);
   std::copy(strides, strides + rank - 1, made.strideBytes);
@@ -70,6 +70,7 @@ CUresult encodeTiled(CUtensorMap *map, CUtensorMapDataType type,
   made.rank = rank;
   made.elementBytes = uint32_t(elementBytes);
   made.swizzleBytes = span;
+  made.dataType = type;
   std::memcpy(map, &made, sizeof made);
   return CUDA_SUCCESS;
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Kernels that take tensor maps in place of addresses.
+#include "kernels/ptx/TensorMap.h"
 #include "FakeTarget.h"
-#include "tests/unit/kernels/FakeTensorMap.h"
 
 #include <gtest/gtest.h>
 
@@ -54,7 +54,7 @@ protected:
   std::unique_ptr<Driver> driver;
   std::byte *memory = nullptr;
   uint64_t plain = 0;
-  FakeTensorMap map{};
+  kernels::ptx::TensorMap map{};
 };
 
 TEST_F(TensorMaps, AKernelGetsTheMapOfTheArrayAtTheAddress) {
@@ -65,7 +65,7 @@ TEST_F(TensorMaps, AKernelGetsTheMapOfTheArrayAtTheAddress) {
   ASSERT_TRUE(exec) << exec.error().message;
   ASSERT_TRUE((*exec)->launch());
   EXPECT_EQ(plain, 7u);
-  EXPECT_EQ(map.magic, FakeTensorMap::theMagic);
+  EXPECT_EQ(map.magic, kernels::ptx::TensorMap::theMagic);
   EXPECT_EQ(map.address, uintptr_t(memory) + 256 + 32);
   EXPECT_EQ(map.sizes[0], 40u);
   EXPECT_EQ(map.sizes[1], 20u);
@@ -162,7 +162,7 @@ TEST_F(TensorMaps, AnAddedMapIsAParameterOfItsOwn) {
     ASSERT_TRUE((*exec)->launch());
     EXPECT_EQ(plain, 7u);
     EXPECT_EQ(second, uintptr_t(memory) + 256);
-    EXPECT_EQ(map.magic, FakeTensorMap::theMagic);
+    EXPECT_EQ(map.magic, kernels::ptx::TensorMap::theMagic);
     EXPECT_EQ(map.address, uintptr_t(memory) + 256 + 32);
     EXPECT_EQ(map.swizzleBytes, swizzle);
   }

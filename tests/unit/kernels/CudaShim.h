@@ -22,6 +22,7 @@
 #define __forceinline__ inline
 #define __launch_bounds__(...)
 #define __cluster_dims__(...)
+#define __grid_constant__
 #define __align__(n) __attribute__((aligned(n)))
 
 // As PTX's max and min: a number where one is NaN, and +0 above -0, which C
@@ -254,7 +255,14 @@ static T __shfl_sync(unsigned mask, T value, int lane) {
 static void __syncwarp(unsigned mask) { shimMeet(mask); }
 
 #include "CudaShimMatrix.inc"
-#include "CudaShimWgmma.inc"
+
+// Dynamic shared memory of the block, of which nothing is known when it begins.
+static unsigned char *shimShared;
+static size_t shimSharedBytes;
+static void shimForgetShared() {
+  if (shimShared)
+    memset(shimShared, 0xff, shimSharedBytes);
+}
 
 // griddepcontrol, whose wait is the first thing that a kernel does: at the
 // first thread to come what the kernel follows is run, on this stack, perhaps
@@ -297,15 +305,13 @@ static void mgpuAwaitGrids() {
   shimShared = shared;
   shimSharedBytes = sharedBytes;
   // What was done with shared memory before is lost: nothing may have been.
-  shimResetWgmma();
+  shimForgetShared();
   shimCopies[shimNow] = {};
-  shimWgmmas[shimNow] = {};
   shimHasAwaited = true;
 }
 
 static void shimStart() {
   shimCopies[shimNow] = {};
-  shimWgmmas[shimNow] = {};
   shimBody();
   shimThreads[shimNow].done = true;
   shimYield();
@@ -325,7 +331,7 @@ static void shimLaunch(ShimIndex grid, ShimIndex block, void (*body)()) {
       for (unsigned x = 0; x < grid.x; ++x) {
         blockIdx = {x, y, z};
         shimPassed = 0;
-        shimResetWgmma();
+        shimForgetShared();
         for (size_t t = 0; t < count; ++t) {
           ShimThread &thread = shimThreads[t];
           thread = {};

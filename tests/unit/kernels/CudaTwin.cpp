@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "CudaTwin.h"
 
-#include "FakeTensorMap.h"
-
 #include "kernels/compile/CudaConfig.h"
 #include "kernels/compile/CudaText.h"
 #include "kernels/cuda/ProductForms.h"
@@ -160,9 +158,9 @@ std::vector<KernelConfig> cornersOf(const KernelSpace &space, size_t limit,
   return corners;
 }
 
-static FakeTensorMap fakeMapOf(const TensorMap &map, uint64_t address) {
-  FakeTensorMap fake{};
-  fake.magic = FakeTensorMap::theMagic;
+static ptx::TensorMap fakeMapOf(const TensorMap &map, uint64_t address) {
+  ptx::TensorMap fake{};
+  fake.magic = ptx::TensorMap::theMagic;
   fake.address = address + map.offsetBytes;
   std::copy(map.sizes.begin(), map.sizes.end(), fake.sizes);
   std::copy(map.strideBytes.begin(), map.strideBytes.end(), fake.strideBytes);
@@ -251,7 +249,7 @@ Result<void> CudaTwins::compile() {
     for (size_t a = 0; a < numParameters; ++a) {
       const std::string &type = config.kernel.parameters[a].type;
       text += "sizeof(" +
-              (config.tensorMap(a)                   ? "FakeTensorMap"
+              (config.tensorMap(a)                   ? "char[128]"
                : type.find('*') != std::string::npos ? "void *"
                                                      : type) +
               "), ";
@@ -314,39 +312,51 @@ void CudaTwins::run(const std::string &entry, Dim3 grid,
       config = &each;
   if (!config)
     std::abort();
-  Dim3 block = config->config.block();
-  unsigned threads[3] = {block.x, block.y, block.z};
-  std::vector<FakeTensorMap> maps(config->kernel.parameters.size());
+  const Dim3 block = config->config.block();
+  const unsigned threads[3] = {block.x, block.y, block.z};
+  std::vector<ptx::TensorMap> maps;
+  for (const Part &part : partsOf(*config, grid, std::move(arguments), maps))
+    launch(entry, part.arguments, part.launch, part.blocks, threads);
+}
+
+std::vector<CudaTwins::Part>
+CudaTwins::partsOf(const TwinConfig &config, Dim3 grid,
+                   std::vector<uint64_t> arguments,
+                   std::vector<ptx::TensorMap> &maps) {
+  maps.assign(config.kernel.parameters.size(), {});
   arguments.resize(maps.size());
   for (size_t k = 0; k < maps.size(); ++k)
-    if (const TensorMap *map = config->tensorMap(k)) {
+    if (const TensorMap *map = config.tensorMap(k)) {
       maps[k] = fakeMapOf(*map, arguments[map->argument]);
       arguments[k] = uintptr_t(&maps[k]);
     }
   // Parts along the longest axis.
   uint32_t *ends[3] = {&grid.x, &grid.y, &grid.z};
-  unsigned axis =
+  const auto axis =
       unsigned(std::max_element(ends, ends + 3,
                                 [](auto *a, auto *b) { return *a < *b; }) -
                ends);
-  unsigned middle = *ends[axis] * 2 / 3;
+  const unsigned middle = *ends[axis] * 2 / 3;
+  std::vector<Part> parts;
   for (auto [from, to] :
        {std::pair(0u, middle), std::pair(middle, *ends[axis])}) {
     unsigned chunk[12] = {grid.x, grid.y, grid.z, 0,      0,      0,
                           0,      0,      0,      grid.x, grid.y, grid.z};
     chunk[6 + axis] = from;
     chunk[9 + axis] = to;
-    Dim3 blocks = config->space.launchGrid(
-        config->config,
+    const Dim3 blocks = config.space.launchGrid(
+        config.config,
         {chunk[9] - chunk[6], chunk[10] - chunk[7], chunk[11] - chunk[8]});
-    unsigned first = blocks.x / 2;
+    const unsigned first = blocks.x / 2;
     for (auto [start, count] :
          {std::pair(0u, first), std::pair(first, blocks.x - first)}) {
+      Part part{arguments, {}, {count, blocks.y, blocks.z}};
       chunk[3] = start;
-      unsigned part[3] = {count, blocks.y, blocks.z};
-      launch(entry, arguments, chunk, part, threads);
+      std::copy_n(chunk, 12, part.launch);
+      parts.push_back(std::move(part));
     }
   }
+  return parts;
 }
 
 } // namespace mgpu::kernels

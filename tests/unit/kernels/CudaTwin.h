@@ -8,6 +8,7 @@
 #include "kernels/abi/MatrixProduct.h"
 #include "kernels/compile/KernelRecipe.h"
 #include "kernels/cuda/CudaEmitter.h"
+#include "kernels/ptx/TensorMap.h"
 #include "kernels/space/KernelSpace.h"
 #include "support/Result.h"
 
@@ -71,6 +72,14 @@ public:
   /// second from the middle on. `arguments` as the host ABI has them.
   void run(const std::string &entry, Dim3 grid,
            std::vector<uint64_t> arguments) const;
+  /// The launches of such a run; tensor maps among the arguments are `maps`.
+  struct Part {
+    std::vector<uint64_t> arguments;
+    unsigned launch[12], blocks[3];
+  };
+  static std::vector<Part> partsOf(const TwinConfig &config, Dim3 grid,
+                                   std::vector<uint64_t> arguments,
+                                   std::vector<ptx::TensorMap> &maps);
 
   /// One launch as the device makes it: the MgpuLaunch, blocks and threads. An
   /// argument that is a tensor map is where its bytes are.

@@ -153,7 +153,8 @@ static void put(std::byte *at, const std::string &type, float x) {
 }
 
 std::vector<std::byte> valuesOf(size_t count, const ProductCase &test,
-                                const std::string &type, uint32_t seed) {
+                                const std::string &type, uint32_t seed,
+                                bool isWhole) {
   const bool isPlain = std::string(test.sum) == test.type &&
                        (type == "f32" || type == "f64"),
              isExact = std::string(test.sum) != "f32" && !isPlain;
@@ -165,6 +166,8 @@ std::vector<std::byte> valuesOf(size_t count, const ProductCase &test,
     float x = values[k];
     if (isExact)
       x = x < 0 ? -1 : 1;
+    else if (isWhole)
+      x = std::trunc(x * 3);
     else if (type == "bf16")
       x = std::bit_cast<float>(std::bit_cast<uint32_t>(x) & 0xffff0000u);
     if (isPlain && k % 5 == 3)
@@ -176,31 +179,44 @@ std::vector<std::byte> valuesOf(size_t count, const ProductCase &test,
   return bytes;
 }
 
+ProductMemory::ProductMemory(const ProductCase &test, bool isWhole)
+    : test(test) {
+  auto values = [&](int64_t count, const char *type, uint32_t seed) {
+    return valuesOf(size_t(count), test, type, seed, isWhole);
+  };
+  a = values(test.offset + test.batch * test.m * test.rowOfA(), test.type, 1);
+  b = values(test.batch * test.k * test.n, test.type, 2);
+  initial = values(test.batch * test.m * test.n, test.sum, 3);
+  bias = values(test.n, test.sum, 4);
+}
+
+std::vector<uint64_t> ProductMemory::arguments(std::vector<std::byte> &c,
+                                               uint64_t first) const {
+  std::vector<uint64_t> all{arg(c), first, uint64_t(uintptr_t(b.data()))};
+  if (test.isFused)
+    all.push_back(uint64_t(uintptr_t(bias.data())));
+  return all;
+}
+
+std::vector<std::byte> ProductMemory::expected() const {
+  std::vector<std::byte> c = initial;
+  auto host = LoadedKernel::fromText(textOf(test), sourceBlock);
+  EXPECT_TRUE(host) << test.name << ": " << host.error().message;
+  (*host)->run(gridOf(test), arguments(c, uint64_t(uintptr_t(a.data()))));
+  EXPECT_NE(c, initial);
+  return c;
+}
+
 void checkBitsOfTheBody(const ProductCase &test, const CudaTwins &twins,
                         bool atOddPlaces) {
-  size_t numA = size_t(test.offset + test.batch * test.m * test.rowOfA()),
-         numB = size_t(test.batch * test.k * test.n),
-         numC = size_t(test.batch * test.m * test.n);
-  auto a = valuesOf(numA, test, test.type, 1),
-       b = valuesOf(numB, test, test.type, 2),
-       initial = valuesOf(numC, test, test.sum, 3),
-       bias = valuesOf(size_t(test.n), test, test.sum, 4);
-  auto host = LoadedKernel::fromText(textOf(test), sourceBlock);
-  ASSERT_TRUE(host) << test.name << ": " << host.error().message;
-  auto arguments = [&](std::vector<std::byte> &c, uint64_t first) {
-    std::vector<uint64_t> all{arg(c), first, arg(b)};
-    if (test.isFused)
-      all.push_back(arg(bias));
-    return all;
-  };
-  auto expected = initial;
-  (*host)->run(gridOf(test), arguments(expected, arg(a)));
-  EXPECT_NE(expected, initial);
+  ProductMemory memory(test);
+  const std::vector<std::byte> expected = memory.expected();
   auto run = [&](const TwinConfig &config, uint64_t first) {
-    auto got = initial;
-    twins.run(config.entry, gridOf(test), arguments(got, first));
+    auto got = memory.initial;
+    twins.run(config.entry, gridOf(test), memory.arguments(got, first));
     EXPECT_TRUE(got == expected);
   };
+  std::vector<std::byte> &a = memory.a;
   size_t ran = 0;
   for (const TwinConfig &config : twins.configs) {
     if (config.kernel.name != test.name)
@@ -210,9 +226,10 @@ void checkBitsOfTheBody(const ProductCase &test, const CudaTwins &twins,
     run(config, arg(a));
     if (!atOddPlaces)
       continue;
-    std::memmove(a.data() + 2, a.data(), numA * 2);
+    const size_t bytes = a.size() - 2; // one element more than there is
+    std::memmove(a.data() + 2, a.data(), bytes);
     run(config, arg(a) + 2);
-    std::memmove(a.data(), a.data() + 2, numA * 2);
+    std::memmove(a.data(), a.data() + 2, bytes);
   }
   EXPECT_GT(ran, 0u);
 }

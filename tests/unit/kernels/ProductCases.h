@@ -45,8 +45,22 @@ std::string textOf(const ProductCase &test,
 /// whose sums round, as their products are exact. Other sums get whole numbers
 /// that keep them exact, as a narrow C rounds each sum of the body. Narrower
 /// types never get 0: the texts for tensor cores add zeros, and -0 + 0 is 0.
+/// `isWhole`: whole numbers in any case.
 std::vector<std::byte> valuesOf(size_t count, const ProductCase &test,
-                                const std::string &type, uint32_t seed);
+                                const std::string &type, uint32_t seed,
+                                bool isWhole = false);
+
+/// What a case takes and must give.
+struct ProductMemory {
+  explicit ProductMemory(const ProductCase &test, bool isWhole = false);
+  std::vector<std::byte> a, b, initial, bias;
+  /// The launch's arguments, with C there and A at `first`.
+  std::vector<uint64_t> arguments(std::vector<std::byte> &c,
+                                  uint64_t first) const;
+  /// The body's result, by the host.
+  std::vector<std::byte> expected() const;
+  const ProductCase &test;
+};
 
 /// That the configurations of the case in `twins`, which are compiled, give the
 /// bits of its body; with `atOddPlaces` also where no address of 16 bytes is a

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Random kernels as CUDA C++: NVRTC takes them without a warning, and run on
-// the processor they give what the interpreter and the host target do.
+// the processor, or as PTX, they give what the interpreter and the host target
+// do.
 #include "CornerCheck.h"
 #include "KernelRunner.h"
+#include "PtxTwin.h"
 #include "RandomKernel.h"
 
+#include "kernels/compile/NvrtcLibrary.h"
 #include "pipeline/compiler/KernelBuild.h"
 #include "tests/unit/Sweep.h"
 #include "tests/unit/compile/Nvrtc.h"
@@ -47,6 +50,32 @@ std::vector<Emitted> emitBatches(uint64_t first, uint64_t count) {
   return all;
 }
 
+/// `run` launches a configuration on the memory of a kernel of its batch.
+template <typename Run>
+void compareWithHost(const std::vector<Emitted> &all,
+                     const std::vector<TwinConfig> &configs, Run run) {
+  for (const Emitted &each : all) {
+    const auto &[seeds, kernels] = each.batch;
+    auto loaded = LoadedKernel::fromText(each.text, kernels[0].block);
+    ASSERT_TRUE(loaded) << loaded.error().message << "\n" << each.text;
+    for (size_t k = 0; k < kernels.size(); ++k) {
+      random::Memory host(kernels[k], seeds[k]);
+      (*loaded)->run({kernels[k].blocks}, host.arguments(k));
+      ASSERT_EQ(host.output, kernels[k].interpret(host.input))
+          << "seed " << seeds[k];
+      for (const TwinConfig &twin : configs) {
+        if (twin.kernel.name != each.name)
+          continue;
+        random::Memory memory(kernels[k], seeds[k]);
+        run(twin, Dim3{kernels[k].blocks}, memory, k);
+        ASSERT_EQ(memory.output, host.output)
+            << "seed " << seeds[k] << ", " << toText(twin.config) << "\n"
+            << random::textOf({kernels[k]});
+      }
+    }
+  }
+}
+
 TEST(RandomCuda, GivesTheBitsOfTheHostTwin) {
   auto [first, count] = random::seedRange(7000, sweep(12, 48));
   const std::vector<Emitted> all = emitBatches(first, count);
@@ -58,25 +87,51 @@ TEST(RandomCuda, GivesTheBitsOfTheHostTwin) {
                  each.space, corner});
   auto compiled = twins.compile();
   ASSERT_TRUE(compiled) << compiled.error().message;
-  for (const Emitted &each : all) {
-    const auto &[seeds, kernels] = each.batch;
-    auto loaded = LoadedKernel::fromText(each.text, kernels[0].block);
-    ASSERT_TRUE(loaded) << loaded.error().message << "\n" << each.text;
-    for (size_t k = 0; k < kernels.size(); ++k) {
-      random::Memory host(kernels[k], seeds[k]);
-      (*loaded)->run({kernels[k].blocks}, host.arguments(k));
-      ASSERT_EQ(host.output, kernels[k].interpret(host.input))
-          << "seed " << seeds[k];
-      for (const TwinConfig &twin : twins.configs) {
-        if (twin.kernel.name != each.name)
-          continue;
-        random::Memory memory(kernels[k], seeds[k]);
-        twins.run(twin.entry, {kernels[k].blocks}, memory.arguments(k));
-        ASSERT_EQ(memory.output, host.output)
-            << "seed " << seeds[k] << ", " << toText(twin.config) << "\n"
-            << random::textOf({kernels[k]});
-      }
-    }
+  compareWithHost(all, twins.configs,
+                  [&](const TwinConfig &twin, Dim3 grid, random::Memory &memory,
+                      size_t which) {
+                    twins.run(twin.entry, grid, memory.arguments(which));
+                  });
+}
+
+/// 20 kernels, or with MGPU_SWEEPS 2,000.
+TEST(RandomCuda, GivesTheHostsBitsAsPtx) {
+  auto nvrtc = NvrtcLibrary::open("");
+  if (!nvrtc)
+    GTEST_SKIP() << nvrtc.error().message;
+  auto [first, count] = random::seedRange(9000, sweep(20, 2000));
+  const std::vector<Emitted> all = emitBatches(first, count);
+  ASSERT_FALSE(all.empty());
+  const char *const archs[] = {"sm_80", "sm_90", "sm_100"};
+  for (size_t at = 0; at < all.size(); at += 8) {
+    const std::vector<Emitted> some(
+        all.begin() + ptrdiff_t(at),
+        all.begin() + ptrdiff_t(std::min(at + 8, all.size())));
+    PtxTwins twins;
+    for (const Emitted &each : some)
+      for (const KernelConfig &corner : cornersOf(each.space, 2))
+        twins.add({"e" + std::to_string(twins.configs().size()), each.kernel,
+                   each.space, corner});
+    auto compiled = twins.compile(nvrtc->get(), archs[at / 8 % 3]);
+    ASSERT_TRUE(compiled) << compiled.error().message;
+    compareWithHost(some, twins.configs(),
+                    [&](const TwinConfig &twin, Dim3 grid,
+                        random::Memory &memory, size_t which) {
+                      auto regionOf = [](auto &values, const char *name) {
+                        ptx::Region region;
+                        region.at =
+                            reinterpret_cast<std::byte *>(values.data());
+                        region.bytes = values.size() * sizeof(values[0]);
+                        region.name = name;
+                        return region;
+                      };
+                      auto ran =
+                          twins.run(twin.entry, grid, memory.arguments(which),
+                                    {regionOf(memory.input, "the input"),
+                                     regionOf(memory.output, "the output"),
+                                     regionOf(memory.slots, "the slots")});
+                      ASSERT_TRUE(ran) << ran.error().message;
+                    });
   }
 }
 

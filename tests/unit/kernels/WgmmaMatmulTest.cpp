@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Matrix products by warpgroups: the text, whose instructions are functions of
-// the processor here (CudaShimWgmma.inc), against the body it stands for, in
-// the corners of its space; and NVRTC on the same.
+// Matrix products by warpgroups: the PTX that clang and NVRTC make of the text,
+// executed, against the body it stands for, in the corners of its space.
 #include "CornerCheck.h"
 #include "KernelRunner.h"
 #include "ProductCases.h"
+#include "PtxTwin.h"
 
 #include "kernels/abi/CubinElf.h"
 #include "kernels/compile/CudaConfig.h"
 #include "kernels/compile/NvrtcCompiler.h"
+#include "kernels/compile/NvrtcLibrary.h"
 #include "tests/unit/Sweep.h"
 #include "tests/unit/compile/Nvrtc.h"
 
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <fmt/format.h>
 
 namespace mgpu::kernels {
@@ -51,17 +53,71 @@ protected:
       for (size_t k = 0; k < some.size(); ++k)
         twins.add({fmt::format("{}_{}", name, k), kernel, space, some[k]});
     }
-    ASSERT_GE(twins.configs.size(), 2 * std::size(wgmmaCases));
+    ASSERT_GE(twins.configs().size(), 2 * std::size(wgmmaCases));
   }
-  CudaTwins twins;
+  PtxTwins twins;
 };
+
+/// A run whose memory is that of the case.
+Result<void> runProduct(PtxTwins &twins, const TwinConfig &config,
+                        const ProductMemory &memory,
+                        std::vector<std::byte> &c) {
+  auto regionOf = [](const std::vector<std::byte> &bytes, const char *name) {
+    ptx::Region region;
+    region.at = const_cast<std::byte *>(bytes.data());
+    region.bytes = bytes.size();
+    region.isWritable = false;
+    region.name = name;
+    return region;
+  };
+  std::vector<ptx::Region> regions = {regionOf(memory.a, "A"),
+                                      regionOf(memory.b, "B"), regionOf(c, "C"),
+                                      regionOf(memory.bias, "the bias")};
+  regions[2].isWritable = true;
+  return twins.run(config.entry, gridOf(memory.test),
+                   memory.arguments(c, uint64_t(uintptr_t(memory.a.data()))),
+                   regions);
+}
+
+/// Copies done late and early, and in another order.
+constexpr std::pair<uint64_t, bool> orders[] = {
+    {0, false}, {0, true}, {5, false}};
+
+void expectBitsOfTheBody(PtxTwins &twins) {
+  for (const ProductCase &test : wgmmaCases) {
+    const ProductMemory memory(test, /*isWhole=*/true);
+    const std::vector<std::byte> expected = memory.expected();
+    for (const TwinConfig &config : twins.configs()) {
+      if (config.kernel.name != test.name)
+        continue;
+      SCOPED_TRACE(config.entry + " " + kernels::toText(config.config));
+      for (auto [seed, isEarly] : orders) {
+        twins.options.seed = seed;
+        twins.options.isEarly = isEarly;
+        auto got = memory.initial;
+        auto ran = runProduct(twins, config, memory, got);
+        ASSERT_TRUE(ran) << ran.error().message;
+        ASSERT_TRUE(got == expected) << "seed " << seed;
+      }
+    }
+  }
+}
 
 TEST_F(WgmmaMatmul, TilesGiveTheBitsOfTheBody) {
   add(sweep(2, 3));
-  auto compiled = twins.compile();
+  auto compiled = twins.compile(nullptr);
   ASSERT_TRUE(compiled) << compiled.error().message;
-  for (const ProductCase &test : wgmmaCases)
-    checkBitsOfTheBody(test, twins);
+  expectBitsOfTheBody(twins);
+}
+
+TEST_F(WgmmaMatmul, NvrtcsPtxGivesThem) {
+  auto nvrtc = NvrtcLibrary::open("");
+  if (!nvrtc)
+    GTEST_SKIP() << nvrtc.error().message;
+  add(sweep(2, 3));
+  auto compiled = twins.compile(nvrtc->get());
+  ASSERT_TRUE(compiled) << compiled.error().message;
+  expectBitsOfTheBody(twins);
 }
 
 /// Several tiles of a block, one after the other and the last one in part, in
@@ -83,10 +139,73 @@ TEST_F(WgmmaMatmul, BlocksOfSeveralTilesGiveTheBitsOfTheBody) {
       twins.add({fmt::format("{}_{}_{}", test.name, tiles, raster), kernel,
                  space, config});
     }
-  auto compiled = twins.compile();
+  auto compiled = twins.compile(nullptr);
   ASSERT_TRUE(compiled) << compiled.error().message;
-  checkBitsOfTheBody(test, twins);
+  expectBitsOfTheBody(twins);
 }
+
+/// A fault in the text: `is` in the place of `was`.
+struct Fault {
+  const char *name, *was, *is;
+  const char *found; ///< in the sentence; "": the bits are other ones
+};
+void PrintTo(const Fault &fault, std::ostream *out) { *out << fault.name; }
+
+constexpr Fault faults[] = {
+    {"NoWaitForTheCopies", "awaitPhase(loaded + stage, at / MGPU_STAGES % 2);",
+     "", "an asynchronous copy"},
+    {"NoWaitForTheFreeStage",
+     "awaitPhase(freed + stage, at / MGPU_STAGES % 2 ^ 1);", "", "PTX line"},
+    {"NoWaitForTheProducts", "awaitProducts<0>();", "",
+     "touched before wgmma.wait_group"},
+    {"FreedWhileItIsRead", "awaitProducts<1>();", "", "asynchronous"},
+    {"NoFence", "beginProducts();", "", "since the last wgmma.fence"},
+    {"NothingPublished", "publishBarriers();", "", "fence.mbarrier_init"},
+    {"TooFewBytesAnnounced", "arriveExpecting(loaded + stage, stageBytes);",
+     "arriveExpecting(loaded + stage, stageBytes - 16);", "PTX line"},
+    {"ASwizzleBit", "1ull << 62", "1ull << 63", ""},
+    {"AStepOfK", "part * 32, 16, 1024", "part * 32 % 96, 16, 1024", ""},
+    {"AWrongFragment", "lane / 4 + e / 2 % 2 * 8", "lane / 4 + e % 2 * 8", ""},
+    {"ABoxOfAnotherPlace", "topRow + tile * tileRows + part * 64",
+     "topRow + tile * tileRows + part * 32", ""}};
+
+class WgmmaMatmulFaults : public testing::TestWithParam<Fault> {};
+
+TEST_P(WgmmaMatmulFaults, AreFound) {
+  const Fault &fault = GetParam();
+  const ProductCase &test = wgmmaCases[5];
+  auto [kernel, space] =
+      wgmmaText(textOf(test), {test.name, "", sourceBlock, gridOf(test)});
+  std::string &text = kernel.image.blob;
+  size_t changes = 0;
+  for (size_t at = text.find(fault.was); at != text.npos;
+       at = text.find(fault.was, at + std::strlen(fault.is)), ++changes)
+    text.replace(at, std::strlen(fault.was), fault.is);
+  ASSERT_GT(changes, 0u);
+  PtxTwins twins;
+  KernelConfig config = space.defaults;
+  config.tunables[1] = 2; // two stages, which come round
+  twins.add({"faulty", kernel, space, config});
+  auto compiled = twins.compile(nullptr);
+  ASSERT_TRUE(compiled) << compiled.error().message;
+  const ProductMemory memory(test, /*isWhole=*/true);
+  const std::vector<std::byte> expected = memory.expected();
+  for (auto [seed, isEarly] : orders) {
+    twins.options.seed = seed;
+    twins.options.isEarly = isEarly;
+    auto got = memory.initial;
+    auto ran = runProduct(twins, twins.configs()[0], memory, got);
+    if (*fault.found) {
+      ASSERT_FALSE(ran) << "seed " << seed << (isEarly ? ", early" : "");
+      EXPECT_NE(ran.error().message.find(fault.found), std::string::npos)
+          << ran.error().message;
+    } else {
+      EXPECT_TRUE(!ran || got != expected);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Planted, WgmmaMatmulFaults, testing::ValuesIn(faults));
 
 TEST_F(WgmmaMatmul, CompilesForHopperAlone) {
   add(1);
@@ -101,7 +220,7 @@ TEST_F(WgmmaMatmul, CompilesForHopperAlone) {
   EXPECT_EQ(results[0]->log.find("serialized"), std::string::npos)
       << results[0]->log;
   Cubin cubin = readCubin(results[0]->cubin);
-  for (const TwinConfig &config : twins.configs) {
+  for (const TwinConfig &config : twins.configs()) {
     SCOPED_TRACE(config.entry + " " + kernels::toText(config.config));
     const EntryUsage *usage = results[0]->find(config.entry);
     ASSERT_TRUE(usage);

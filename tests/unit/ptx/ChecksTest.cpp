@@ -61,6 +61,16 @@ TEST(PtxChecks, SharedBytesBeyondTheLaunch) {
   expectError(std::move(kernel), "of which the launch has 64 bytes");
 }
 
+/// It has the alignment that the text asks for, and none above.
+TEST(PtxChecks, DynamicSharedMemoryIsNotBetterAlignedThanDeclared) {
+  Kernel kernel("mov.u32 %r1, s; and.b32 %r1, %r1, 255;"
+                "st.global.u32 [%rd1], %r1;",
+                ".extern .shared .align 128 .b8 s[];\n"
+                ".extern .shared .align 4 .b8 t[];");
+  EXPECT_EQ(kernel.run(), "");
+  EXPECT_EQ(kernel.words[0], 128u);
+}
+
 static const char *const exchange =
     "mov.u32 %r1, %tid.x; shl.b32 %r2, %r1, 2; mov.u32 %r3, s;"
     "add.u32 %r4, %r3, %r2; st.shared.u32 [%r4], %r1; BARRIER "
@@ -134,8 +144,37 @@ TEST(PtxChecks, EndlessLoopsEnd) {
 }
 
 TEST(PtxChecks, ReadBeforeGridDependencyWait) {
-  Kernel kernel("griddepcontrol.wait; ld.global.u32 %r1, [%rd1];");
-  EXPECT_EQ(kernel.run(), "");
+  const std::string wait = "griddepcontrol.wait;",
+                    read = "ld.global.u32 %r1, [%rd1];";
+  for (bool isSteady : {false, true}) {
+    Kernel kernel(wait + read), early(read + wait);
+    kernel.isSteady = early.isSteady = isSteady;
+    EXPECT_EQ(kernel.run(), "");
+    const std::string error = early.run();
+    EXPECT_EQ(error.empty(), isSteady);
+    if (!isSteady) {
+      EXPECT_NE(error.find("PTX line 9: read of out before "
+                           "griddepcontrol.wait"),
+                error.npos)
+          << error;
+    }
+  }
+}
+
+TEST(PtxChecks, ThreadsOfAWarpWaitForTheOthersBeforeAProductOfTheWarp) {
+  const std::string product =
+      "mov.u32 %r1, %tid.x; setp.lt.u32 %p1, %r1, 16; @%p1 bra late; back:"
+      "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f1,%f2,%f3,%f4},"
+      "{%r2,%r2,%r2,%r2}, {%r2,%r2}, {%f1,%f1,%f1,%f1}; ret; late:";
+  expectFine(Kernel(product + "bra back;"));
+  expectError(Kernel(product), "some of its lanes have ended");
+}
+
+TEST(PtxChecks, WritesOfWhatIsDeclaredToBeRead) {
+  Kernel kernel("st.global.u32 [%rd1+4], 1;");
+  kernel.isWritable = false;
+  expectError(std::move(kernel), "PTX line 9: write of 4 bytes of out, which "
+                                 "the launch declares to be read only");
 }
 
 TEST(PtxChecks, ShuffleOfALaneThatIsElsewhere) {
@@ -145,6 +184,18 @@ TEST(PtxChecks, ShuffleOfALaneThatIsElsewhere) {
   expectError(Kernel("mov.u32 %r1, %tid.x; setp.lt.u32 %p1, %r1, 16;"
                      "@%p1 shfl.sync.idx.b32 %r2, %r1, 2, 31, 0xff;"),
               "for lanes");
+}
+
+/// Each half of a warp names itself.
+TEST(PtxChecks, LanesThatNameOthersShuffleByThemselves) {
+  Kernel kernel(std::string(ownWord) +
+                "and.b32 %r3, %r1, 16; mov.u32 %r4, 0xffff;"
+                "shl.b32 %r4, %r4, %r3; add.u32 %r5, %r3, 3;"
+                "shfl.sync.idx.b32 %r2, %r1, %r5, 31, %r4;"
+                "st.global.u32 [%rd2], %r2;");
+  EXPECT_EQ(kernel.run(), "");
+  for (uint32_t k = 0; k < 32; ++k)
+    EXPECT_EQ(kernel.words[k], k / 16 * 16 + 3);
 }
 
 TEST(PtxChecks, Refusals) {

@@ -36,7 +36,32 @@ static const char *const seeds[] = {
     "mbarrier.init.shared.b64 [s+8], 32; bar.sync 0;\n"
     "mbarrier.arrive.expect_tx.shared.b64 _, [s+8], 0;\n"
     "L3: mbarrier.try_wait.parity.shared.b64 %p1, [s+8], 0; @!%p1 bra L3;\n"
-    "barrier.cluster.arrive; barrier.cluster.wait; mapa.u64 %rd2, %rd1, 1;"};
+    "barrier.cluster.arrive; barrier.cluster.wait; mapa.u64 %rd2, %rd1, 1;",
+    "mbarrier.init.shared.b64 [s+128], 1;\n"
+    "fence.mbarrier_init.release.cluster; bar.sync 0;\n"
+    "mbarrier.arrive.expect_tx.shared.b64 _, [s+128], 64;\n"
+    "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [s], "
+    "[%rd1], 64, [s+128];\n"
+    "L4: mbarrier.try_wait.parity.shared.b64 %p1, [s+128], 0; @!%p1 bra L4;\n"
+    "ld.shared.u32 %r1, [s+4]; fence.proxy.async;\n"
+    "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%rd1+64], "
+    "[s], 32; cp.async.bulk.commit_group; cp.async.bulk.wait_group.read 0;",
+    "mbarrier.init.shared.b64 [s+128], 1; fence.proxy.async; bar.sync 0;\n"
+    "mov.b64 %rd3, map; cvta.param.u64 %rd4, %rd3; mov.b16 %h1, 1;\n"
+    "mbarrier.arrive.expect_tx.shared.b64 _, [s+128], 128;\n"
+    "cp.async.bulk.tensor.2d.shared::cluster.global.tile."
+    "mbarrier::complete_tx::bytes.multicast::cluster [s], [%rd4, {%r1, %r2}], "
+    "[s+128], %h1;\n"
+    "L5: mbarrier.test_wait.parity.shared.b64 %p1, [s+128], 0; @!%p1 bra L5;\n"
+    "cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%rd4, {%r3, "
+    "4}], [s]; cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;",
+    "st.shared.u32 [s], 0; setmaxnreg.inc.sync.aligned.u32 64;\n"
+    "mov.u64 %rd5, 0x4000000100010000; setp.ne.u32 %p1, %r1, 7;\n"
+    "fence.proxy.async; bar.sync 0; wgmma.fence.sync.aligned;\n"
+    "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f1, %f2, %f3, %f4}, "
+    "{%r4, %r5, %r6, %r7}, %rd5, %p1, 1, 1, 1;\n"
+    "wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;\n"
+    "st.global.f32 [%rd1], %f2;"};
 
 static std::string mutated(std::string text, std::mt19937 &random) {
   static const std::vector<std::string> words = {".u32",
@@ -78,6 +103,10 @@ static std::string mutated(std::string text, std::mt19937 &random) {
                                                  "brx.idx",
                                                  "mad.lo.cc.u32",
                                                  "1e400",
+                                                 "wgmma.fence.sync.aligned;",
+                                                 ".bulk",
+                                                 "[%rd4, {%r1, %r2}]",
+                                                 "0xffffffff",
                                                  "out",
                                                  "trap;"};
   const uint32_t changes = 1 + random() % 3;
@@ -104,6 +133,19 @@ static std::string mutated(std::string text, std::mt19937 &random) {
   return text;
 }
 
+/// Often a tensor map, with fields of any value in some.
+static TensorMap mapOf(std::mt19937 &random) {
+  TensorMap map{TensorMap::theMagic, 0, {8, 16}, {32}, {8, 4}, 4, 0, 2, 2, 0};
+  if (random() % 4 == 0)
+    map.swizzleBytes = 32;
+  if (random() % 4)
+    return map;
+  auto *bytes = reinterpret_cast<unsigned char *>(&map);
+  for (int k = 0; k < 3; ++k)
+    bytes[8 + random() % (sizeof map - 8)] = uint8_t(random());
+  return map;
+}
+
 TEST(PtxFuzz, MutantsEndInAResultOrASentence) {
   const char *sweeps = std::getenv("MGPU_SWEEPS");
   const uint64_t mutants = sweeps ? 100000 : 3000;
@@ -116,7 +158,8 @@ TEST(PtxFuzz, MutantsEndInAResultOrASentence) {
     kernel.options.mostInstructions = 2000;
     kernel.options.seed = k % 3;
     kernel.options.grid.x = 1 + random() % 3;
-    kernel.options.block.x = 1 + random() % 70;
+    kernel.options.block.x = 1 + random() % (random() % 4 ? 70 : 140);
+    kernel.map = mapOf(random);
     kernel.options.cluster.x = random() % 16 == 0 ? 2 : 1;
     kernel.options.sharedBytes = random() % 300;
     const std::string error = kernel.run();
