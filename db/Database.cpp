@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "db/Database.h"
 
-#include "db/Connection.h"
 #include "db/FileSystem.h"
 #include "db/Statement.h"
 

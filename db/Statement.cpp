@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "db/Statement.h"
 
-#include "db/Connection.h"
-
 #include <sqlite3.h>
 
 namespace mgpu::db {

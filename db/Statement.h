@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,6 +17,30 @@
 struct sqlite3_stmt;
 
 namespace mgpu::db {
+
+// The connection that a Database owns; of use to Database.cpp and Statement.cpp
+// alone.
+
+struct Database::Connection {
+  Connection(std::string name, Access access, Purpose purpose)
+      : name(std::move(name)),
+        readOnly(access == Access::ReadOnly || access == Access::Untrusted),
+        access(access), purpose(purpose) {}
+  Connection(const Connection &) = delete;
+  Connection &operator=(const Connection &) = delete;
+  ~Connection() { close(); }
+  void close();
+  Error errorOf(int code) const;
+
+  std::string name;
+  bool readOnly;
+  Access access;
+  Purpose purpose;
+  sqlite3 *handle = nullptr;
+  /// Prepared before and not in use, by their text: preparing one takes longer
+  /// than most queries.
+  std::multimap<std::string, sqlite3_stmt *, std::less<>> idle;
+};
 
 /// The database must outlive it.
 class Statement {

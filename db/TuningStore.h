@@ -7,7 +7,6 @@
 
 #include "db/Database.h"
 #include "db/Trial.h"
-#include "db/TuningProblem.h"
 
 #include <cstddef>
 #include <memory>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "support/HostCall.h"
 
-#include "support/Hmac.h"
 #include "support/JsonFields.h"
+#include "support/Sha256.h"
 
 #include <algorithm>
 

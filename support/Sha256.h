@@ -4,8 +4,12 @@
 
 // Content addresses. The runtime half has no LLVM to ask.
 
+#include "support/Bytes.h"
+
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -40,6 +44,23 @@ void sha256Portable(uint32_t *state, const uint8_t *bytes, size_t count);
 /// Hashes blocks with the processor's own instructions; false, and nothing
 /// done, where it has none.
 bool sha256Native(uint32_t *state, const uint8_t *bytes, size_t count);
+
+// HMAC, by which two processes prove to each other that they share a secret.
+
+using Digest = std::array<std::byte, 32>;
+
+/// HMAC-SHA-256 (RFC 2104, FIPS 198-1).
+Digest hmacSha256(std::span<const std::byte> key,
+                  std::span<const std::byte> message);
+
+/// Whether two digests are alike, in a time that does not say where they
+/// differ.
+bool isSame(const Digest &a, const Digest &b);
+
+/// Two lower-case hexadecimal digits for each byte.
+std::string toHex(std::span<const std::byte> bytes);
+/// Reads what toHex() wrote, also in upper case; none for any other text.
+std::optional<Bytes> fromHex(std::string_view text);
 
 } // namespace mgpu
 

@@ -4,7 +4,7 @@
 
 // Takes samples of something that can be run again and again.
 
-#include "device/api/Rendezvous.h"
+#include "device/api/MessageRendezvous.h"
 
 #include <cstdint>
 #include <functional>

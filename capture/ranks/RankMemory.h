@@ -5,7 +5,7 @@
 // Memory that the ranks of a program on one machine share: a SharedControl,
 // room for what they exchange, and the host buffers.
 
-#include "device/api/Rendezvous.h"
+#include "device/api/MessageRendezvous.h"
 #include "planner/dag/Dag.h"
 #include "support/Result.h"
 

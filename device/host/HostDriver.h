@@ -8,6 +8,9 @@
 #include "device/api/GraphDriver.h"
 #include "device/api/MessageRendezvous.h"
 
+#include <memory>
+#include <string>
+
 namespace mgpu::device {
 
 /// `numThreads` threads replay, the caller's among them; 0 means as many as
@@ -43,6 +46,21 @@ HostPart hostPart(std::span<const uint32_t> shares, MessageRendezvous &others);
 /// does every replay, and checkAlive().
 Result<std::unique_ptr<Driver>> createHostDriver(HostPart part,
                                                  uint32_t numThreads = 0);
+
+// The host target by the name a user gives it.
+
+/// The devices of "host", "host:N" or "" for a program of `numDevices`; the
+/// errors of openHostTarget() but the machine's own.
+Result<uint32_t> hostTargetDevices(const std::string &target,
+                                   uint32_t numDevices);
+
+/// Opens "host", "host:N" or "" for a program of `numDevices` devices, as many
+/// of them unless N says more, on `numThreads` threads (0: as many as useful).
+/// Errors: Usage for another form, Absent where N is too few or the machine
+/// refuses them.
+Result<std::unique_ptr<Driver>> openHostTarget(const std::string &target,
+                                               uint32_t numDevices,
+                                               uint32_t numThreads = 0);
 
 } // namespace mgpu::device
 

@@ -22,7 +22,7 @@ struct TcpPlace {
   uint32_t rank = 0, count = 1;
   std::string address; ///< of rank 0: a name or a number
   uint16_t port = 0;   ///< of rank 0
-  Bytes secret{};      ///< of all ranks (Secret.h); empty: none
+  Bytes secret{};      ///< of all ranks (Handshake.h); empty: none
 };
 
 /// The place that MASTER_ADDR, MASTER_PORT, RANK and WORLD_SIZE say, as

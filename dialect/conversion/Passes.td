@@ -96,7 +96,7 @@ def OutlineHostCode : Pass<"mgpu-outline-host-code", "::mlir::ModuleOp"> {
 def JoinProductRows : Pass<"mgpu-join-product-rows", "::mlir::ModuleOp"> {
   let summary = "Make one reduction of a product of a few vectors and a matrix";
   let description = [{
-    Turns each product of 2 to 16 vectors with a large matrix (SkinnyProduct.h)
+    Turns each product of 2 to 16 vectors with a large matrix (ProductSteps.h)
     into a reduction with a result for each vector, on views of the sums, so that
     the matrix is read once. A linalg.fill that begins the sums becomes one for
     each view.
@@ -130,7 +130,7 @@ def FuseLaunches : Pass<"mgpu-fuse-launches", "::mlir::ModuleOp"> {
     each other, and may run in one launch, the same number as attribute
     `mgpu.launch_group`. The conversions below make one launch of each group,
     and one of each operation without a group. A group is a run of operations on
-    the same rows (RowRun.h) or on the same points (PointRun.h).
+    the same rows (RowThreads.h) or on the same points (PointForm.h).
 
     A missed-optimisation remark of category `mgpu-fuse-launches` says why an
     operation does not share a launch with the one before it.

@@ -210,7 +210,7 @@ def Mgpu_SparseProductAttr : AttrDef<Mgpu_Dialect, "SparseProduct"> {
   let summary = "The product with a sparse matrix that a launch computes";
   let description = [{
     For a library that can compute it, with the fields of the same names of
-    kernels/abi/SparseProduct.h. The launch's `args` are positions, indices and
+    kernels/abi/MatrixProduct.h. The launch's `args` are positions, indices and
     values of the matrix, whose rows lie in order, and both dense operands; a
     kernel's `operands` are the positions of its arguments that these are.
   }];

@@ -6,7 +6,7 @@
 // kernels/host) and the host device that calls it. Plain C; change `version`
 // with it.
 
-#include "kernels/abi/LaunchBlocks.h"
+#include "kernels/abi/KernelImage.h"
 
 #include <cstdint>
 

@@ -6,11 +6,10 @@
 // an emitter made it, as a cubin when a driver loads it. The emitter, the
 // caches, the bundle and the driver hold the same struct.
 
-#include "kernels/abi/LaunchBlocks.h"
 #include "kernels/abi/MatrixProduct.h"
-#include "kernels/abi/SparseProduct.h"
-#include "kernels/abi/TensorMap.h"
+#include "support/Types.h"
 
+#include <array>
 #include <cstddef>
 #include <span>
 #include <string>
@@ -22,6 +21,57 @@ class JsonFields;
 } // namespace mgpu
 
 namespace mgpu::kernels {
+
+// How many blocks a compiled kernel runs for a launch of the source's.
+
+/// Along one axis: `count` blocks of the source have `source` threads each, and
+/// one block of the compiled kernel covers `covers` of them.
+constexpr uint64_t blocksAlong(uint64_t count, uint64_t source,
+                               uint64_t covers) {
+  return (count * source + covers - 1) / covers;
+}
+
+/// A dimension may exceed what CUDA takes in one launch.
+struct LaunchBlocks {
+  uint64_t x = 0, y = 0, z = 0;
+};
+
+/// The last cluster along each axis is made whole.
+constexpr LaunchBlocks launchBlocks(Dim3 grid, Dim3 source, Dim3 covers,
+                                    Dim3 cluster) {
+  auto whole = [](uint64_t blocks, uint64_t each) {
+    return (blocks + each - 1) / each * each;
+  };
+  return {whole(blocksAlong(grid.x, source.x, covers.x), cluster.x),
+          whole(blocksAlong(grid.y, source.y, covers.y), cluster.y),
+          whole(blocksAlong(grid.z, source.z, covers.z), cluster.z)};
+}
+
+/// An array in a device's memory as a GPU's tensor copies (TMA) see it, and the
+/// box that one copy brings to shared memory; what a kernel takes in place of
+/// the array's address, or behind all arguments (a CUtensorMap). In the box,
+/// each 16 bytes of a row lie where the swizzle of as many bytes puts them
+/// (CU_TENSOR_MAP_SWIZZLE_128B). Elements outside of the array are read as 0.
+struct TensorMap {
+  uint32_t argument = 0;    ///< the launch's argument that is the address
+  uint64_t offsetBytes = 0; ///< from there to the array
+  ElementType type = ElementType::F16;
+  std::array<uint64_t, 5> sizes{};       ///< elements, the fastest first
+  std::array<uint64_t, 4> strideBytes{}; ///< strides of sizes[1] and so on
+  std::array<uint32_t, 5> box{};         ///< elements
+  uint32_t swizzleBytes = 128;           ///< of a row; 0: none
+  bool isAdded = false; ///< a parameter behind those for the arguments
+  /// At least 3: an array of fewer dimensions has some of size 1.
+  uint32_t rank() const { return sizes[3] == 0 ? 3 : sizes[4] == 0 ? 4 : 5; }
+  bool operator==(const TensorMap &) const = default;
+};
+
+/// The size of a CUtensorMap (cuda.h), a kernel's parameter.
+inline constexpr uint32_t tensorMapBytes = 128;
+
+/// The alignment that cuTensorMapEncodeTiled (cuda.h) asks of an address and of
+/// strides.
+inline constexpr uint32_t tensorMapAlignment = 16;
 
 /// A launch of G blocks of the source's `sourceBlock` threads runs blocksOf(G)
 /// blocks of `block` threads. The kernel's parameters are the source's, then,

@@ -3,7 +3,7 @@
 
 #include "kernels/abi/KernelImage.h"
 #include "kernels/compile/KernelRecipe.h"
-#include "kernels/compile/PtxasLog.h"
+#include "kernels/compile/NvrtcCompiler.h"
 
 #include <algorithm>
 #include <fmt/format.h>

@@ -3,7 +3,6 @@
 
 #include "kernels/abi/CubinElf.h"
 #include "kernels/space/SpaceText.h"
-#include "kernels/space/TunableRule.h"
 #include "support/JsonFields.h"
 #include "support/LineText.h"
 

@@ -12,8 +12,18 @@
 #include <atomic>
 #include <chrono>
 #include <span>
+#include <string_view>
 
 namespace mgpu::kernels {
+
+/// The entry functions named in a log made with `-Xptxas -v`, in its order.
+/// The format is that of CUDA 12 and 13: "ptxas info    : Compiling entry
+/// function 'k' for 'sm_90'", then the lines about it. Unknown lines are
+/// skipped.
+std::vector<EntryUsage> parsePtxasLog(std::string_view log);
+
+/// Whether the compiler warned.
+bool hasWarning(std::string_view log);
 
 /// A header-free program and how to compile it.
 struct CompileJob {

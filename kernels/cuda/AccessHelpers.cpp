@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Loads and stores of several elements, and tiles of shared memory.
-#include "kernels/cuda/HelperTables.h"
+#include "kernels/cuda/CudaHelpers.h"
 
 namespace mgpu::kernels::cuda {
 

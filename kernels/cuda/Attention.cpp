@@ -3,7 +3,7 @@
 // Attention by threads, for any f32, f16 or bf16 and any size of a head. A lane
 // has one key of a tile for all queries of its warp, and then one column of V
 // in each 32. Heads and values come to shared memory 32 elements at a time.
-#include "kernels/cuda/AttentionForms.h"
+#include "kernels/cuda/ProductForms.h"
 
 #include "kernels/cuda/AttentionText.h"
 

@@ -8,7 +8,6 @@
 #include "kernels/cuda/CudaEmitter.h"
 #include "kernels/cuda/CudaHelpers.h"
 #include "kernels/cuda/SourceText.h"
-#include "kernels/cuda/TextTemplate.h"
 #include "kernels/lower/AttentionParts.h"
 #include "kernels/space/KernelSpace.h"
 #include "planner/dag/KernelWork.h"

@@ -7,7 +7,7 @@
 // counts the bytes of the copies. The text has what they mean, too, for GPUs
 // before sm_90, and for configurations whose blocks are several of the source.
 
-#include "kernels/abi/TensorMap.h"
+#include "kernels/abi/KernelImage.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"

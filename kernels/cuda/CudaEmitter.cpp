@@ -2,7 +2,6 @@
 #include "kernels/cuda/CudaEmitter.h"
 
 #include "dialect/mgpu/Diagnostics.h"
-#include "kernels/cuda/AttentionForms.h"
 #include "kernels/cuda/CudaTypes.h"
 #include "kernels/cuda/EntryText.h"
 #include "kernels/cuda/FunctionEmitter.h"

@@ -53,9 +53,9 @@ struct EntryText {
   bool hasThread = false; ///< the text has a MgpuThread
 
 private:
-  std::string comment() const;     // EntryComment.cpp
-  std::string macros() const;      // EntryMacros.cpp
-  std::string stageMacros() const; // StageText.cpp, as the next three
+  std::string comment() const;
+  std::string macros() const;
+  std::string stageMacros() const; // StagePlan.cpp, as the next three
   std::string stageArrays() const;
   std::string stageCopies() const;
   std::string stageCopy(const StageTile &tile) const;
@@ -63,7 +63,7 @@ private:
   std::string launchForm() const;
   std::string fixedBlocks(const std::string &body) const;
   std::string anyBlocks(const std::string &body) const;
-  std::string leaveWithoutAxis() const; // EntryIds.cpp, as the next two
+  std::string leaveWithoutAxis() const;
   std::string insideLaunch() const;
   std::string ids(const std::string &indent, const std::string &body,
                   bool inLoop) const;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "kernels/cuda/HelperTables.h"
+#include "kernels/cuda/CudaHelpers.h"
 
 namespace mgpu::kernels::cuda {
 

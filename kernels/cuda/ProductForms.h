@@ -16,7 +16,7 @@
 
 namespace mgpu::kernels {
 
-// Matmul.cpp, MatmulSpace.cpp: tiles in shared memory, several elements to a
+// Matmul.cpp: tiles in shared memory, several elements to a
 // thread. The meaning of such a kernel is its body, a thread for each element
 // of C that adds A * B in order of k (dialect/conversion/linalg); the text adds
 // in that order too, so the bits are those of the body.
@@ -34,7 +34,7 @@ Result<CudaKernel> emitMatmul(mlir::ModuleOp kernel,
 /// Its blocks, tiles and depths.
 KernelSpace matmulSpace(mlir::ModuleOp kernel, Dim3 block, Dim3 maxGrid);
 
-// TensorMatmul.cpp, MatmulSpace.cpp: products of f16 and bf16 on tensor
+// TensorMatmul.cpp, Matmul.cpp: products of f16 and bf16 on tensor
 // cores (mma.sync), their tiles
 // brought to shared memory by copies that run ahead (cp.async). Sums are in
 // f32, from what C held, rounded once where C is narrower. A GPU may add the
@@ -55,7 +55,7 @@ Result<CudaKernel> emitTensorMatmul(mlir::ModuleOp kernel,
 
 KernelSpace tensorMatmulSpace(mlir::ModuleOp kernel, Dim3 block, Dim3 maxGrid);
 
-// WgmmaMatmul.cpp, MatmulSpace.cpp: products of f16 and bf16 for sm_90a: a
+// WgmmaMatmul.cpp, Matmul.cpp: products of f16 and bf16 for sm_90a: a
 // warp brings boxes of A and B to shared memory by tensor copies (TMA), stage
 // after stage, and warpgroups multiply them there (wgmma). Sums are in f32,
 // from what C held, rounded once where C is narrower; the bits may differ from
@@ -90,6 +90,42 @@ std::string libraryMatmulRefusal(mlir::ModuleOp kernel);
 
 /// The product to ask it for.
 MatrixProduct libraryMatmul(mlir::ModuleOp kernel);
+
+// The forms that an attention has on a GPU: softmax(score(Q K^T)) V in one
+// launch. A warp has a few queries, and a block's warps go through the keys
+// together, which come to shared memory tile after tile. The softmax is
+// corrected from tile to tile. The bits depend on the program and the form
+// alone (docs/numerics.md).
+
+/// Whether `kernel` is one that emitAttention has a text for: an attention
+/// (attentionForm()) whose values have at most 256 elements.
+bool isAttention(mlir::ModuleOp kernel);
+
+/// The text: products by threads, each of a key or an element of a value. A
+/// block has MGPU_BLOCK_Y warps (MGPU_BLOCK_X is 32) of MGPU_TILE_Y queries.
+Result<CudaKernel> emitAttention(mlir::ModuleOp kernel,
+                                 const CudaEmitOptions &options);
+KernelSpace attentionSpace(mlir::ModuleOp kernel, Dim3 block, Dim3 maxGrid);
+
+/// Why there is no text on tensor cores; empty where there is one. "-" for a
+/// kernel that is no attention of f16 or bf16.
+std::string tensorAttentionRefusal(mlir::ModuleOp kernel);
+
+/// The text on tensor cores (mma.sync), for sm_80 and later. Powers are rounded
+/// to the type of V before they are multiplied. MGPU_TILE_Y is 16; MGPU_STAGES
+/// tiles of keys are in shared memory.
+Result<CudaKernel> emitTensorAttention(mlir::ModuleOp kernel,
+                                       const CudaEmitOptions &options);
+KernelSpace tensorAttentionSpace(mlir::ModuleOp kernel, Dim3 block,
+                                 Dim3 maxGrid);
+
+// Products with a sparse matrix that a library (cuSPARSE) can compute in a
+// kernel's place. It adds in an order of its own.
+
+/// The product to ask the library for; nothing where the kernel is no such
+/// product, or of types that are left to it. The kernel's entry says what it
+/// computes, in #mgpu.sparse_product (dialect/conversion/gpu/SparseProducts.h).
+std::optional<SparseProduct> librarySparse(mlir::ModuleOp kernel);
 
 } // namespace mgpu::kernels
 

@@ -8,10 +8,12 @@
 
 #include "kernels/cuda/CudaEmitter.h"
 #include "kernels/cuda/CudaHelpers.h"
-#include "kernels/cuda/ProductBody.h"
 #include "kernels/cuda/SourceText.h"
-#include "kernels/cuda/TextTemplate.h"
+#include "kernels/lower/ProductParts.h"
 #include "kernels/space/KernelSpace.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 
 namespace mgpu::kernels::cuda {
 
@@ -85,6 +87,20 @@ private:
   std::vector<std::string> arguments; ///< their names, by position
   std::string functions; ///< functions for what is around the product
 };
+
+// How the texts of matrix products read the kernel's body and address its
+// matrices.
+
+/// Whether a step of the sums is one operation; `loop` as facts::productLoop()
+/// has it.
+bool addsByFma(mlir::func::FuncOp entry, mlir::scf::ForOp loop);
+
+/// "x[batch * 64LL + row * 8LL + (k + step)]".
+std::string elementAt(ir::MatrixAttr matrix, const std::string &name,
+                      const std::string &row, const std::string &column);
+/// "rows of A overlap", where they do or lie outside; else "". Rows are
+/// contiguous.
+std::string overlapRefusal(ir::MatrixAttr matrix, const std::string &name);
 
 } // namespace mgpu::kernels::cuda
 

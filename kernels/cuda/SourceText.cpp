@@ -3,7 +3,6 @@
 
 #include "dialect/mgpu/Diagnostics.h"
 #include "kernels/cuda/CudaHelpers.h"
-
 #include "kernels/cuda/CudaTypes.h"
 
 #include "mlir/IR/BuiltinAttributes.h"
@@ -147,6 +146,21 @@ std::string withOwnLines(const std::string &text, const std::string &file) {
     at = end;
   }
   return out;
+}
+
+std::string fill(std::string text, const Substitutions &words) {
+  for (size_t at = 0; (at = text.find('$', at)) != std::string::npos;) {
+    size_t end = text.find('$', at + 1);
+    const std::string &word = words.at(text.substr(at + 1, end - at - 1));
+    text.replace(at, end + 1 - at, word);
+    at += word.size();
+  }
+  return text;
+}
+
+std::string macroDefault(const std::string &name, uint32_t value) {
+  return "#ifndef " + name + "\n#define " + name + " " + std::to_string(value) +
+         "\n#endif\n";
 }
 
 } // namespace mgpu::kernels::cuda

@@ -7,6 +7,8 @@
 #include "llvm/ADT/StringRef.h"
 #include "llvm/ADT/StringSet.h"
 
+#include <cstdint>
+#include <map>
 #include <string>
 
 namespace mgpu::kernels::cuda {
@@ -64,6 +66,59 @@ private:
   llvm::StringSet<> used;
   llvm::StringMap<unsigned> next; ///< the last number given to a name
 };
+
+/// The parts between a text's $NAME$.
+using Substitutions = std::map<std::string, std::string>;
+
+/// `text` with each $NAME$ replaced by its word, which must exist.
+std::string fill(std::string text, const Substitutions &words);
+
+/// A macro's value where none is given with -D.
+std::string macroDefault(const std::string &name, uint32_t value);
+
+/// The type of an entry's last argument.
+inline constexpr const char *launchType =
+    R"(struct MgpuLaunch { // the grid of the source, and where this launch begins
+  unsigned gridX, gridY, gridZ, firstX, firstY, firstZ;
+  unsigned baseX, baseY, baseZ, endX, endY, endZ; // of the part that runs
+};
+)";
+
+/// With MGPU_PDL: a function that waits for the kernel the launch follows,
+/// which need not have ended, and its call, the first statement of an entry.
+/// Only then the next kernel may begin: so no more than two of a chain are on
+/// the GPU at once. CudaShim.h replaces the function by defining
+/// MGPU_AWAIT_GRIDS. PTX ISA, "griddepcontrol".
+inline constexpr const char *awaitFunction =
+    R"(#if MGPU_PDL && !defined MGPU_AWAIT_GRIDS
+// Until the kernel before has ended and what it wrote can be read; then the next one may begin.
+__device__ __forceinline__ void mgpuAwaitGrids() {
+  asm volatile("griddepcontrol.wait;" : : : "memory");
+  asm volatile("griddepcontrol.launch_dependents;" : : : "memory");
+}
+#endif
+)";
+/// With MGPU_PDL: what nothing writes in a replay comes to the second cache
+/// while the kernel before still runs. That changes no result, whatever is
+/// fetched, as all of a GPU sees its memory through that cache. PTX ISA,
+/// "cp.async.bulk.prefetch".
+inline constexpr const char *fetchFunction =
+    R"(#if MGPU_PDL && !defined MGPU_AWAIT_GRIDS
+// To the second cache, by each block a share, in parts of 16 bytes.
+__device__ __forceinline__ void mgpuFetchAhead(const void *from, unsigned long long bytes) {
+  if (threadIdx.x != 0 || threadIdx.y != 0 || threadIdx.z != 0)
+    return;
+  const unsigned long long begin = ((unsigned long long)from + 15) / 16, end = ((unsigned long long)from + bytes) / 16;
+  const unsigned blocks = gridDim.x * gridDim.y * gridDim.z, share = ((unsigned)(end - begin) + blocks - 1) / blocks;
+  const unsigned long long first = begin + (unsigned long long)share * (blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z));
+  if (first < end)
+    asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" : : "l"(first * 16), "r"((share < end - first ? share : (unsigned)(end - first)) * 16));
+}
+#endif
+)";
+inline constexpr const char *awaitCall = "#if MGPU_PDL\n"
+                                         "  mgpuAwaitGrids();\n"
+                                         "#endif\n";
 
 } // namespace mgpu::kernels::cuda
 

@@ -4,7 +4,7 @@
 // warp has 16 queries, whose elements it keeps in registers. Tiles of K and V
 // come to shared memory by copies that run ahead (cp.async). A lane holds of
 // its warp's scores what it has to hold of the second product's factor.
-#include "kernels/cuda/AttentionForms.h"
+#include "kernels/cuda/ProductForms.h"
 
 #include "kernels/cuda/AttentionText.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Helpers for what threads do together.
-#include "kernels/cuda/HelperTables.h"
+#include "kernels/cuda/CudaHelpers.h"
 
 namespace mgpu::kernels::cuda {
 

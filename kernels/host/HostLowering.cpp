@@ -1,22 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "kernels/host/HostCodegen.h"
-
-#include "kernels/host/Atomics.h"
+#include "dialect/mgpu/Diagnostics.h"
+#include "dialect/mgpu/MgpuDialect.h"
+#include "kernels/abi/HostKernelAbi.h"
 #include "kernels/host/BlockEmitter.h"
-#include "kernels/host/HostMessages.h"
+#include "kernels/host/HostCodegen.h"
 #include "kernels/host/SmallFloats.h"
+#include "kernels/lower/KernelDialects.h"
 #include "kernels/lower/KernelPrepare.h"
+#include "kernels/lower/PrintfFormat.h"
 
 #include "mlir/Conversion/MathToLibm/MathToLibm.h"
 #include "mlir/Conversion/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Transforms/Passes.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Math/Transforms/Passes.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/MemRef/Transforms/Passes.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/IRMapping.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/IR/TypeUtilities.h"
@@ -24,6 +32,7 @@
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/DialectConversion.h"
 #include "mlir/Transforms/Passes.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/TargetParser/Host.h"
 
 #include <cmath>
@@ -31,6 +40,258 @@
 using namespace mlir;
 
 namespace mgpu::kernels {
+
+namespace {
+
+class Lowering {
+public:
+  explicit Lowering(ModuleOp module) : module(module), b(module.getContext()) {}
+
+  LogicalResult lower(gpu::PrintfOp op);
+  void lower(cf::AssertOp op);
+
+private:
+  /// The address of `text` in the module, at the builder's place.
+  Value addressOf(StringRef text, Location loc);
+  LLVM::LLVMFunctionType printfType();
+
+  ModuleOp module;
+  OpBuilder b;
+  unsigned numTexts = 0;
+};
+
+Value Lowering::addressOf(StringRef text, Location loc) {
+  std::string whole = text.str() + '\0';
+  std::string name = "mgt_text_" + std::to_string(numTexts++);
+  OpBuilder top = OpBuilder::atBlockBegin(module.getBody());
+  LLVM::GlobalOp::create(top, loc,
+                         LLVM::LLVMArrayType::get(b.getI8Type(), whole.size()),
+                         /*isConstant=*/true, LLVM::Linkage::Internal, name,
+                         b.getStringAttr(whole));
+  return LLVM::AddressOfOp::create(
+      b, loc, LLVM::LLVMPointerType::get(b.getContext()), name);
+}
+
+LLVM::LLVMFunctionType Lowering::printfType() {
+  auto type = LLVM::LLVMFunctionType::get(
+      b.getI32Type(), {LLVM::LLVMPointerType::get(b.getContext())},
+      /*isVarArg=*/true);
+  if (!module.lookupSymbol("printf")) {
+    OpBuilder top = OpBuilder::atBlockBegin(module.getBody());
+    LLVM::LLVMFuncOp::create(top, module.getLoc(), "printf", type);
+  }
+  return type;
+}
+
+/// C promotes variadic arguments.
+LogicalResult Lowering::lower(gpu::PrintfOp op) {
+  Location loc = op.getLoc();
+  FailureOr<std::string> format = checkedFormat(op);
+  if (failed(format))
+    return failure();
+  b.setInsertionPoint(op);
+  SmallVector<Value> operands{addressOf(*format, loc)};
+  for (Value value : op.getArgs()) {
+    Type given = value.getType();
+    if (given.isIndex())
+      value = arith::IndexCastOp::create(b, loc, b.getI64Type(), value);
+    else if (isa<FloatType>(given) && given.getIntOrFloatBitWidth() < 64)
+      value = arith::ExtFOp::create(b, loc, b.getF64Type(), value);
+    else if (given.isInteger(1))
+      value = arith::ExtUIOp::create(b, loc, b.getI32Type(), value);
+    else if (unsigned width = given.getIntOrFloatBitWidth(); width < 32)
+      value = arith::ExtSIOp::create(b, loc, b.getI32Type(), value);
+    else if (width > 32 && width < 64)
+      value = arith::ExtSIOp::create(b, loc, b.getI64Type(), value);
+    operands.push_back(value);
+  }
+  LLVM::CallOp::create(b, loc, printfType(), "printf", operands);
+  op.erase();
+  return success();
+}
+
+void Lowering::lower(cf::AssertOp op) {
+  Location loc = op.getLoc();
+  std::string sentence = op.getMsg().str();
+  if (!ir::hasMark(op, ir::Mark::Sentence)) {
+    constexpr size_t longest = 500; // the handler has room for a few paths more
+    std::string message = sentence.substr(0, longest);
+    for (char &c : message)
+      if (llvm::isSpace(c) || c == '\0')
+        c = ' '; // one line of text
+    sentence =
+        "fails its assertion '" + message + "' at " + ir::describeLocation(loc);
+  }
+  b.setInsertionPoint(op);
+  Value fails = arith::XOrIOp::create(
+      b, loc, op.getArg(),
+      arith::ConstantOp::create(b, loc, b.getBoolAttr(true)));
+  auto branch = scf::IfOp::create(b, loc, fails, /*withElseRegion=*/false);
+  b.setInsertionPointToStart(branch.thenBlock());
+  std::string bytes;
+  for (unsigned char byte : hostKernelStop)
+    bytes += (bytes.empty() ? ".byte " : ", ") + std::to_string(byte);
+  LLVM::InlineAsmOp::create(
+      b, loc, TypeRange(), addressOf(sentence, loc), bytes, "{rdi}",
+      /*has_side_effects=*/true, /*is_align_stack=*/false,
+      LLVM::tailcallkind::TailCallKind::None,
+      LLVM::AsmDialectAttr::get(b.getContext(), LLVM::AsmDialect::AD_ATT),
+      /*operand_attrs=*/ArrayAttr());
+  op.erase();
+}
+
+/// gpu.printf becomes C's printf; cf.assert, where it fails, what a handler of
+/// SIGILL finds the sentence by (hostKernelStop of HostKernelAbi.h).
+LogicalResult lowerMessages(ModuleOp module) {
+  SmallVector<gpu::PrintfOp> prints;
+  SmallVector<cf::AssertOp> checks;
+  module.walk([&](Operation *op) {
+    if (auto print = dyn_cast<gpu::PrintfOp>(op))
+      prints.push_back(print);
+    if (auto check = dyn_cast<cf::AssertOp>(op))
+      checks.push_back(check);
+  });
+  Lowering lowering(module);
+  for (gpu::PrintfOp print : prints)
+    if (failed(lowering.lower(print)))
+      return failure();
+  for (cf::AssertOp check : checks)
+    lowering.lower(check);
+  return success();
+}
+
+/// Whether memref.atomic_rmw becomes LLVM's atomicrmw with the same meaning.
+bool isOneInstruction(memref::AtomicRMWOp op) {
+  Type type = op.getValue().getType();
+  switch (op.getKind()) {
+  case arith::AtomicRMWKind::addf:
+    return type.isF32() || type.isF64();
+  case arith::AtomicRMWKind::addi:
+  case arith::AtomicRMWKind::andi:
+  case arith::AtomicRMWKind::assign:
+  case arith::AtomicRMWKind::maxs:
+  case arith::AtomicRMWKind::maxu:
+  case arith::AtomicRMWKind::mins:
+  case arith::AtomicRMWKind::minu:
+  case arith::AtomicRMWKind::ori:
+  case arith::AtomicRMWKind::xori:
+    return type.isInteger(8) || type.isInteger(16) || type.isInteger(32) ||
+           type.isInteger(64);
+  default:
+    return false;
+  }
+}
+
+void makeGeneric(memref::AtomicRMWOp op) {
+  OpBuilder b(op);
+  Location loc = op.getLoc();
+  auto generic = memref::GenericAtomicRMWOp::create(b, loc, op.getMemref(),
+                                                    op.getIndices());
+  b.setInsertionPointToEnd(generic.getBody());
+  Value result =
+      op.getKind() == arith::AtomicRMWKind::assign
+          ? op.getValue()
+          : arith::getReductionOp(op.getKind(), b, loc,
+                                  generic.getCurrentValue(), op.getValue());
+  memref::AtomicYieldOp::create(b, loc, result);
+  op.replaceAllUsesWith(generic.getResult());
+  op.erase();
+}
+
+/// The address of an element as an LLVM pointer.
+Value addressOf(OpBuilder &b, Location loc, memref::GenericAtomicRMWOp op,
+                IntegerType bits) {
+  auto metadata =
+      memref::ExtractStridedMetadataOp::create(b, loc, op.getMemref());
+  Value element = metadata.getOffset();
+  for (auto [index, stride] :
+       llvm::zip_equal(op.getIndices(), metadata.getStrides()))
+    element = arith::AddIOp::create(
+        b, loc, element, arith::MulIOp::create(b, loc, index, stride));
+  Type i64 = b.getI64Type();
+  Value base =
+      memref::ExtractAlignedPointerAsIndexOp::create(b, loc, op.getMemref());
+  auto pointer = LLVM::LLVMPointerType::get(b.getContext());
+  base = LLVM::IntToPtrOp::create(
+      b, loc, pointer,
+      arith::IndexCastOp::create(b, loc, i64, base).getResult());
+  Value distance = arith::IndexCastOp::create(b, loc, i64, element);
+  return LLVM::GEPOp::create(b, loc, pointer, bits, base,
+                             ArrayRef<LLVM::GEPArg>{distance});
+}
+
+LogicalResult lowerGeneric(memref::GenericAtomicRMWOp op) {
+  OpBuilder b(op);
+  Location loc = op.getLoc();
+  Type type = op.getResult().getType();
+  unsigned width = type.isIntOrFloat() ? type.getIntOrFloatBitWidth() : 0;
+  if (width != 1 && width != 8 && width != 16 && width != 32 && width != 64)
+    return op.emitOpError() << "on elements of " << type
+                            << " is not supported on the host target; it takes "
+                               "elements of 1, 8, 16, 32 or 64 bits";
+  // An i1 is a byte in memory, 0 or 1.
+  IntegerType bits = b.getIntegerType(std::max(width, 8u));
+  auto toBits = [&](Value value) -> Value {
+    if (width == 1)
+      return arith::ExtUIOp::create(b, loc, bits, value);
+    return isa<FloatType>(type) ? arith::BitcastOp::create(b, loc, bits, value)
+                                : value;
+  };
+  auto fromBits = [&](Value value) -> Value {
+    if (width == 1)
+      return arith::TruncIOp::create(b, loc, type, value);
+    return isa<FloatType>(type) ? arith::BitcastOp::create(b, loc, type, value)
+                                : value;
+  };
+  Value address = addressOf(b, loc, op, bits);
+  Value first = LLVM::LoadOp::create(
+      b, loc, bits, address, bits.getWidth() / 8, /*isVolatile=*/false,
+      /*isNonTemporal=*/false, /*isInvariant=*/false,
+      /*isInvariantGroup=*/false, LLVM::AtomicOrdering::monotonic);
+  auto loop = scf::WhileOp::create(b, loc, TypeRange{bits}, ValueRange{first});
+  b.createBlock(&loop.getBefore(), {}, {bits}, {loc});
+  Value expected = loop.getBefore().getArgument(0);
+  IRMapping map;
+  map.map(op.getCurrentValue(), fromBits(expected));
+  for (Operation &inner : op.getBody()->without_terminator())
+    b.clone(inner, map);
+  Value next =
+      toBits(map.lookupOrDefault(op.getBody()->getTerminator()->getOperand(0)));
+  Value exchanged = LLVM::AtomicCmpXchgOp::create(
+      b, loc, address, expected, next, LLVM::AtomicOrdering::acq_rel,
+      LLVM::AtomicOrdering::monotonic);
+  Value found = LLVM::ExtractValueOp::create(b, loc, exchanged, 0);
+  Value done = LLVM::ExtractValueOp::create(b, loc, exchanged, 1);
+  Value again = arith::XOrIOp::create(
+      b, loc, done, arith::ConstantIntOp::create(b, loc, 1, 1));
+  scf::ConditionOp::create(b, loc, again, found);
+  b.createBlock(&loop.getAfter(), {}, {bits}, {loc});
+  scf::YieldOp::create(b, loc, loop.getAfter().getArgument(0));
+  b.setInsertionPointAfter(loop);
+  op.replaceAllUsesWith(fromBits(loop.getResult(0)));
+  op.erase();
+  return success();
+}
+
+/// Turns memref.generic_atomic_rmw, and each memref.atomic_rmw that is not a
+/// single instruction of LLVM's, into loops that compare and exchange. To be
+/// run while arith is there: MLIR's own lowering takes no body but an empty
+/// one. Elements have 8, 16, 32 or 64 bits; others are an error at the op.
+LogicalResult lowerAtomics(ModuleOp module) {
+  SmallVector<memref::AtomicRMWOp> compound;
+  module.walk([&](memref::AtomicRMWOp op) {
+    if (!isOneInstruction(op))
+      compound.push_back(op);
+  });
+  llvm::for_each(compound, makeGeneric);
+  SmallVector<memref::GenericAtomicRMWOp> generic;
+  module.walk([&](memref::GenericAtomicRMWOp op) { generic.push_back(op); });
+  return success(llvm::all_of(generic, [](memref::GenericAtomicRMWOp op) {
+    return succeeded(lowerGeneric(op));
+  }));
+}
+
+} // namespace
 
 bool hasFeature(const std::string &cpu, llvm::StringRef feature) {
   if (cpu == "native")

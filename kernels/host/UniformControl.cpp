@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Control that all threads share, or likely share.
 #include "kernels/host/BlockEmitter.h"
-#include "kernels/lower/KernelStop.h"
+#include "kernels/lower/KernelDialects.h"
 #include "kernels/lower/SubgroupBarrier.h"
 
 #include "dialect/mgpu/Awaits.h"

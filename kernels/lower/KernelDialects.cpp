@@ -6,6 +6,7 @@
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/Func/Extensions/InlinerExtension.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -22,6 +23,8 @@
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 
+using namespace mlir;
+
 namespace mgpu::kernels {
 
 void registerHostEmitDialects(mlir::DialectRegistry &registry) {
@@ -36,6 +39,12 @@ void registerHostEmitDialects(mlir::DialectRegistry &registry) {
   mlir::func::registerInlinerExtension(registry);
   mlir::registerBuiltinDialectTranslation(registry);
   mlir::registerLLVMDialectTranslation(registry);
+}
+
+void createStop(OpBuilder &b, Location loc, Value condition,
+                const Twine &sentence) {
+  auto stop = cf::AssertOp::create(b, loc, condition, sentence.str());
+  ir::setMark(stop, ir::Mark::Sentence);
 }
 
 } // namespace mgpu::kernels

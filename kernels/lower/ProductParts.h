@@ -3,7 +3,7 @@
 #define MGPU_KERNELS_LOWER_PRODUCTPARTS_H
 
 // Kernels of a matmul, and those with elementwise operations before and after
-// it (dialect/conversion/linalg/PointRun.h): what happens to one element of C
+// it (dialect/conversion/linalg/PointForm.h): what happens to one element of C
 // around its sum, as functions, so that a form which computes sums in its own
 // way can call or copy them.
 

@@ -2,7 +2,7 @@
 #include "kernels/lower/SubgroupControl.h"
 
 #include "facts/Uniformity.h"
-#include "kernels/lower/KernelStop.h"
+#include "kernels/lower/KernelDialects.h"
 #include "kernels/lower/LaneCheck.h"
 #include "kernels/lower/SubgroupBarrier.h"
 

@@ -12,7 +12,7 @@ namespace mgpu::kernels {
 /// threads of the block then do it, as often as the subgroup that does it most,
 /// with zeros where they take no part, and the rest stays behind a condition.
 /// Where not all lanes of a subgroup come to it, or none, the kernel stops
-/// (KernelStop.h).
+/// (KernelDialects.h).
 /// Leaves alone what carries or gives memrefs, or has a barrier of the block.
 void flattenSubgroupControl(mlir::func::FuncOp entry);
 

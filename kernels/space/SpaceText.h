@@ -30,6 +30,13 @@ Result<KernelSpace> parseSpace(std::string_view text);
 /// with the reason.
 Result<void> checkSpace(const KernelSpace &space);
 
+/// Reads a rule that a user writes for the tunables of his kernel: "TILE *
+/// STAGES <= 48", "ITEMS == 2 * UNROLL" or "ITEMS % UNROLL == 0". A side is a
+/// sum of products of numbers and names of `tunables`. Usage for other texts.
+Result<KernelConstraint>
+parseRule(std::string_view text,
+          std::span<const planner::KernelTunable> tunables);
+
 } // namespace mgpu::kernels
 
 #endif // MGPU_KERNELS_SPACE_SPACETEXT_H

@@ -1,22 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-// The kernels of a program as CUDA texts, each with the candidates for its
-// place, its legal configurations, and what the compiler says of it.
 #ifndef MGPU_PIPELINE_BUILD_KERNELLISTING_H
 #define MGPU_PIPELINE_BUILD_KERNELLISTING_H
+
+// The kernels of a program as CUDA texts, each with the candidates for its
+// place, its legal configurations, and what the compiler says of it.
 
 #include "device/api/BlobCache.h"
 #include "device/api/DeviceProfile.h"
 #include "kernels/compile/CompileTexts.h"
 #include "kernels/compile/CudaConfig.h"
-#include "pipeline/build/PredictKernels.h"
 #include "pipeline/program/LoadedProgram.h"
+#include "planner/cost/TargetMachine.h"
 
 #include <optional>
 #include <string>
 #include <vector>
 
 namespace mgpu::pipeline {
+
+// Predicts the times of configurations of kernels on a GPU that need not be
+// here.
+
+/// Microseconds of the largest launch of a kernel, one for each configuration
+/// of `text`'s space; empty where the kernel is not launched or has no facts.
+std::vector<double>
+predictConfigs(const LoadedProgram &program, const planner::Machine &machine,
+               uint32_t kernel, const kernels::CudaText &text,
+               std::span<const kernels::KernelConfig> configs);
+
+/// The default of a kernel and the configuration predicted to be the fastest.
+struct PredictedKernel {
+  double defaultUs = 0, bestUs = 0;
+  kernels::KernelConfig best;
+};
+/// Among those legal on `gpu`, or on any where it is null; none where
+/// predictConfigs() is empty.
+std::optional<PredictedKernel> predictKernel(const LoadedProgram &program,
+                                             const planner::Machine &machine,
+                                             uint32_t kernel,
+                                             const kernels::CudaText &text,
+                                             const device::DeviceProfile *gpu);
 
 /// The legal configurations of a kernel, and what is not and why.
 struct Survey {

@@ -2,14 +2,18 @@
 #include "pipeline/build/Kernels.h"
 
 #include "db/FileSystem.h"
+#include "db/SqliteBlobCache.h"
+#include "device/cuda/api/DeviceKernels.h"
 #include "device/host/CpuLevel.h"
 #include "kernels/compile/KernelRecipe.h"
+#include "kernels/compile/NvrtcCompiler.h"
 #include "pipeline/program/Compiler.h"
-#include "pipeline/target/Workers.h"
+#include "pipeline/target/Target.h"
 #include "planner/plan/Workspace.h"
 
-#include <algorithm>
 #include <fmt/format.h>
+
+#include <algorithm>
 
 namespace mgpu::pipeline {
 
@@ -213,6 +217,47 @@ uint64_t productWorkspace(const LoadedProgram &program,
     isUser.push_back(text.image.product.has_value());
   return planner::mostWorkspace(program.dag, isUser, streamsPerDevice,
                                 kernels::productWorkspaceBytes);
+}
+
+std::set<std::string> ownPrograms(const planner::Dag &dag) {
+  std::set<std::string> programs{device::moveKernelSource()};
+  for (const planner::DagNode &node : dag.nodes)
+    if (const auto *call = std::get_if<planner::CollectiveCall>(&node.work))
+      if (call->kind == CollectiveKind::AllReduce ||
+          call->kind == CollectiveKind::ReduceScatter)
+        programs.insert(
+            device::reductionKernelSource(call->elementType, call->reduction));
+  return programs;
+}
+
+Result<capture::OwnCubins> compileOwn(const planner::Dag &dag,
+                                      std::span<const std::string> archs,
+                                      device::BlobCache *cache) {
+  capture::OwnCubins cubins;
+  for (const std::string &text : ownPrograms(dag))
+    for (const std::string &arch : archs) {
+      MGPU_TRY_ASSIGN(auto cubin,
+                      kernels::compileCubin(text, "mgpu_own", arch, cache));
+      cubins.emplace(capture::ownKey(arch, text), std::move(cubin));
+    }
+  return cubins;
+}
+
+device::CudaCompile ownCompiler(std::optional<std::string> database,
+                                capture::OwnCubins given) {
+  return [database = std::move(database), given = std::move(given)](
+             const std::string &source, const std::string &name,
+             const std::string &arch) -> Result<std::vector<std::byte>> {
+    if (auto at = given.find(capture::ownKey(arch, source)); at != given.end())
+      return at->second;
+    // Without a cache it takes longer, and nothing else; who keeps the
+    // program's cubins has said so.
+    std::unique_ptr<db::SqliteBlobCache> cache;
+    if (auto path = db::databasePath(database.value_or("")); database && path)
+      if (auto opened = db::SqliteBlobCache::open(*path))
+        cache = std::move(*opened);
+    return kernels::compileCubin(source, name, arch, cache.get());
+  };
 }
 
 } // namespace mgpu::pipeline

@@ -5,10 +5,14 @@
 // The build step: the kernels of a program as it stands, for the host or for
 // GPUs. A bundle has them; those of other programs are compiled.
 
+#include "capture/replay/Bundle.h"
 #include "db/SqliteBlobCache.h"
+#include "device/api/BlobCache.h"
+#include "device/cuda/CudaDriver.h"
 #include "kernels/compile/CompileTexts.h"
-#include "pipeline/build/OwnKernels.h"
 #include "pipeline/program/LoadedProgram.h"
+
+#include <set>
 
 namespace mgpu::pipeline {
 
@@ -66,6 +70,24 @@ Result<device::CudaCompile> ownCompilerOf(const LoadedProgram &program);
 /// nothing, or where the kernels cannot be written for GPUs.
 uint64_t productWorkspace(const LoadedProgram &program,
                           uint32_t streamsPerDevice);
+
+// The kernels of the CUDA target's own (device/cuda/api/DeviceKernels.h):
+// compiled once for a database, and once for a bundle.
+
+/// The texts of the programs that `dag` may need: of copies, and of the
+/// reductions of its collectives.
+std::set<std::string> ownPrograms(const planner::Dag &dag);
+
+/// All of them, for a bundle. `cache` may be null.
+Result<capture::OwnCubins> compileOwn(const planner::Dag &dag,
+                                      std::span<const std::string> archs,
+                                      device::BlobCache *cache);
+
+/// A CudaOptions::compile: what is given, else what NVRTC makes, which is kept
+/// in `database` ("": the user's; none: nowhere). Nothing is open between
+/// calls, so that it may be called in a process that was forked since.
+device::CudaCompile ownCompiler(std::optional<std::string> database,
+                                capture::OwnCubins given = {});
 
 } // namespace mgpu::pipeline
 

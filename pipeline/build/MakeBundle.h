@@ -13,7 +13,7 @@ struct BundleOptions {
       levels;                     ///< CPU levels of the host's kernels, or none
   std::vector<std::string> archs; ///< what cubins are for: "sm_90"
   uint32_t alternatives = 0;      ///< more variants of each host kernel
-  /// The beginnings of paths in the bundle, by those that they had (PathMap.h).
+  /// The beginnings of paths in the bundle, by those that they had.
   std::map<std::string, std::string> prefixMap = {};
 };
 

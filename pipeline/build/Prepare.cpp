@@ -6,7 +6,6 @@
 #include "pipeline/build/Kernels.h"
 #include "pipeline/target/Target.h"
 #include "pipeline/target/TheRanks.h"
-#include "pipeline/target/Workers.h"
 #include "support/Clock.h"
 #include "tuner/record/MeasuredTimes.h"
 

@@ -3,8 +3,8 @@
 
 #include "device/cuda/api/Libraries.h"
 #include "kernels/compile/KernelRecipe.h"
+#include "pipeline/build/KernelListing.h"
 #include "pipeline/build/Kernels.h"
-#include "pipeline/build/PredictKernels.h"
 #include "pipeline/program/Arguments.h"
 #include "pipeline/program/Compiler.h"
 #include "pipeline/target/GpuIdentity.h"

@@ -2,7 +2,7 @@
 //
 // The builder's calls that declare and launch: C structs to those of
 // ProgramBuilder.
-#include "kernels/space/TunableRule.h"
+#include "kernels/space/SpaceText.h"
 #include "pipeline/c/BuilderHandle.h"
 #include "support/Array.h"
 

@@ -5,10 +5,10 @@
 #include "pipeline/c/BuilderHandle.h"
 #include "pipeline/c/MeetingOf.h"
 #include "pipeline/c/OpenedBuilt.h"
-#include "pipeline/program/SourceCompiler.h"
+#include "pipeline/program/Compiler.h"
 #include "pipeline/run/Probe.h"
 #include "pipeline/target/OpenMachine.h"
-#include "pipeline/target/Workers.h"
+#include "pipeline/target/Target.h"
 #include "planner/schedule/Timeline.h"
 
 using namespace mgpu;

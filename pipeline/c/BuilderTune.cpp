@@ -2,7 +2,7 @@
 //
 // A built program is tuned.
 #include "pipeline/c/BuilderHandle.h"
-#include "pipeline/program/SourceCompiler.h"
+#include "pipeline/program/Compiler.h"
 #include "pipeline/tune/Tune.h"
 #include "support/Units.h"
 

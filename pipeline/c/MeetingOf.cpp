@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "pipeline/c/MeetingOf.h"
 
-#include "device/tcp/Secret.h"
+#include "device/tcp/Handshake.h"
 #include "pipeline/c/Calls.h"
 
 namespace mgpu::pipeline {

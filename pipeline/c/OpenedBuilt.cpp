@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "pipeline/c/OpenedBuilt.h"
 
-#include "pipeline/build/OwnKernels.h"
+#include "pipeline/build/Kernels.h"
 #include "pipeline/c/ThreadedGpus.h"
-#include "pipeline/program/SourceCompiler.h"
+#include "pipeline/program/Compiler.h"
 
 #include <fmt/format.h>
 

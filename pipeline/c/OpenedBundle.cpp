@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "pipeline/c/OpenedBundle.h"
 
-#include "bench/measure/Pinning.h"
+#include "bench/measure/Environment.h"
 #include "capture/graph/Communication.h"
 #include "capture/replay/Workspaces.h"
 #include "device/cuda/api/Libraries.h"
@@ -11,7 +11,6 @@
 #include "pipeline/c/ThreadedGpus.h"
 #include "pipeline/program/Roles.h"
 #include "pipeline/target/Target.h"
-#include "pipeline/target/Workers.h"
 
 #include <algorithm>
 #include <fmt/format.h>

@@ -5,7 +5,7 @@
 // A program on its target, wherever it came from: what a mgt_program is.
 
 #include "capture/ranks/Runner.h"
-#include "device/api/Rendezvous.h"
+#include "device/api/MessageRendezvous.h"
 #include "pipeline/c/mgt.h"
 #include "pipeline/serve/Audit.h"
 #include "pipeline/serve/Counters.h"

@@ -3,11 +3,9 @@
 
 #include "kernels/compile/CudaConfig.h"
 #include "kernels/compile/CudaText.h"
+#include "kernels/compile/KernelCache.h"
 #include "kernels/compile/KernelRecipe.h"
-#include "kernels/compile/TextCache.h"
-#include "kernels/cuda/AttentionForms.h"
 #include "kernels/cuda/CudaEmitter.h"
-#include "kernels/cuda/LibrarySparse.h"
 #include "kernels/cuda/ProductForms.h"
 #include "kernels/lower/KernelDialects.h"
 #include "pipeline/compiler/KernelBuild.h"

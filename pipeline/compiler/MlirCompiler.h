@@ -4,6 +4,8 @@
 
 #include "pipeline/program/Compiler.h"
 
+#include "mlir/IR/DialectRegistry.h"
+
 namespace mgpu::pipeline {
 
 /// The compiler half. Objects for the host are kept between runs
@@ -34,6 +36,9 @@ public:
                   device::BlobCache *cache) const override;
 };
 const Compiler &mlirCompiler();
+
+/// The dialects that a program may be written in, and those it becomes.
+mlir::DialectRegistry programDialects();
 
 } // namespace mgpu::pipeline
 

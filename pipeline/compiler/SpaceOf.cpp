@@ -2,7 +2,6 @@
 #include "pipeline/compiler/SpaceOf.h"
 
 #include "dialect/mgpu/Diagnostics.h"
-#include "kernels/cuda/AttentionForms.h"
 #include "kernels/cuda/EntryText.h"
 #include "kernels/cuda/ProductForms.h"
 #include "kernels/cuda/StagePlan.h"

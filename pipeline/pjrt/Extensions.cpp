@@ -2,7 +2,7 @@
 #include "pipeline/pjrt/Extensions.h"
 
 #include "pipeline/pjrt/Buffer.h"
-#include "pipeline/pjrt/Enter.h"
+#include "pipeline/pjrt/Errors.h"
 #include "pipeline/pjrt/Executable.h"
 
 #include <fmt/format.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The table of calls, and GetPjrtApi, which is all that the library shows.
-#include "pipeline/pjrt/Enter.h"
+#include "pipeline/pjrt/Errors.h"
 #include "pipeline/pjrt/Extensions.h"
 #include "pipeline/pjrt/Handlers.h"
 

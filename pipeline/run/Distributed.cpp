@@ -2,7 +2,7 @@
 #include "pipeline/run/Distributed.h"
 
 #include "capture/graph/Communication.h"
-#include "capture/ranks/RemoteRunner.h"
+#include "capture/ranks/Ranks.h"
 #include "capture/replay/Workspaces.h"
 #include "db/FileSystem.h"
 #include "device/cuda/api/Libraries.h"

@@ -6,7 +6,7 @@
 // devices.
 
 #include "bench/profile/Profile.h"
-#include "device/api/Rendezvous.h"
+#include "device/api/MessageRendezvous.h"
 #include "pipeline/run/Run.h"
 #include "pipeline/target/TheRanks.h"
 

@@ -7,7 +7,7 @@
 #include "pipeline/run/Distributed.h"
 #include "pipeline/run/JoinRanks.h"
 #include "pipeline/target/GpuIdentity.h"
-#include "pipeline/target/Workers.h"
+#include "pipeline/target/Target.h"
 
 #include <fmt/format.h>
 

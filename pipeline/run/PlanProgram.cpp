@@ -3,7 +3,6 @@
 
 #include "pipeline/target/OpenMachine.h"
 #include "pipeline/target/Target.h"
-#include "pipeline/target/Workers.h"
 #include "planner/schedule/Simulate.h"
 #include "planner/schedule/WhatIf.h"
 #include "support/Spelling.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "pipeline/run/Run.h"
 
-#include "bench/measure/Pinning.h"
+#include "bench/measure/Environment.h"
 #include "pipeline/build/Kernels.h"
 #include "support/Affinity.h"
 #include "support/Npy.h"

@@ -7,7 +7,7 @@
 
 #include "capture/ranks/Runner.h"
 #include "pipeline/build/Prepare.h"
-#include "pipeline/program/Rounds.h"
+#include "pipeline/program/Arguments.h"
 #include "pipeline/target/Target.h"
 #include "support/Clock.h"
 #include "tuner/candidate/Guards.h"

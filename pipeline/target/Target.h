@@ -6,6 +6,8 @@
 
 #include "device/cuda/CudaDriver.h"
 #include "device/cuda/CudaTarget.h"
+#include "planner/plan/Plan.h"
+#include "support/Result.h"
 
 #include <chrono>
 #include <functional>
@@ -64,6 +66,21 @@ std::string idleText(uint32_t used, uint32_t devices);
 /// devices share eight hardware channels, beyond which chains wait for each
 /// other without need.
 uint32_t streamsOf(const std::string &target, uint32_t wished);
+
+// The threads that replay on the host, and the level of CPU that their kernels
+// are for, as a user chooses them.
+
+/// Usage, with what there is, for more `threads` than this process has CPUs,
+/// and for a level ("x86-64-v3"; "": any) that this processor does not run.
+/// `where` comes before the options' names in the sentence ("--").
+Result<void> checkWorkers(uint32_t threads, const std::string &cpu,
+                          const char *where);
+/// A program that is opened by a call: on GPUs any of them is Usage too.
+Result<void> checkWorkersOf(const std::string &target, uint32_t threads,
+                            const std::string &cpu, bool pins);
+
+/// On how many threads a plan is replayed that nobody has measured.
+uint32_t threadsFor(const planner::Plan &plan, const planner::Dag &dag);
 
 } // namespace mgpu::pipeline
 

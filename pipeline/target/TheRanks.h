@@ -6,7 +6,7 @@
 // torchrun's variables has started (docs/distributed.md). A process is a rank
 // of one such group at most.
 
-#include "capture/ranks/RemoteRunner.h"
+#include "capture/ranks/Ranks.h"
 #include "device/api/MessageRendezvous.h"
 #include "device/tcp/TcpChannel.h"
 

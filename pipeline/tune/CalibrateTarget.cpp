@@ -3,11 +3,11 @@
 
 #include "bench/measure/Environment.h"
 #include "bench/profile/CalibrateRanks.h"
-#include "device/api/Rendezvous.h"
+#include "device/api/MessageRendezvous.h"
 #include "device/cuda/CudaDriver.h"
 #include "device/host/HostDriver.h"
 #include "pipeline/build/CalibrationKernels.h"
-#include "pipeline/build/OwnKernels.h"
+#include "pipeline/build/Kernels.h"
 #include "pipeline/program/Version.h"
 #include "pipeline/run/JoinRanks.h"
 #include "pipeline/target/GpuIdentity.h"

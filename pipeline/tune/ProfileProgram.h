@@ -5,7 +5,7 @@
 #define MGPU_PIPELINE_TUNE_PROFILEPROGRAM_H
 
 #include "pipeline/program/LoadedProgram.h"
-#include "pipeline/run/GpuRanks.h"
+#include "pipeline/run/JoinRanks.h"
 #include "tuner/record/ProfileFacts.h"
 
 #include <string>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/cost/MatmulModel.h"
 
-#include "planner/cost/LeastSquares.h"
+#include "planner/cost/Tables.h"
 
 #include <algorithm>
 #include <cmath>

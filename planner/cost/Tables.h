@@ -12,6 +12,7 @@
 #include "support/Result.h"
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -48,6 +49,18 @@ Result<std::vector<MatmulRow>> parseMatmuls(std::string_view text,
                                             const std::string &source);
 Result<std::vector<CollectiveRow>> readCollectives(const std::string &path);
 Result<std::vector<MatmulRow>> readMatmuls(const std::string &path);
+
+// Small dense fits, for models of a few hundred numbers.
+
+/// x of A x = b, A symmetric and positive definite, row by row (Cholesky).
+/// Empty when A is not positive definite to rounding.
+std::vector<double> solvePositive(std::vector<double> matrix,
+                                  std::vector<double> right);
+
+/// w that minimises sum((rows w - values)^2) + ridge |w|^2; `rows` has one row
+/// of `width` numbers per value.
+std::vector<double> ridgeFit(std::span<const double> rows, size_t width,
+                             std::span<const double> values, double ridge);
 
 } // namespace mgpu::planner
 

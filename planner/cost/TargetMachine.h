@@ -11,7 +11,6 @@
 #include "planner/cost/CollectiveTable.h"
 #include "planner/cost/HostRates.h"
 #include "planner/cost/LatencyEstimator.h"
-#include "planner/cost/Nccl.h"
 
 #include <map>
 #include <memory>

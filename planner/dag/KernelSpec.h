@@ -53,7 +53,7 @@ struct CudaFile {
   std::string entry; ///< declared extern "C"
   std::vector<Parameter> parameters;
   std::vector<KernelTunable> tunables; ///< at most mostKernelTunables
-  /// The rules that the tunables keep to (kernels/space/TunableRule.h).
+  /// The rules that the tunables keep to (kernels/space/SpaceText.h).
   std::vector<std::string> rules = {};
   uint32_t dynamicSharedBytes = 0;
   /// An MlirKernel's text that computes the same, for the host; may be empty.

@@ -40,7 +40,7 @@ TileForm tilesByDefault(const Product &sizes);
 LaunchWork workOfTiles(const Product &sizes, const TileForm &form,
                        double sourceThreads);
 
-/// AttentionWork.cpp: softmax(score(Q K^T)) V, in f32 or, on tensor cores, in
+/// TileWork.cpp: softmax(score(Q K^T)) V, in f32 or, on tensor cores, in
 /// narrow types (kernels/cuda/Attention.cpp, TensorAttention.cpp).
 struct AttentionSizes {
   double batch = 1, queries = 1, keys = 1, head = 1, value = 1;

@@ -4,7 +4,6 @@
 // bounded where they become sizes here, and Program::check() judges the rest.
 #include "planner/dag/ProgramText.h"
 
-#include "planner/dag/ProgramTokens.h"
 #include "support/JsonFields.h"
 #include "support/LineText.h"
 

@@ -5,7 +5,7 @@
 // The words of an mgpu-dag/2 file (DagJson.h), read one by one.
 
 #include "planner/dag/Dag.h"
-#include "support/TextPlace.h"
+#include "support/LineText.h"
 
 #include <algorithm>
 #include <fmt/format.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/dagfile/TraceEvents.h"
 
-#include "support/TextPlace.h"
+#include "support/LineText.h"
 
 #include <algorithm>
 #include <cctype>

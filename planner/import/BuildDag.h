@@ -112,7 +112,7 @@ struct ParsedProgram {
   /// The shardings of a program with a shard.grid, as it was given; the text is
   /// of the program as `given` changed it.
   Shardings shardings = {};
-  /// The arguments and results of one device (dialect/conversion/PerDevice.h).
+  /// The arguments and results of one device (dialect/conversion/SpmdPhases.h).
   std::string deviceCall = {};
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/import/CheckText.h"
 
-#include "support/TextPlace.h"
+#include "support/LineText.h"
 
 #include <algorithm>
 #include <array>

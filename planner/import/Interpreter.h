@@ -53,12 +53,11 @@ private:
   Result<void> visitRolled(int64_t first, int64_t step, uint64_t trips);
   Result<void> visitIf(mlir::Operation *op);
   Result<void> visitWhile(mlir::Operation *op);
-  // WhileTrips.cpp
   uint64_t mostTripsOf(mlir::scf::WhileOp loop) const;
   Result<void> checkTrips(mlir::scf::WhileOp loop);
   tl::unexpected<Error> refuseTrips(mlir::scf::WhileOp loop) const;
   Result<void> visitCall(mlir::func::CallOp call);
-  // HostFold.cpp
+  // HostValue.cpp
   Result<void> fold(mlir::Operation *op);
   bool foldInduction(mlir::Operation *op);
 

@@ -2,7 +2,6 @@
 #include "planner/import/KernelAccess.h"
 
 #include "planner/dag/KernelWork.h"
-#include "planner/import/AccessBoxes.h"
 #include "planner/import/AccessSet.h"
 #include "planner/import/Conditions.h"
 #include "planner/import/KernelSteps.h"

@@ -9,6 +9,7 @@
 #include "llvm/ADT/StringRef.h"
 
 #include <string>
+#include <vector>
 
 namespace mgpu::planner {
 
@@ -33,6 +34,17 @@ mlir::LogicalResult dropForeign(mlir::ModuleOp module);
 /// Drops what passes of ours note for later ones, where a text has it: nothing
 /// has judged it, and the passes find it again.
 void dropFacts(mlir::ModuleOp module);
+
+/// A text as MLIR spells it now. Operations of the gpu dialect may be spelled
+/// as in 2019 (`"gpu.thread_id"() {dimension = "x"}`, `{op = "add"}`), and
+/// constants of i1 in hexadecimal with a byte for each element. Lines stay
+/// where they are.
+struct Respelled {
+  std::string text;            ///< empty where nothing changes
+  std::vector<unsigned> lines; ///< with operations that changed, from 1 on
+};
+
+Respelled respell(llvm::StringRef text);
 
 } // namespace mgpu::planner
 

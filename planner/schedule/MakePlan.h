@@ -8,7 +8,6 @@
 #include "planner/certificate/Certificate.h"
 #include "planner/cost/Contention.h"
 #include "planner/schedule/exact/Budget.h"
-#include "planner/schedule/list/Algorithms.h"
 #include "planner/schedule/list/Schedulers.h"
 #include "planner/schedule/problem/Problem.h"
 #include "planner/schedule/transform/Transform.h"

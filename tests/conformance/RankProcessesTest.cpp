@@ -13,7 +13,6 @@
 
 #include "capture/graph/Communication.h"
 #include "capture/ranks/Ranks.h"
-#include "capture/ranks/RemoteRunner.h"
 #include "device/host/HostDriver.h"
 #include "device/tcp/TcpChannel.h"
 

@@ -13,7 +13,7 @@
 #include "kernels/compile/NvrtcCompiler.h"
 #include "pipeline/build/TuneContext.h"
 #include "pipeline/compiler/MlirCompiler.h"
-#include "tuner/candidate/CandidateRun.h"
+#include "tuner/candidate/Candidate.h"
 
 #include <algorithm>
 #include <fmt/format.h>

@@ -6,7 +6,7 @@
 #include "capture/replay/Bundle.h"
 #include "capture/replay/Replayer.h"
 #include "device/host/CpuLevel.h"
-#include "device/host/HostTarget.h"
+#include "device/host/HostDriver.h"
 #include "pipeline/c/mgt.hpp"
 
 #include <algorithm>

@@ -2,7 +2,7 @@
 #include "tests/gpu/Spans.h"
 
 #include "bench/measure/Summary.h"
-#include "bench/profile/ReplaySpans.h"
+#include "bench/profile/Profile.h"
 #include "support/Clock.h"
 #include "support/FileIO.h"
 #include "tests/gpu/BareProduct.h"

@@ -5,10 +5,10 @@
 // Options that several commands have. The order of the calls is the order in
 // which --help lists them.
 
-#include "pipeline/program/Rounds.h"
+#include "pipeline/program/Arguments.h"
 #include "tools/mgpu-tune/CommandLine.h"
 #include "tools/mgpu-tune/Options.h"
-#include "tools/options/OptionChecks.h"
+#include "tools/options/OptionTable.h"
 
 #include <memory>
 

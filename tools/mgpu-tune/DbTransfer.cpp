@@ -6,9 +6,7 @@
 
 #include "db/BundleStore.h"
 #include "db/FileSystem.h"
-#include "db/Prune.h"
-#include "db/Transfer.h"
-#include "db/VerifyDatabase.h"
+#include "db/Maintenance.h"
 #include "support/Clock.h"
 #include "support/FileIO.h"
 #include "support/FileNames.h"

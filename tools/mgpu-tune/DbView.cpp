@@ -4,7 +4,7 @@
 #include "tools/mgpu-tune/DbCommand.h"
 #include "tools/mgpu-tune/JsonOutput.h"
 
-#include "db/Transfer.h"
+#include "db/Maintenance.h"
 #include "support/Units.h"
 #include "tuner/record/Keys.h"
 #include "tuner/report/ReadReport.h"

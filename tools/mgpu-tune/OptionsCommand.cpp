@@ -3,7 +3,7 @@
 // `mgpu-tune options`: the command line as data, for the build and for docs.
 #include "tools/mgpu-tune/CommonOptions.h"
 #include "tools/mgpu-tune/JsonOutput.h"
-#include "tools/options/OptionPages.h"
+#include "tools/options/OptionTable.h"
 
 #include <map>
 #include <memory>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // `mgpu-tune secret`: what ranks that meet by TCP prove to each other.
-#include "device/tcp/Secret.h"
+#include "device/tcp/Handshake.h"
 #include "tools/mgpu-tune/CommonOptions.h"
 #include "tools/mgpu-tune/JsonOutput.h"
 

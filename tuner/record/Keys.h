@@ -6,7 +6,7 @@
 // names of files.
 
 #include "bench/measure/Environment.h"
-#include "db/TuningProblem.h"
+#include "db/Trial.h"
 #include "planner/dag/Dag.h"
 
 #include <memory>

@@ -6,9 +6,8 @@
 // equal databases, equal reports.
 
 #include "db/Trial.h"
-#include "db/TuningProblem.h"
 #include "support/Units.h"
-#include "tuner/record/DecidedTimes.h"
+#include "tuner/record/MeasuredTimes.h"
 #include "tuner/record/ProfileFacts.h"
 #include "tuner/record/ProgramFacts.h"
 

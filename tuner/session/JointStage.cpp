@@ -2,7 +2,7 @@
 //
 // The second stage: plan and kernels together, by the time of the whole
 // program beside the default's.
-#include "tuner/session/Priors.h"
+#include "tuner/record/MeasuredTimes.h"
 #include "tuner/session/Session.h"
 #include "tuner/strategy/SearchStrategy.h"
 

@@ -18,8 +18,8 @@
 #include "support/Clock.h"
 #include "support/Units.h"
 #include "tuner/candidate/Evaluator.h"
-#include "tuner/record/DecidedTimes.h"
 #include "tuner/record/Keys.h"
+#include "tuner/record/MeasuredTimes.h"
 #include "tuner/record/ProgramFacts.h"
 
 #include <atomic>

@@ -6,7 +6,7 @@
 // kernel, and a joint one of the transforms, the plan, the target's own
 // settings and the best few variants of each kernel.
 
-#include "db/TuningProblem.h"
+#include "db/Trial.h"
 #include "device/api/DeviceProfile.h"
 #include "kernels/space/KernelSpace.h"
 #include "planner/cost/TargetMachine.h"

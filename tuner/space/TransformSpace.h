@@ -5,7 +5,7 @@
 // Which of the planner's transforms a program can be given before it is
 // planned: switches, and a number of chunks for each group of collectives.
 
-#include "db/TuningProblem.h"
+#include "db/Trial.h"
 #include "planner/schedule/transform/Transform.h"
 #include "tuner/space/ConfigSpace.h"
 

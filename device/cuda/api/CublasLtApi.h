@@ -5,7 +5,7 @@
 // The entry points of cuBLASLt that the CUDA target calls, as a table: taken
 // from libcublasLt at run time, replaced by a double in tests. Declared here,
 // because a machine with CUDA's headers need not have cublasLt.h;
-// CublasLtHeader.cpp compares the two where it has.
+// CublasLtApi.cpp compares the two where it has.
 
 #include "device/cuda/api/CudaApi.h"
 

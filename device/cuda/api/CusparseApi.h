@@ -4,7 +4,7 @@
 
 // The entry points of cuSPARSE that the CUDA target calls, as a table: taken
 // from libcusparse at run time, replaced by a double in tests. Declared here as
-// CublasLtApi.h does; CusparseHeader.cpp compares the two where there is
+// CublasLtApi.h does; CusparseApi.cpp compares the two where there is
 // cusparse.h.
 
 #include "device/cuda/api/CudaApi.h"

@@ -5,7 +5,7 @@
 // Products with a sparse matrix by cuSPARSE, which adds in an order of its own.
 
 #include "device/cuda/api/CusparseApi.h"
-#include "kernels/abi/SparseProduct.h"
+#include "kernels/abi/MatrixProduct.h"
 
 #include <optional>
 

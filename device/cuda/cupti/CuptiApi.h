@@ -4,7 +4,7 @@
 
 // The entry points of CUPTI that time the nodes of graphs, as a table: taken
 // from libcupti at run time, replaced by a double in tests. Declared here,
-// because a machine with CUDA's headers need not have CUPTI's; CuptiHeader.cpp
+// because a machine with CUDA's headers need not have CUPTI's; CuptiApi.cpp
 // compares the two where it has.
 
 #include "support/Result.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Kernel nodes, and what all kinds share. Copies are in CopyNodes.cpp,
-// collectives in CollectiveNodes.cpp.
+// collectives in NcclNodes.cpp.
 #include "device/cuda/graph/CudaGraph.h"
 
 #include "device/cuda/graph/CudaExec.h"

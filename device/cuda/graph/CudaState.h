@@ -138,7 +138,7 @@ public:
   /// Warns where events time what CUPTI was to.
   void sayEvents();
 
-  // Among several ranks (RankState.cpp).
+  // Among several ranks.
   std::optional<DeviceId> onlyDevice() const { return options.only; }
   Result<GroupId> makeGroupId();
   Result<void> join(std::span<const DeviceGroup> groups);

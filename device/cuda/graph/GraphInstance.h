@@ -54,7 +54,7 @@ private:
                               const std::vector<CUgraphNode> &dependencies,
                               const std::string &name, bool early);
   /// Captures what `issue` enqueues on a stream, a call of a library's, after
-  /// `dependencies` (LibraryCapture.cpp); gives the node that ends it.
+  /// `dependencies` (ProductNodes.cpp); gives the node that ends it.
   struct Capture {
     const char *library; ///< for error texts
     CUstreamCaptureMode mode;

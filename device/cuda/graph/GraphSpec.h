@@ -8,7 +8,7 @@
 #include "device/api/GraphDriver.h"
 #include "device/cuda/api/CublasLtProducts.h"
 #include "device/cuda/api/CusparseProducts.h"
-#include "device/cuda/nccl/NcclCall.h"
+#include "device/cuda/nccl/Communicators.h"
 
 #include <array>
 #include <cstring>

@@ -4,7 +4,7 @@
 
 // The entry points of NCCL that the CUDA target calls, as a table: taken from
 // libnccl at run time, replaced by a double in tests. Declared here, because a
-// machine with CUDA's headers need not have nccl.h; NcclHeader.cpp compares the
+// machine with CUDA's headers need not have nccl.h; NcclApi.cpp compares the
 // two where it has.
 
 #include "device/cuda/api/CudaApi.h"

@@ -212,4 +212,25 @@ struct ConvertGpuLaunchToMgpu
 
 } // namespace
 
+#define GEN_PASS_DEF_CONVERTLAUNCHIDSTOGPU
+#include "dialect/conversion/Passes.h.inc"
+
+namespace {
+
+struct ConvertLaunchIdsToGpu
+    : impl::ConvertLaunchIdsToGpuBase<ConvertLaunchIdsToGpu> {
+  void runOnOperation() override {
+    bool isChanged = false;
+    getOperation()->walk<WalkOrder::PreOrder>([&](ir::LaunchOp launch) {
+      isChanged |= launch.getNumIdArguments() > 0;
+      launch.replaceIdArguments();
+      return WalkResult::skip();
+    });
+    if (!isChanged)
+      markAllAnalysesPreserved();
+  }
+};
+
+} // namespace
+
 } // namespace mgpu::conversion

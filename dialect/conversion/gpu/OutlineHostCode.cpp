@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/conversion/Passes.h"
 #include "dialect/conversion/gpu/GpuHost.h"
-#include "dialect/conversion/gpu/HostAccess.h"
 #include "dialect/mgpu/Diagnostics.h"
 
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"

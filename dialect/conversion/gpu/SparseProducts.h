@@ -7,8 +7,31 @@
 // where that is narrower), from zero; what was there before is added last.
 
 #include "dialect/conversion/gpu/SparseHandles.h"
+#include "dialect/mgpu/MgpuDialect.h"
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 
 namespace mgpu::conversion {
+
+// A launch of a product with a sparse matrix tells a library that may compute
+// it in its place, by #mgpu.sparse_product, where the matrix's rows lie in
+// memory in order and all sizes are constants. The launch's arguments are the
+// product's operands.
+
+/// c += s * b; `computed` is the type of the sums.
+void offerVector(mlir::gpu::LaunchOp launch, const SparseMatrix &s,
+                 bool isTransposed, const DenseTensor &b, const DenseTensor &c,
+                 mlir::Type computed);
+void offerMatrix(mlir::gpu::LaunchOp launch, const SparseMatrix &s,
+                 bool isTransposed, const DenseTensor &b, bool isSecond,
+                 const DenseTensor &c, mlir::Type computed);
+/// s += a * b where s has entries.
+void offerSampled(mlir::gpu::LaunchOp launch, const SparseMatrix &s,
+                  const DenseTensor &a, bool isFirst, const DenseTensor &b,
+                  bool isSecond, mlir::Type computed);
+
+/// Hands on to `made`, which was made of `op`, what one of these noted.
+void takeSparse(mlir::Operation *op, ir::LaunchOp made);
 
 /// y += op(A) x: a thread for each row.
 mlir::LogicalResult compute(mlir::gpu::SpMVOp op, SparseHandles &handles,

@@ -2,7 +2,6 @@
 #include "dialect/conversion/Passes.h"
 #include "dialect/conversion/linalg/PointForm.h"
 #include "dialect/conversion/linalg/PointLaunch.h"
-#include "dialect/conversion/linalg/PointRun.h"
 #include "dialect/conversion/linalg/ProductSteps.h"
 #include "dialect/mgpu/HostCode.h"
 

@@ -2,7 +2,7 @@
 #include "dialect/conversion/Passes.h"
 #include "dialect/conversion/linalg/ForwardStores.h"
 #include "dialect/conversion/linalg/ProductSteps.h"
-#include "dialect/conversion/linalg/RowRun.h"
+#include "dialect/conversion/linalg/RowThreads.h"
 #include "dialect/mgpu/HostCode.h"
 
 #include "mlir/Dialect/Affine/Utils.h"

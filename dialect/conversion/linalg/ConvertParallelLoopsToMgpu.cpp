@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/conversion/Passes.h"
+#include "dialect/conversion/linalg/PointForm.h"
 #include "dialect/conversion/linalg/PointLaunch.h"
-#include "dialect/conversion/linalg/PointRun.h"
 #include "dialect/mgpu/HostCode.h"
 
 namespace mgpu::conversion {

@@ -15,9 +15,9 @@ void markForwarded(mlir::Value memref);
 
 /// Replaces loads that follow a store to the same place, in the same block of
 /// `launch`, by its value, and marks their buffers. The launch is one of
-/// computations that may share it (PointRun.h, RowRun.h): stores in between
-/// through other memrefs do not touch that place. Erases stores that are
-/// overwritten before anything reads them.
+/// computations that may share it (PointForm.h, RowThreads.h): stores in
+/// between through other memrefs do not touch that place. Erases stores that
+/// are overwritten before anything reads them.
 void forwardStores(ir::LaunchOp launch);
 
 } // namespace mgpu::conversion

@@ -5,10 +5,9 @@
 // vector. One reduction with a result for each vector reads it once.
 #include "dialect/conversion/Passes.h"
 #include "dialect/conversion/linalg/Computations.h"
-#include "dialect/conversion/linalg/PointRun.h"
+#include "dialect/conversion/linalg/PointForm.h"
 #include "dialect/conversion/linalg/ProductSteps.h"
 #include "dialect/conversion/linalg/RowThreads.h"
-#include "dialect/conversion/linalg/SkinnyProduct.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/IRMapping.h"

@@ -5,9 +5,13 @@
 // The points of a computation, each of which a thread computes, and what a
 // point does with memory.
 
+#include "dialect/conversion/FuseProducts.h"
+#include "dialect/conversion/linalg/Computations.h"
+
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 
 #include <optional>
+#include <string>
 
 namespace mgpu::conversion {
 
@@ -25,7 +29,7 @@ llvm::SmallVector<int64_t> loopRangesOf(mlir::linalg::LinalgOp op);
 bool isPlainMatmul(mlir::linalg::LinalgOp op);
 
 /// Whether it is a matmul of floats, a batch or not, with more rows than a
-/// product of vectors has (SkinnyProduct.h), whose B is stored as its
+/// product of vectors has (ProductSteps.h), whose B is stored as its
 /// transpose, [n][k].
 bool hasTurnedMatrix(mlir::linalg::LinalgOp op);
 
@@ -67,6 +71,28 @@ llvm::SmallVector<mlir::Value> memrefsReadInBody(mlir::linalg::LinalgOp op);
 /// The form of a linalg operation or scf.parallel; none if its threads do more
 /// than load and store at their points.
 std::optional<PointForm> pointFormOf(mlir::Operation *op);
+
+// Which linalg operations and parallel loops on device buffers may share a
+// launch with a thread for each point.
+
+/// Whether operations that share a launch may have `op` between them: it
+/// allocates on devices, or has no effect.
+bool mayBeBetween(mlir::Operation *op);
+
+/// `first`, which has a point form or is an scf.parallel, and the operations
+/// after it that may run in its threads, in order. Nothing between them has an
+/// effect but allocation; their points are the same; and what one writes,
+/// another touches only in the thread that writes it. A matmul takes part with
+/// what begins its sums and with what goes on with them, none of which has a
+/// reduction of its own, because targets have texts of their own for it;
+/// `products` says which matmuls do. At most `most` operations. `why` gets why
+/// the next operation is not among them.
+LaunchGroup fusibleFrom(mlir::Operation *first, FuseProducts products,
+                        std::string &why, size_t most = mostInLaunch);
+
+/// Reports operations of a group that may not run in the same threads: only a
+/// text that does not come from mgpu-fuse-launches has such a group.
+mlir::LogicalResult checkPointGroup(const LaunchGroup &group);
 
 } // namespace mgpu::conversion
 

@@ -8,7 +8,11 @@
 // the flag: processors without fma multiply and add
 // (kernels/host/SmallFloats.h).
 
+#include "dialect/conversion/FewVectors.h"
+
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+
+#include <optional>
 
 namespace mgpu::conversion {
 
@@ -20,6 +24,15 @@ void markProduct(mlir::linalg::LinalgOp op);
 /// Replaces in `results`, which a copy of a body gives, each product and sum
 /// that have the flag by math.fma.
 void addByFma(mlir::OpBuilder &b, llvm::MutableArrayRef<mlir::Value> results);
+
+// Products of a matrix and a few vectors: what takes the time is to read the
+// matrix, so that tiles of the result are of no use.
+
+/// The loop m, n and k of `op` where it is C[m, n] of A[m, k] and B[n, k],
+/// whichever way each lies in memory, where m has few values and B is large.
+/// None where it is better computed by tiles.
+std::optional<mlir::linalg::ContractionDimensions>
+skinnyProductOf(mlir::linalg::LinalgOp op);
 
 } // namespace mgpu::conversion
 

@@ -2,7 +2,7 @@
 #include "dialect/conversion/linalg/RowForm.h"
 
 #include "dialect/conversion/linalg/PointForm.h"
-#include "dialect/conversion/linalg/SkinnyProduct.h"
+#include "dialect/conversion/linalg/ProductSteps.h"
 #include "dialect/mgpu/HostCode.h"
 
 #include "mlir/Dialect/GPU/Utils/GPUUtils.h"

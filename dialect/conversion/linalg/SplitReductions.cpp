@@ -8,7 +8,6 @@
 #include "dialect/conversion/Passes.h"
 #include "dialect/conversion/linalg/Computations.h"
 #include "dialect/conversion/linalg/PointForm.h"
-#include "dialect/conversion/linalg/PointRun.h"
 #include "dialect/conversion/linalg/ProductSteps.h"
 #include "dialect/conversion/linalg/RowThreads.h"
 

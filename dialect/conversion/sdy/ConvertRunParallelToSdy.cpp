@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/conversion/Passes.h"
-#include "dialect/conversion/sdy/FunctionParts.h"
 #include "dialect/conversion/sdy/ManualCode.h"
+#include "dialect/conversion/sdy/TensorParts.h"
 #include "dialect/mgpu/Diagnostics.h"
 #include "dialect/stablehlo/Companions.h"
 

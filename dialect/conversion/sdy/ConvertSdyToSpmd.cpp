@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/conversion/Passes.h"
 #include "dialect/conversion/sdy/CollectiveLowering.h"
-#include "dialect/conversion/sdy/Manual.h"
+#include "dialect/conversion/sdy/ManualCode.h"
 #include "dialect/conversion/spmd/Programs.h"
 #include "dialect/conversion/spmd/Reshard.h"
 #include "dialect/mgpu/Diagnostics.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "dialect/conversion/PerDevice.h"
+#include "dialect/conversion/SpmdPhases.h"
 
-#include "dialect/conversion/sdy/FunctionParts.h"
+#include "dialect/conversion/sdy/TensorParts.h"
 #include "dialect/mgpu/Diagnostics.h"
 #include "dialect/stablehlo/Companions.h"
 

@@ -8,6 +8,8 @@
 #include "dialect/sdy/SdyDialect.h"
 #include "dialect/spmd/SpmdDialect.h"
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
 namespace mgpu::conversion {
 
 /// Which part of each dimension each device holds.
@@ -54,6 +56,27 @@ spmd::LayoutAttr layoutOf(mlir::MLIRContext *context, const Parts &parts);
 /// outermost. Nothing where the mesh does not have them.
 std::optional<spmd::DeviceGroups>
 groupsAlong(sdy::MeshAttr mesh, llvm::ArrayRef<sdy::AxisRefAttr> axes);
+
+// How the arguments and results of a function are cut over devices, by Shardy's
+// attributes or XLA's texts.
+
+/// Whether a sharding in `function` cuts something, so that it computes on
+/// whole tensors.
+bool isOverWholeTensors(mlir::func::FuncOp function);
+
+/// A sharding, null for none, and the parts that it makes. Parts that a text
+/// says have none.
+struct Cutting {
+  sdy::TensorShardingAttr sharding;
+  Parts parts;
+};
+
+/// By the attributes of an argument or result, which may be null. Fails with an
+/// error at `op`.
+mlir::FailureOr<Cutting> cuttingOf(mlir::Operation *op,
+                                   mlir::DictionaryAttr attributes,
+                                   mlir::RankedTensorType type,
+                                   int64_t devices);
 
 } // namespace mgpu::conversion
 

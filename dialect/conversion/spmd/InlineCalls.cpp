@@ -3,18 +3,94 @@
 #include "dialect/conversion/spmd/Programs.h"
 #include "dialect/conversion/spmd/Reshard.h"
 #include "dialect/mgpu/Diagnostics.h"
+#include "dialect/spmd/SpmdDialect.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/IRMapping.h"
+#include "mlir/IR/SymbolTable.h"
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringSet.h"
 
 namespace mgpu::conversion {
 
-#define GEN_PASS_DEF_INLINECALLS
+#define GEN_PASS_DEF_SELECTENTRY
 #include "dialect/conversion/Passes.h.inc"
 
 using namespace mlir;
+
+namespace {
+
+/// Layouts and next states are of the entry's arguments and results: those of a
+/// function that it calls would be lost when that is inlined.
+LogicalResult checkCalled(func::FuncOp function) {
+  auto isOurs = [](NamedAttribute attribute) {
+    return isa_and_nonnull<spmd::SpmdDialect>(attribute.getNameDialect());
+  };
+  for (ArrayAttr all : {function.getArgAttrsAttr(), function.getResAttrsAttr()})
+    if (all && llvm::any_of(all.getAsRange<DictionaryAttr>(),
+                            [&](DictionaryAttr each) {
+                              return llvm::any_of(each.getValue(), isOurs);
+                            }))
+      return function.emitOpError()
+             << "is called, so its arguments and results are shards; layouts "
+                "and spmd.alias are for the entry function";
+  return failure(function
+                     .walk([](Operation *op) {
+                       if (!isa<spmd::FullToShardOp, spmd::ShardToFullOp>(op))
+                         return WalkResult::advance();
+                       op->emitOpError() << "is for the entry function alone";
+                       return WalkResult::interrupt();
+                     })
+                     .wasInterrupted());
+}
+
+struct SelectEntry : impl::SelectEntryBase<SelectEntry> {
+  using SelectEntryBase::SelectEntryBase;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    SetVector<func::FuncOp> reached;
+    if (auto function = module.lookupSymbol<func::FuncOp>(entry))
+      reached.insert(function);
+    for (size_t k = 0; k < reached.size(); ++k) {
+      func::FuncOp function = reached[k];
+      if (k > 0 && failed(checkCalled(function)))
+        return signalPassFailure();
+      function.walk([&](func::CallOp call) {
+        if (auto callee = module.lookupSymbol<func::FuncOp>(call.getCallee()))
+          reached.insert(callee);
+      });
+    }
+    llvm::StringSet<> used;
+    if (auto uses = SymbolTable::getSymbolUses(&module.getBodyRegion()))
+      for (SymbolTable::SymbolUse use : *uses)
+        used.insert(use.getSymbolRef().getRootReference().getValue());
+    bool isChanged = false;
+    for (auto function :
+         llvm::make_early_inc_range(module.getOps<func::FuncOp>())) {
+      if (function.getName() == entry)
+        continue;
+      // Another entry function, whose rules are not those of a private one.
+      const bool isUnused =
+          !reached.empty() && !used.contains(function.getName());
+      isChanged |= isUnused || !function.isPrivate();
+      if (isUnused)
+        function.erase();
+      else
+        function.setPrivate();
+    }
+    if (!isChanged)
+      markAllAnalysesPreserved();
+  }
+};
+
+} // namespace
+
+#define GEN_PASS_DEF_INLINECALLS
+#include "dialect/conversion/Passes.h.inc"
 
 namespace {
 
@@ -189,6 +265,70 @@ struct InlineCalls : impl::InlineCallsBase<InlineCalls> {
     for (func::FuncOp callee : programs.getArrayRef().drop_front())
       if (!used.contains(callee.getName()))
         callee.erase();
+  }
+};
+
+} // namespace
+
+#define GEN_PASS_DEF_INLINEFUNCTIONS
+#include "dialect/conversion/Passes.h.inc"
+
+namespace {
+
+/// Inlines into functions, each after those that it calls.
+class Inlining {
+public:
+  explicit Inlining(ModuleOp module) : symbols(module) {}
+
+  void visit(func::FuncOp function) {
+    if (!visited.insert(function).second || function.isExternal())
+      return;
+    SmallVector<func::CallOp> calls;
+    function.walk([&](func::CallOp call) { calls.push_back(call); });
+    for (func::CallOp call : calls) {
+      auto callee = symbols.lookup<func::FuncOp>(call.getCallee());
+      if (!callee)
+        continue;
+      visit(callee);
+      if (!done.contains(callee))
+        recursive.insert(callee);
+      else if (!recursive.contains(callee) && callee.getBody().hasOneBlock())
+        inlineCall(call, callee);
+    }
+    done.insert(function);
+  }
+  bool isChanged = false;
+
+private:
+  void inlineCall(func::CallOp call, func::FuncOp callee) {
+    OpBuilder b(call);
+    IRMapping map;
+    map.map(callee.getArguments(), call.getOperands());
+    for (Operation &op : callee.front().without_terminator())
+      b.clone(op, map)->walk([&](Operation *made) {
+        made->setLoc(CallSiteLoc::get(made->getLoc(), call.getLoc()));
+      });
+    for (auto [result, value] : llvm::zip(
+             call.getResults(), callee.front().getTerminator()->getOperands()))
+      result.replaceAllUsesWith(map.lookupOrDefault(value));
+    call.erase();
+    isChanged = true;
+  }
+
+  SymbolTable symbols;
+  llvm::DenseSet<func::FuncOp> visited, done, recursive;
+};
+
+struct InlineFunctions : impl::InlineFunctionsBase<InlineFunctions> {
+  using InlineFunctionsBase::InlineFunctionsBase;
+
+  void runOnOperation() override {
+    auto function = getOperation().lookupSymbol<func::FuncOp>(entry);
+    Inlining inlining(getOperation());
+    if (function)
+      inlining.visit(function);
+    if (!inlining.isChanged)
+      markAllAnalysesPreserved();
   }
 };
 

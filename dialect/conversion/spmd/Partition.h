@@ -5,11 +5,13 @@
 // Makes the program of one device of a program over whole tensors.
 
 #include "dialect/conversion/spmd/Layouts.h"
+#include "dialect/conversion/spmd/Parts.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 
 namespace mgpu::conversion {
 
@@ -94,6 +96,22 @@ inline mlir::LogicalResult partition(mlir::func::FuncOp function,
                                      const ExchangeCost &cost) {
   return Partition(function, layouts, cost).run();
 }
+
+// Words of the remarks about layouts and exchanges.
+
+/// A remark of the category "spmd-partition-tensors". The text is made only
+/// where remarks are listened to.
+void emitReport(mlir::Location loc, llvm::function_ref<std::string()> text);
+
+/// "%x at FILE:LINE:COLUMN".
+std::string placeOf(mlir::Value value);
+
+/// The split of a layout, and where its parts begin if they are not as equal as
+/// can be.
+std::string splitOf(spmd::LayoutAttr layout);
+
+/// Reports what a device has of `value`.
+void reportLayout(mlir::Value value, spmd::LayoutAttr layout);
 
 } // namespace mgpu::conversion
 

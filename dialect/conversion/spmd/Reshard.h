@@ -6,6 +6,7 @@
 
 #include "dialect/conversion/ExchangeCost.h"
 #include "dialect/conversion/spmd/Parts.h"
+#include "dialect/spmd/SpmdDialect.h"
 
 #include <map>
 
@@ -71,6 +72,29 @@ int64_t bytesReceived(const ReshardRequest &request, const ReshardSteps &steps);
 mlir::Value reshard(mlir::OpBuilder &b, mlir::Location loc,
                     const ReshardRequest &request, mlir::Value local,
                     const ReshardSteps &steps, ir::ReductionKind kind);
+
+// Finds what devices copy from each other where a tensor goes to another
+// layout.
+
+/// Part of a tensor: where it begins, and its sizes.
+struct TensorBox {
+  llvm::SmallVector<int64_t> offsets, sizes;
+  bool operator==(const TensorBox &) const = default;
+};
+
+/// `piece` of the whole tensor goes to device `target`, which is to have `to`,
+/// from `source`, which has `from`.
+struct Transfer {
+  int64_t source = 0, target = 0;
+  TensorBox from, to, piece;
+};
+
+/// The transfers of a tensor of shape `full`, target by target. Each distinct
+/// part is copied from one of the devices that hold it: the device itself where
+/// it does, else one after the other, so that all give.
+llvm::SmallVector<Transfer, 0> transfersOf(llvm::ArrayRef<int64_t> full,
+                                           spmd::LayoutAttr from,
+                                           spmd::LayoutAttr to);
 
 } // namespace mgpu::conversion
 

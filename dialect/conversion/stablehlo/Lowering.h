@@ -209,6 +209,21 @@ llvm::ArrayRef<NamedFamily> convolutionFamily();
 llvm::ArrayRef<NamedFamily> loopFamily();
 llvm::ArrayRef<NamedFamily> branchFamily();
 
+// Sums of products. Sums of narrow floats are f32, rounded once at the end.
+
+/// The type that products are added up in.
+mlir::Type sumType(mlir::Type result);
+
+/// A sum of products to be made. Maps are of the factors and of the sum.
+struct Products {
+  mlir::Operation *op;
+  mlir::Value lhs, rhs;
+  llvm::SmallVector<int64_t> shape;
+  mlir::AffineMap lhsMap, rhsMap, sumMap;
+  unsigned parallel, reduction;
+};
+mlir::Value makeSum(Lowering &low, const Products &of);
+
 } // namespace mgpu::conversion
 
 #endif // MGPU_DIALECT_CONVERSION_STABLEHLO_LOWERING_H

@@ -2,8 +2,11 @@
 //
 // Functions of chlo. Log gamma and its derivative of f32 are computed in f64,
 // as they cancel near their zeros and poles.
-#include "dialect/conversion/stablehlo/Real.h"
 #include "dialect/conversion/stablehlo/Scalars.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
 
 #include <cmath>
 
@@ -12,6 +15,63 @@ namespace mgpu::conversion {
 using namespace mlir;
 
 namespace {
+
+// Formulas of floats as C++ writes them.
+
+/// A float of a kernel; numbers take its type.
+struct Real {
+  ImplicitLocOpBuilder *b;
+  Value value;
+
+  Real of(double number) const {
+    return {b, arith::ConstantOp::create(
+                   *b, b->getFloatAttr(value.getType(), number))};
+  }
+  template <typename Op>
+  Real apply() const {
+    return {b, Op::create(*b, value)};
+  }
+  template <typename Op>
+  Real with(Real y) const {
+    return {b, Op::create(*b, value, y.value)};
+  }
+  Value compare(arith::CmpFPredicate how, Real y) const {
+    return arith::CmpFOp::create(*b, how, value, y.value);
+  }
+  Value operator<(double y) const {
+    return compare(arith::CmpFPredicate::OLT, of(y));
+  }
+  Real operator-() const { return apply<arith::NegFOp>(); }
+};
+
+Real operator+(Real x, Real y) { return x.with<arith::AddFOp>(y); }
+Real operator-(Real x, Real y) { return x.with<arith::SubFOp>(y); }
+Real operator*(Real x, Real y) { return x.with<arith::MulFOp>(y); }
+Real operator/(Real x, Real y) { return x.with<arith::DivFOp>(y); }
+Real operator+(Real x, double y) { return x + x.of(y); }
+Real operator-(Real x, double y) { return x - x.of(y); }
+Real operator*(Real x, double y) { return x * x.of(y); }
+Real operator/(Real x, double y) { return x / x.of(y); }
+Real operator-(double x, Real y) { return y.of(x) - y; }
+
+Real log(Real x) { return x.apply<math::LogOp>(); }
+Real log1p(Real x) { return x.apply<math::Log1pOp>(); }
+Real sin(Real x) { return x.apply<math::SinOp>(); }
+Real cos(Real x) { return x.apply<math::CosOp>(); }
+Real sqrt(Real x) { return x.apply<math::SqrtOp>(); }
+Real abs(Real x) { return x.apply<math::AbsFOp>(); }
+Real floor(Real x) { return x.apply<math::FloorOp>(); }
+Real select(Value condition, Real yes, Real no) {
+  return {yes.b,
+          arith::SelectOp::create(*yes.b, condition, yes.value, no.value)};
+}
+/// The first coefficient is that of the highest power.
+Real polynomial(Real x, llvm::ArrayRef<double> coefficients) {
+  Real sum = x.of(coefficients.front());
+  for (double next : coefficients.drop_front())
+    sum = sum * x + next;
+  return sum;
+}
 
 Value square(const Scalar &s) {
   return arith::MulFOp::create(s.b, s.in[0], s.in[0]);
@@ -209,6 +269,65 @@ llvm::ArrayRef<NamedScalar> chloScalars() {
       {"chlo.is_inf", isInfinite<arith::CmpFPredicate::OEQ>},
       {"chlo.is_pos_inf", isInfinite<arith::CmpFPredicate::OGT>},
       {"chlo.is_neg_inf", isInfinite<arith::CmpFPredicate::OLT>},
+  };
+  return all;
+}
+
+// Functions of floats, and what rounds them.
+
+namespace {
+
+template <typename Op>
+Value binary(const Scalar &s) {
+  return Op::create(s.b, s.in[0], s.in[1]);
+}
+
+/// 1 / (1 + exp(-x)). The power may be beyond a narrow type where the result is
+/// not, and a type of 8 bits may have no infinity to say so.
+Value logistic(const Scalar &s) {
+  Type wide = s.width() < 32 ? s.b.getF32Type() : s.type();
+  Value one = s.constant(wide, 1), x = castFloat(s.b, s.in[0], wide);
+  Value power =
+      math::ExpOp::create(s.b, arith::NegFOp::create(s.b, x).getResult());
+  Value made = arith::DivFOp::create(
+      s.b, one, arith::AddFOp::create(s.b, one, power).getResult());
+  return castFloat(s.b, made, s.type());
+}
+
+Value isFinite(const Scalar &s) {
+  const llvm::fltSemantics &format =
+      cast<FloatType>(s.type()).getFloatSemantics();
+  if (!llvm::APFloat::semanticsHasInf(format)) // nothing but NaN is not
+    return arith::CmpFOp::create(s.b, arith::CmpFPredicate::ORD, s.in[0],
+                                 s.in[0]);
+  Value infinity = arith::ConstantOp::create(
+      s.b, s.b.getFloatAttr(s.type(), llvm::APFloat::getInf(format)));
+  Value size = math::AbsFOp::create(s.b, s.in[0]);
+  return arith::CmpFOp::create(s.b, arith::CmpFPredicate::OLT, size, infinity);
+}
+
+} // namespace
+
+llvm::ArrayRef<NamedScalar> functionScalars() {
+  static const NamedScalar all[] = {
+      {"stablehlo.exponential", unary<math::ExpOp>},
+      {"stablehlo.exponential_minus_one", unary<math::ExpM1Op>},
+      {"stablehlo.log", unary<math::LogOp>},
+      {"stablehlo.log_plus_one", unary<math::Log1pOp>},
+      {"stablehlo.logistic", logistic},
+      {"stablehlo.sqrt", unary<math::SqrtOp>},
+      {"stablehlo.rsqrt", unary<math::RsqrtOp>},
+      {"stablehlo.cbrt", unary<math::CbrtOp>},
+      {"stablehlo.sine", unary<math::SinOp>},
+      {"stablehlo.cosine", unary<math::CosOp>},
+      {"stablehlo.tan", unary<math::TanOp>},
+      {"stablehlo.tanh", unary<math::TanhOp>},
+      {"stablehlo.atan2", binary<math::Atan2Op>},
+      {"stablehlo.ceil", unary<math::CeilOp>},
+      {"stablehlo.floor", unary<math::FloorOp>},
+      {"stablehlo.round_nearest_even", unary<math::RoundEvenOp>},
+      {"stablehlo.round_nearest_afz", unary<math::RoundOp>},
+      {"stablehlo.is_finite", isFinite},
   };
   return all;
 }

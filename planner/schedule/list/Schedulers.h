@@ -17,6 +17,7 @@
 // Resources shape predicted times only; correctness rests on streams and waits.
 
 #include "planner/cost/LatencyEstimator.h"
+#include "planner/cost/TargetMachine.h"
 #include "planner/dag/Dag.h"
 #include "planner/plan/Plan.h"
 #include "planner/plan/Verify.h"
@@ -145,6 +146,31 @@ std::vector<std::vector<uint32_t>> placesOfCollectives(const Dag &dag);
 /// plan's own times, which stay. Buffers that do not meet in time may then
 /// share bytes: the arena is laid out anew.
 void followTimes(Plan &plan, const Dag &dag);
+
+// How each collective of a plan is to be done: the algorithm and protocol that
+// are the fastest by NCCL's own estimate on the machine.
+
+/// Microseconds are NCCL's estimates; the plan's duration may rest on a
+/// measurement or the file instead, which `durationFrom` says.
+struct AlgorithmChoice {
+  NodeId node;
+  NcclTime best;
+  std::optional<NcclTime> next; ///< the runner-up
+  std::string durationFrom;
+};
+
+/// Chooses for every collective that has more than one algorithm; by node.
+std::vector<AlgorithmChoice> chooseAlgorithms(const Dag &dag,
+                                              const Machine &machine);
+
+/// Writes the choices into the plan's steps.
+void recordAlgorithms(Plan &plan, const std::vector<AlgorithmChoice> &choices);
+
+/// One line for each group of alike collectives (kind, bytes, choice), the most
+/// frequent first: the choice, the runner-up, by how much it is slower, and
+/// what the duration in the plan is from.
+std::string explainAlgorithms(const std::vector<AlgorithmChoice> &choices,
+                              const Dag &dag, const Machine &machine);
 
 } // namespace mgpu::planner
 

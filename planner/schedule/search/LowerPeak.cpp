@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/schedule/search/LowerPeak.h"
 
-#include "planner/schedule/search/SequenceMemory.h"
+#include "planner/schedule/search/MemoryBound.h"
 #include "support/Random.h"
 
 #include <algorithm>

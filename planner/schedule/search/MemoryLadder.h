@@ -3,9 +3,8 @@
 #define MGPU_PLANNER_SCHEDULE_SEARCH_MEMORYLADDER_H
 
 #include "planner/schedule/exact/Budget.h"
-#include "planner/schedule/search/SequenceDecoder.h"
-#include "planner/schedule/search/SerialDecoder.h"
-#include "planner/schedule/search/WindowNoise.h"
+#include "planner/schedule/search/Decoders.h"
+#include "planner/schedule/search/WindowSearch.h"
 
 #include <functional>
 #include <map>

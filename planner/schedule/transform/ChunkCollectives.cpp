@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "planner/schedule/transform/CollectivePart.h"
-#include "planner/schedule/transform/KernelPart.h"
+#include "planner/schedule/transform/NodeParts.h"
 #include "planner/schedule/transform/Rewrite.h"
 
 #include <algorithm>

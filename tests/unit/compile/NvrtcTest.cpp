@@ -3,7 +3,6 @@
 
 #include "Nvrtc.h"
 #include "kernels/abi/CubinElf.h"
-#include "kernels/compile/PtxasLog.h"
 #include "support/ChildProcess.h"
 
 #include <thread>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "kernels/compile/PtxasLog.h"
+#include "kernels/compile/NvrtcCompiler.h"
 
 #include <gtest/gtest.h>
 

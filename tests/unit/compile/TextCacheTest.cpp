@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "kernels/compile/TextCache.h"
+#include "kernels/compile/KernelCache.h"
 
 #include "support/FileIO.h"
 

@@ -4,7 +4,7 @@
 // what NCCL does not have.
 #include "Ranks.h"
 
-#include "device/cuda/nccl/NcclCall.h"
+#include "device/cuda/nccl/Communicators.h"
 
 #include <gtest/gtest.h>
 

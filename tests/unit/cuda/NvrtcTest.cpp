@@ -10,8 +10,8 @@
 #include "db/SqliteBlobCache.h"
 #include "device/cuda/api/DeviceKernels.h"
 #include "kernels/abi/CubinElf.h"
-#include "kernels/compile/PtxasLog.h"
-#include "pipeline/build/OwnKernels.h"
+#include "kernels/compile/NvrtcCompiler.h"
+#include "pipeline/build/Kernels.h"
 
 #include <fmt/format.h>
 

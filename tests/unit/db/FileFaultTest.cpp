@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Disks that are full, files that cannot be written, pages that changed.
+#include "db/Maintenance.h"
 #include "db/SqliteBlobCache.h"
 #include "db/Statement.h"
-#include "db/Transfer.h"
-#include "db/VerifyDatabase.h"
 #include "support/FileIO.h"
 #include "support/Random.h"
 #include "support/Sha256.h"

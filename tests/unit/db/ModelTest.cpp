@@ -2,10 +2,8 @@
 //
 // Random operations on the store and on lists in memory that say the same by
 // the definition.
-#include "db/Prune.h"
+#include "db/Maintenance.h"
 #include "db/Statement.h"
-#include "db/Transfer.h"
-#include "db/VerifyDatabase.h"
 #include "support/Random.h"
 #include "tests/unit/db/TempFolder.h"
 

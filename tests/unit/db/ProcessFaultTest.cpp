@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Processes that are killed, and several at once.
+#include "db/Maintenance.h"
 #include "db/Statement.h"
-#include "db/VerifyDatabase.h"
 #include "support/Random.h"
 #include "tests/unit/db/Process.h"
 #include "tests/unit/db/TempFolder.h"

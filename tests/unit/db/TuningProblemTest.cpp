@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "db/TuningProblem.h"
 #include "db/FileSystem.h"
+#include "db/Trial.h"
 #include "support/Random.h"
 #include "support/Sha256.h"
 

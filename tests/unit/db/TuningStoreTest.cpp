@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "db/FileSystem.h"
-#include "db/Prune.h"
+#include "db/Maintenance.h"
 #include "tests/unit/db/TempFolder.h"
 
 #include <cstdlib>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "device/tcp/Handshake.h"
-#include "device/tcp/Secret.h"
 
 #include <gtest/gtest.h>
 

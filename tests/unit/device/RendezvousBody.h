@@ -5,7 +5,7 @@
 // What every Rendezvous does, whatever it goes over. Each function is called by
 // all ranks at once, each with its own.
 
-#include "device/api/Rendezvous.h"
+#include "device/api/MessageRendezvous.h"
 
 #include <gtest/gtest.h>
 

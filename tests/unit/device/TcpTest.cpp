@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "device/api/MessageRendezvous.h"
-#include "device/api/Rendezvous.h"
 #include "device/host/HostDriver.h"
 #include "device/tcp/TcpChannel.h"
 

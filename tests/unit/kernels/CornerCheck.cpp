@@ -2,7 +2,7 @@
 #include "CornerCheck.h"
 
 #include "kernels/compile/CudaConfig.h"
-#include "kernels/compile/PtxasLog.h"
+#include "kernels/compile/NvrtcCompiler.h"
 
 #include <algorithm>
 #include <chrono>

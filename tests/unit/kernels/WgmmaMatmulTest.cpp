@@ -9,8 +9,8 @@
 
 #include "kernels/abi/CubinElf.h"
 #include "kernels/compile/CudaConfig.h"
+#include "kernels/compile/NvrtcCompiler.h"
 #include "kernels/compile/NvrtcLibrary.h"
-#include "kernels/compile/PtxasLog.h"
 #include "tests/unit/Sweep.h"
 #include "tests/unit/compile/Nvrtc.h"
 

@@ -4,7 +4,6 @@
 // cover as often as they say, equals are seldom called unequal, and what
 // differs is found.
 #include "tests/unit/measure/Noise.h"
-#include "bench/measure/Comparison.h"
 #include "bench/measure/Race.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "bench/measure/Pinning.h"
+#include "bench/measure/Environment.h"
 
 #include <algorithm>
 #include <fmt/format.h>

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "planner/cost/CollectiveTable.h"
 #include "planner/cost/Contention.h"
-#include "planner/cost/LeastSquares.h"
 #include "planner/cost/MatmulModel.h"
-#include "planner/cost/Nccl.h"
+#include "planner/cost/Tables.h"
 #include "planner/cost/TargetMachine.h"
 
 #include <cmath>

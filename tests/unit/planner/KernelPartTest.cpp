@@ -2,7 +2,7 @@
 //
 // The bytes of a part of a launch against all addresses of its blocks, and
 // which launches are cut together with a collective.
-#include "planner/schedule/transform/KernelPart.h"
+#include "planner/schedule/transform/NodeParts.h"
 
 #include "planner/dag/DagBuilder.h"
 #include "planner/schedule/transform/ChunkCounts.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "support/Hmac.h"
+#include "support/Sha256.h"
 
 #include <gtest/gtest.h>
 

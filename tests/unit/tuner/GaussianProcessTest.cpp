@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "tuner/strategy/GaussianProcess.h"
+#include "tuner/strategy/Surrogate.h"
 
 #include "support/Random.h"
 

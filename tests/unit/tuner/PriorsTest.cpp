@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "tuner/session/Priors.h"
+#include "tuner/record/MeasuredTimes.h"
 
 #include "planner/schedule/HostReplay.h"
 #include "tests/unit/tuner/ReductionProgram.h"
