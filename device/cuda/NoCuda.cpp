@@ -2,7 +2,7 @@
 //
 // Stands in for the rest of the folder in a build without CUDA's headers.
 #include "device/cuda/CudaDriver.h"
-#include "device/cuda/GpuMemory.h"
+#include "device/cuda/GpuContext.h"
 
 namespace mgpu::device {
 
@@ -19,7 +19,7 @@ Result<std::unique_ptr<Driver>> createCudaDriver(const CudaOptions &) {
 
 Result<CudaMachine> inspectCuda() { return notBuilt(); }
 
-Result<std::shared_ptr<GpuMemory>> GpuMemory::open(int) { return notBuilt(); }
+Result<std::shared_ptr<GpuContext>> GpuContext::open(int) { return notBuilt(); }
 
 bool hasOpenedCuda() { return false; }
 

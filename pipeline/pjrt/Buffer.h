@@ -15,7 +15,7 @@ public:
                           std::shared_ptr<Storage> &out);
   /// Takes memory of someone else, whom `release` tells that it is not used any
   /// more.
-  Storage(void *data, std::shared_ptr<device::GpuMemory> gpu,
+  Storage(void *data, std::shared_ptr<device::GpuContext> gpu,
           std::function<void()> release)
       : data(data), gpu(std::move(gpu)), release(std::move(release)) {}
   ~Storage();
@@ -38,13 +38,13 @@ private:
   }
 
   void *data;
-  std::shared_ptr<device::GpuMemory> gpu;
+  std::shared_ptr<device::GpuContext> gpu;
   std::function<void()> release;
   bool own = false;
 };
 
 /// The memory of a device's kind "device" is that of its GPU, if it has one.
-const std::shared_ptr<device::GpuMemory> &gpuOf(const PJRT_Memory &memory);
+const std::shared_ptr<device::GpuContext> &gpuOf(const PJRT_Memory &memory);
 
 } // namespace mgpu::pipeline::pjrt
 

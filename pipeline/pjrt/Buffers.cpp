@@ -12,8 +12,8 @@ using namespace mgpu::pipeline::pjrt;
 
 namespace mgpu::pipeline::pjrt {
 
-const std::shared_ptr<device::GpuMemory> &gpuOf(const PJRT_Memory &memory) {
-  static const std::shared_ptr<device::GpuMemory> none;
+const std::shared_ptr<device::GpuContext> &gpuOf(const PJRT_Memory &memory) {
+  static const std::shared_ptr<device::GpuContext> none;
   return memory.kind == deviceMemory ? memory.device->gpu : none;
 }
 

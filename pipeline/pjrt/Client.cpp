@@ -194,13 +194,13 @@ PJRT_Error *Client_Create(PJRT_Client_Create_Args &args) {
     MGPU_PJRT_NEEDS(create_options);
   auto options = ClientOptions::from({args.create_options, args.num_options});
   MGPU_PJRT_TRY(options);
-  std::vector<std::shared_ptr<device::GpuMemory>> gpus;
+  std::vector<std::shared_ptr<device::GpuContext>> gpus;
   for (uint32_t k = 0; options->gpus && k < options->devices; ++k) {
     if (k > 0 && options->gpuOf(k) == options->gpuOf(k - 1)) {
       gpus.push_back(gpus.back());
       continue;
     }
-    auto gpu = device::GpuMemory::open(options->gpuOf(k));
+    auto gpu = device::GpuContext::open(options->gpuOf(k));
     MGPU_PJRT_TRY(gpu);
     gpus.push_back(std::move(*gpu));
   }
@@ -279,7 +279,7 @@ PJRT_Error *Client_DmaUnmap(PJRT_Client_DmaUnmap_Args &args) {
 
 PJRT_Client::PJRT_Client(
     const mgpu::pipeline::pjrt::ClientOptions &options,
-    const std::vector<std::shared_ptr<mgpu::device::GpuMemory>> &gpus)
+    const std::vector<std::shared_ptr<mgpu::device::GpuContext>> &gpus)
     : topology(options) {
   for (PJRT_DeviceDescription &each : topology.devices)
     list.push_back(&devices.emplace_back(

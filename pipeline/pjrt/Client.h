@@ -6,7 +6,7 @@
 // host: they are places that buffers are counted in.
 
 #include "device/cuda/CudaTarget.h"
-#include "device/cuda/GpuMemory.h"
+#include "device/cuda/GpuContext.h"
 #include "pipeline/pjrt/Errors.h"
 
 #include <algorithm>
@@ -113,11 +113,11 @@ struct PJRT_Memory {
 
 struct PJRT_Device {
   PJRT_Device(PJRT_Client &client, PJRT_DeviceDescription &description,
-              std::shared_ptr<mgpu::device::GpuMemory> gpu);
+              std::shared_ptr<mgpu::device::GpuContext> gpu);
 
   PJRT_Client *client;
   PJRT_DeviceDescription *description;
-  std::shared_ptr<mgpu::device::GpuMemory> gpu; ///< null on the host
+  std::shared_ptr<mgpu::device::GpuContext> gpu; ///< null on the host
   std::shared_ptr<mgpu::pipeline::pjrt::MemoryUse> use =
       std::make_shared<mgpu::pipeline::pjrt::MemoryUse>();
   std::deque<PJRT_Memory> memories;
@@ -128,7 +128,7 @@ struct PJRT_Client {
   /// `gpus` has that of each device of a client of GPUs.
   PJRT_Client(
       const mgpu::pipeline::pjrt::ClientOptions &options,
-      const std::vector<std::shared_ptr<mgpu::device::GpuMemory>> &gpus);
+      const std::vector<std::shared_ptr<mgpu::device::GpuContext>> &gpus);
 
   PJRT_TopologyDescription topology;
   std::deque<PJRT_Device> devices;

@@ -61,7 +61,7 @@ PJRT_Memory::~PJRT_Memory() {
 
 PJRT_Device::PJRT_Device(PJRT_Client &client,
                          PJRT_DeviceDescription &description,
-                         std::shared_ptr<mgpu::device::GpuMemory> gpu)
+                         std::shared_ptr<mgpu::device::GpuContext> gpu)
     : client(&client), description(&description), gpu(std::move(gpu)) {
   for (int kind = 0; kind < numMemoryKinds; ++kind)
     list.push_back(&memories.emplace_back(

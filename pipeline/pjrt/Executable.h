@@ -57,9 +57,9 @@ struct Place {
 
   std::string name;
   size_t bytes = 0;
-  std::shared_ptr<device::GpuMemory> gpu; ///< null on the host
-  /// Memory that no buffer has: on the host the program's, on a GPU the place's,
-  /// null until a call needs it.
+  std::shared_ptr<device::GpuContext> gpu; ///< null on the host
+  /// Memory that no buffer has: on the host the program's, on a GPU the
+  /// place's, null until a call needs it.
   std::shared_ptr<Storage> own;
   /// On a GPU the memory that the last call gave. It lives until another call
   /// gives other memory: what is freed may come back as another argument's.

@@ -143,7 +143,7 @@ LogicalResult lowerByName(Lowering &low, CustomCallOp op) {
       low.b, ValueRange(inits).getTypes(), low.b.getStringAttr(target),
       low.all(op.getInputs()), inits, StringAttr(), StringAttr(),
       kept.empty() ? DenseI64ArrayAttr() : low.b.getDenseI64ArrayAttr(kept),
-      op.getBackendConfigAttr(), op.getHasSideEffect());
+      op.getBackendConfigAttr(), op.getHasSideEffect(), StringAttr());
   if (auto at = low.customs.find(target); at != low.customs.end()) {
     const bool isKernel = !at->second.entry.empty();
     StringRef why = whyNotRun(op);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef MGPU_DEVICE_CUDA_GPUMEMORY_H
-#define MGPU_DEVICE_CUDA_GPUMEMORY_H
+#ifndef MGPU_DEVICE_CUDA_GPUCONTEXT_H
+#define MGPU_DEVICE_CUDA_GPUCONTEXT_H
 
 // Memory of a GPU for those who give it to programs (mgt_bind). Built with and
 // without CUDA's headers.
@@ -16,11 +16,11 @@ namespace mgpu::device {
 /// A GPU's primary context, with a stream for copies, which have ended when
 /// their call returns. From any thread; the caller's current context stays.
 /// Errors are the driver's.
-class GpuMemory {
+class GpuContext {
 public:
   /// Absent where there is no driver or no such GPU.
-  static Result<std::shared_ptr<GpuMemory>> open(int gpu);
-  virtual ~GpuMemory() = default;
+  static Result<std::shared_ptr<GpuContext>> open(int gpu);
+  virtual ~GpuContext() = default;
 
   /// At least one byte.
   virtual Result<void *> allocate(size_t bytes) = 0;
@@ -32,4 +32,4 @@ public:
 
 } // namespace mgpu::device
 
-#endif // MGPU_DEVICE_CUDA_GPUMEMORY_H
+#endif // MGPU_DEVICE_CUDA_GPUCONTEXT_H

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "device/cuda/GpuMemory.h"
+#include "device/cuda/GpuContext.h"
 
 #include "device/cuda/api/CudaError.h"
 
@@ -11,7 +11,7 @@ namespace mgpu::device {
 
 namespace {
 
-class PrimaryContext final : public GpuMemory {
+class PrimaryContext final : public GpuContext {
 public:
   PrimaryContext(std::shared_ptr<const CudaApi> api, int gpu)
       : api(std::move(api)), gpu(gpu) {}
@@ -100,11 +100,11 @@ private:
 
 } // namespace
 
-Result<std::shared_ptr<GpuMemory>> GpuMemory::open(int gpu) {
+Result<std::shared_ptr<GpuContext>> GpuContext::open(int gpu) {
   MGPU_TRY_ASSIGN(auto api, openCuda());
   auto opened = std::make_shared<PrimaryContext>(std::move(api), gpu);
   MGPU_TRY(opened->start());
-  return std::shared_ptr<GpuMemory>(std::move(opened));
+  return std::shared_ptr<GpuContext>(std::move(opened));
 }
 
 } // namespace mgpu::device
