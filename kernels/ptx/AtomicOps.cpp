@@ -265,10 +265,11 @@ void decodeFence(Decoder &d) {
   if (d.has("mbarrier_init"))
     d.instr.flags = barrierFence;
   if (isProxy) {
-    d.instr.flags = d.has("async") || d.has("async::generic") ? proxyFence : 0;
+    const bool isAsync = d.has("async") || d.has("async::generic");
+    const bool isGlobal = d.has("global");
+    d.instr.flags = isAsync && !isGlobal ? proxyFence : 0; // of shared memory
     for (std::string_view word :
-         {"alias", "async.global", "global", "tensormap::generic",
-          "shared::cta", "shared::cluster"})
+         {"alias", "tensormap::generic", "shared::cta", "shared::cluster"})
       d.has(word);
   }
   d.emit(fence);

@@ -21,6 +21,10 @@ struct MbarrierWord {
   MbarrierWord settled(Machine &machine) const;
   uint64_t bits() const;
 };
+/// An mbarrier counts fewer bytes of copies, up and down (ISA 9.0, section
+/// 9.7.13.15.1).
+inline constexpr int64_t mostTransactions = 1 << 20;
+
 /// Counts arrivals and bytes at a shared address, and begins the next phase
 /// where none is left to come. `isDrop`: later phases expect so many less.
 /// False where a check failed.

@@ -84,7 +84,7 @@ void move(const BulkCopy &copy) {
     if (copy.combine)
       copy.combine(copy.operation, to, from, piece.bytes);
     else
-      std::memcpy(to, from, piece.bytes);
+      std::memmove(to, from, piece.bytes);
   }
 }
 
@@ -114,7 +114,13 @@ void endLoad(Machine &machine, const BulkCopy &copy) {
   std::byte *at = shared.bytes.data() + copy.barrier;
   std::memcpy(&bits, at, 8);
   MbarrierWord word = MbarrierWord::of(bits);
-  word.bytes -= int32_t(copy.bytes);
+  const int64_t left = int64_t(word.bytes) - int64_t(copy.bytes);
+  if (left <= -mostTransactions && !machine.error)
+    machine.error = Error{ErrorKind::Invalid,
+                          "copies in bulk have ended with more bytes than an "
+                          "mbarrier counts, 2^20 - 1",
+                          ""};
+  word.bytes = int32_t(std::max(left, 1 - mostTransactions));
   bits = word.settled(machine).bits();
   std::memcpy(at, &bits, 8);
 }

@@ -71,6 +71,14 @@ bool arrive(Warp &warp, uint32_t lane, uint64_t address, int64_t arrivals,
               int(lane));
     return false;
   }
+  if (const int64_t sum = int64_t(word.bytes) + bytes;
+      sum <= -mostTransactions || sum >= mostTransactions) {
+    warp.fail(fmt::format("an mbarrier that expects {} bytes of copies: it "
+                          "counts 2^20 - 1 at most",
+                          sum),
+              int(lane));
+    return false;
+  }
   join(shown->first, warp.clocks);
   join(shown->second, warp.fenced);
   warp.release();

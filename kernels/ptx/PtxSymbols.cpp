@@ -120,6 +120,12 @@ uint32_t Decoder::dynamicShared() {
   for (const Variable &each : module.variables)
     if (each.space == Space::Shared && each.isExtern)
       align = std::max(align, each.align);
+  if (align > 1024) { // a driver aligns no better
+    refuse(fmt::format("dynamic shared memory is aligned to {} bytes: 1024 is "
+                       "the most",
+                       align));
+    return 0;
+  }
   if (dynamicStart == noPlace) {
     const uint64_t first = aligned(program.sharedBytes, align);
     dynamicStart = uint32_t(first % (2 * align) ? first : first + align);

@@ -11,6 +11,8 @@ namespace mgpu::kernels::ptx {
 
 namespace {
 
+Scalar typeOf(uint32_t dataType);
+
 bool readMap(Warp &warp, uint32_t lane, const Box &box, TensorMap &map) {
   std::byte *at = nullptr;
   const bool isOther = box.map & windowMask;
@@ -33,11 +35,18 @@ bool readMap(Warp &warp, uint32_t lane, const Box &box, TensorMap &map) {
               int(lane));
     return false;
   }
+  // A kernel may have written the map: nothing of it is believed. The limits
+  // are those of cuTensorMapEncodeTiled.
+  constexpr uint64_t mostBox = 256, mostBytes = 1 << 20;
   uint64_t bytes = map.elementBytes;
-  for (uint32_t d = 0; d < map.rank; ++d)
-    bytes *= std::min(map.box[d], 257u);
-  if (bytes == 0 || bytes > (1 << 20) ||
-      uint64_t(map.box[0]) * map.elementBytes % 16) {
+  bool isBox = map.elementBytes == bytesOf(typeOf(map.dataType));
+  for (uint32_t d = 0; d < map.rank && isBox; ++d) {
+    isBox = map.box[d] >= 1 && map.box[d] <= mostBox && map.sizes[d] >= 1 &&
+            map.sizes[d] <= uint64_t(1) << 32;
+    bytes *= map.box[d];
+    isBox &= bytes <= mostBytes;
+  }
+  if (!isBox || uint64_t(map.box[0]) * map.elementBytes % 16) {
     warp.fail("a tensor map's box is none", int(lane));
     return false;
   }

@@ -22,20 +22,13 @@ Result<size_t> CudaPrograms::add(const planner::Dag &dag,
     kernels::CudaEmitOptions options{spec.name,          "",
                                      spec.block,         facts[k].maxGrid,
                                      facts[k].alignment, facts[k].unwritten};
-    kernels::CudaKernel kernel;
-    kernels::KernelSpace space;
-    const bool byWarpgroups = useWgmma && !spec.cudaFile() &&
-                              kernels::wgmmaRefusal(**spec.hostText()).empty();
-    if (byWarpgroups) {
-      std::tie(kernel, space) = kernels::wgmmaText(**spec.hostText(), options);
-    } else {
-      MGPU_TRY_ASSIGN(kernel, kernels::emitCudaText(spec, options));
-      MGPU_TRY_ASSIGN(space,
-                      kernels::kernelSpaceOf(spec, facts[k].maxGrid,
-                                             kernels::KernelTarget::Cuda));
-    }
+    MGPU_TRY_ASSIGN(kernels::CudaKernel kernel,
+                    kernels::emitCudaText(spec, options));
+    MGPU_TRY_ASSIGN(kernels::KernelSpace space,
+                    kernels::kernelSpaceOf(spec, facts[k].maxGrid,
+                                           kernels::KernelTarget::Cuda));
     std::vector<kernels::KernelConfig> corners =
-        kernels::cornersOf(space, 8, byWarpgroups ? "sm_90" : "sm_80");
+        kernels::cornersOf(space, 8, "sm_80");
     kernels::KernelConfig config =
         corners.empty() ? space.defaults : corners[random() % corners.size()];
     kernels::KernelImage object;

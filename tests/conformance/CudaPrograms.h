@@ -18,8 +18,6 @@ namespace mgpu::conformance {
 
 class CudaPrograms {
 public:
-  /// Matrix products of f16 and bf16 by warpgroups, where they have that form.
-  bool useWgmma = false;
   /// All matrix products by a cuBLASLt that is not there.
   bool useCublasLt = false;
   /// Kernels begin before those they follow have ended, and wait for them; set

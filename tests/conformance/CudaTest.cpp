@@ -251,13 +251,7 @@ void checkProducts(void (*choose)(CudaPrograms &), const char *call,
   std::mt19937_64 random(3);
   CudaPrograms programs;
   choose(programs);
-  // What the forms of mgpu's own compute with a product, a library does not.
-  const size_t apart = outcome.dag->kernels.size();
-  request->fuseNarrowProducts = programs.useWgmma;
-  outcome = importer.import(*request);
-  ASSERT_TRUE(outcome.dag) << outcome.dag.error().message;
   const planner::Dag &dag = *outcome.dag;
-  EXPECT_EQ(dag.kernels.size(), apart - (programs.useWgmma ? 2 : 0));
   auto number = programs.add(dag, random);
   ASSERT_TRUE(number) << number.error().message;
   Result<void> compiled = programs.compile();
@@ -269,13 +263,6 @@ void checkProducts(void (*choose)(CudaPrograms &), const char *call,
     const auto &called = fake::FakeCuda::instance().called;
     EXPECT_EQ(std::count(called.begin(), called.end(), call), count);
   }
-}
-
-/// Plans to tensor maps to warpgroups: what a GPU does with
-/// --variant wgmma, whose maps the driver makes, for two of the products.
-TEST(CudaProducts, ByWarpgroupsGiveTheBitsOfTheHost) {
-  checkProducts([](CudaPrograms &programs) { programs.useWgmma = true; },
-                "cuTensorMapEncodeTiled", 4);
 }
 
 /// Each once before the graph, and captured.
@@ -370,16 +357,6 @@ TEST(CudaEarly, OnesThatDoNotWaitAreFound) {
       wrong += !early.run(k, scheduler, k).empty();
   EXPECT_GT(early.began, 0u);
   EXPECT_GT(wrong, 2u);
-}
-
-/// The same of products by warpgroups, and of their tensor maps.
-TEST(CudaEarly, ProductsByWarpgroupsWaitToo) {
-  checkProducts(
-      [](CudaPrograms &programs) {
-        programs.useWgmma = true;
-        programs.beginEarly();
-      },
-      "cuTensorMapEncodeTiled", 4);
 }
 
 TEST(CudaCollectives, GiveTheBitsOfTheHost) {

@@ -136,7 +136,7 @@ def errors():
     mgpu.register("scale$all", None)
     raises(mgpu.UnsupportedError, "no function is registered", lambda: opened("scaled", "scale$all"))
     mgpu.register("keep", lambda operands, results, config: operands[0])
-    expect("nothing", opened("nothing", "keep")(x=[])["r0"].tolist() == [])
+    expect("nothing", opened("nothing", "keep")(x=b"")["r0"].tolist() == [])
 
     def spoils(operands, results, config):
         operands[0].data[0, 0] = 1

@@ -161,7 +161,8 @@ struct ConvertStablehloToLinalg
     bool isChanged = false;
     for (const std::string &each : customs) {
       auto [name, kernel] = StringRef(each).split('=');
-      auto [file, kernelEntry] = kernel.rsplit(':'); // "registered ..." has none
+      auto [file, kernelEntry] =
+          kernel.rsplit(':'); // "registered ..." has none
       kernels[name] = {file.str(), kernelEntry.str()};
     }
     for (func::FuncOp function : programsOf(getOperation(), entry))

@@ -37,8 +37,9 @@ def _store(name: str, results: List[Array], given: Any) -> None:
     if len(values) != len(results):
         raise UsageError(f"'{name}' has {len(results)} results, and its function gave {len(values)}")
     for k, (result, value) in enumerate(zip(results, values)):
-        data = memoryview(_arrays.take(f"result {k} of {name}", value, result.type, result.shape))
-        data = data.cast("B") if data.nbytes else memoryview(b"")
+        if 0 in result.shape:
+            continue
+        data = memoryview(_arrays.take(f"result {k} of {name}", value, result.type, result.shape)).cast("B")
         into = memoryview(result._owner).cast("B")  # pylint: disable=protected-access
         if len(data) != len(into):
             raise UsageError(f"result {k} of '{name}' has {len(into)} bytes, and its function gave {len(data)}")
