@@ -140,7 +140,7 @@ bool Warp::gather(uint32_t needed, const Instr &instr) {
   needed &= live();
   if (mask == needed)
     return true;
-  // Those that wait here already go on together with these.
+  // Lanes that wait here already go on together with these.
   for (Fragment &each : others)
     if (each.pc == pc && each.wait == Fragment::Wait::Change)
       each.wait = Fragment::Wait::None;

@@ -108,6 +108,7 @@ TEST_F(BulkLoad, AWaitForTheWrongPhaseIsNone) {
 TEST_F(BulkLoad, MoreOrFewerBytesThanAnnouncedNeverEnd) {
   expectAlways({{"EXPECT", "272"}}, "never happens");
   EXPECT_NE(run({{"EXPECT", "128"}}), "");
+  expectAlways({{"EXPECT", "0x7fffffff"}}, "2^20 - 1 at most");
 }
 
 TEST_F(BulkLoad, AnMbarrierIsPublishedBeforeCopiesTellIt) {
@@ -377,6 +378,24 @@ TEST_F(BulkTensor, WhatIsNoTensorMapIsRefused) {
   map.rank = 2;
   map.sizes[1] = 600;
   expectAlways({{"Y", "500"}}, "outside of all buffers");
+}
+
+/// A kernel can write a map itself.
+TEST_F(BulkTensor, MapsThatLieAreRefused) {
+  const TensorMap good = map;
+  map.box[0] = 0x40000004; // of which 32 bits are 16 bytes
+  expectAlways({}, "box is none");
+  map = good;
+  map.box[1] = 0xffffffff;
+  map.sizes[1] = uint64_t(1) << 33;
+  map.strideBytes[0] = 0;
+  expectAlways({}, "box is none");
+  map = good;
+  map.dataType = 8; // f64, whose sums would reach beyond 4 bytes
+  expectAlways({}, "box is none");
+  map = good;
+  map.sizes[0] = uint64_t(1) << 40;
+  expectAlways({}, "box is none");
 }
 
 } // namespace mgpu::kernels::ptx
