@@ -172,3 +172,28 @@ func.func @opaque(%d: !mgpu.device, %n: index, %x: memref<8xf32>) {
   mgpu.launch %d grid(%n) block(%n) attributes {source = "norm", opaque, entry = "k"}
   return
 }
+
+// -----
+
+func.func @registered(%d: !mgpu.device, %n: index, %x: memref<8xf32>, %y: memref<8xf32>) {
+  mgpu.launch %d args(%x, %y : memref<8xf32>, memref<8xf32>) grid(%n) block(%n) attributes {source = "norm", opaque, registered = "eps=1", reads = [0], writes = [1]}
+  // expected-error @below {{'registered' must be a string beside 'opaque' [launch_c25]}}
+  mgpu.launch %d grid(%n) block(%n) attributes {source = "norm", opaque, registered}
+  return
+}
+
+// -----
+
+func.func @registered_order(%d: !mgpu.device, %n: index, %x: memref<8xf32>, %y: memref<8xf32>) {
+  // expected-error @below {{argument 1 of a registered function is only read, and stands after one that is written [launch_c25]}}
+  mgpu.launch %d args(%x, %y : memref<8xf32>, memref<8xf32>) grid(%n) block(%n) attributes {source = "norm", opaque, registered = "", reads = [1], writes = [0]}
+  return
+}
+
+// -----
+
+func.func @registered_gaps(%d: !mgpu.device, %n: index, %x: memref<4x4xf32, strided<[8, 1]>>) {
+  // expected-error @below {{argument 0 of a registered function must be a memref of static shape without gaps}}
+  mgpu.launch %d args(%x : memref<4x4xf32, strided<[8, 1]>>) grid(%n) block(%n) attributes {source = "norm", opaque, registered = "", reads = [], writes = [0]}
+  return
+}

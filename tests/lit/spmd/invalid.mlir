@@ -574,6 +574,14 @@ func.func @f(%x: tensor<8xf32>) {
 // -----
 
 func.func @f(%x: tensor<8xf32>) {
+  // expected-error @below {{is registered, and has the kernel "k.cu" [custom_call_c5]}}
+  %y = spmd.custom_call "k" registered "" from "k.cu" entry "k" ins() outs(%x : tensor<8xf32>) -> tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<8xf32>) {
   // expected-error @below {{keeps init 1 of 1 [custom_call_c3]}}
   %y = spmd.custom_call "k" kept [1] ins() outs(%x : tensor<8xf32>) -> tensor<8xf32>
   return
