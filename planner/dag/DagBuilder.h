@@ -7,6 +7,7 @@
 #include "planner/dag/Dag.h"
 #include "planner/dag/IntervalIndex.h"
 
+#include <deque>
 #include <span>
 #include <unordered_map>
 
@@ -54,7 +55,7 @@ private:
   void retireCovered(const BufferUse &use);
 
   Dag &dag;
-  std::vector<BufferState> buffers;
+  std::deque<BufferState> buffers;
   std::unordered_map<uint32_t, NodeId> lastOnCommunicator;
   std::vector<DepEdge> found; ///< edges to the node being appended
 };

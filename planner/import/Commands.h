@@ -87,11 +87,12 @@ private:
                       const char *what);
   Result<int64_t> sharedBytesOf(ir::LaunchOp op);
   /// summariseKernel() of the body; trips of a loop share it.
-  KernelSummary summaryOf(ir::LaunchOp op, Dim3 grid, Dim3 block,
-                          llvm::function_ref<HostValue(mlir::Value)> valueOf,
-                          SummaryParts parts);
+  std::shared_ptr<const KernelSummary> summaryOf(ir::LaunchOp op, Dim3 grid,
+                                                 Dim3 block,
+                                                 HostValueOf valueOf,
+                                                 SummaryParts parts);
   /// Which bytes the launch touches, and how much it computes.
-  Result<void> addUses(ir::LaunchOp op, KernelSummary summary,
+  Result<void> addUses(ir::LaunchOp op, const KernelSummary &summary,
                        LaunchSpec &launch);
   /// Keeps the launches of a function with `mgpu.in_order` in their order: each
   /// writes bytes that stand for its device's turn, so that all that plans,
@@ -112,7 +113,8 @@ private:
   /// The values that a launch captures, and its summaries by what they are.
   struct KnownLaunch {
     llvm::SetVector<mlir::Value> captured;
-    std::map<std::vector<uint64_t>, KernelSummary> summaries;
+    std::map<std::vector<uint64_t>, std::shared_ptr<const KernelSummary>>
+        summaries;
   };
   llvm::DenseMap<mlir::Operation *, KnownLaunch> launches;
   struct Turns {

@@ -96,12 +96,17 @@ Result<int64_t> HostScope::integerOf(Operation *op, OpFoldResult value,
 }
 
 Result<View> HostScope::memrefOf(Operation *op, Value value) {
+  MGPU_TRY_ASSIGN(const View *view, viewOf(op, value));
+  return *view;
+}
+
+Result<const View *> HostScope::viewOf(Operation *op, Value value) {
   auto *view = std::get_if<View>(&valueOf(value));
   if (!view)
     return reported(
         op->emitOpError("uses a memref whose origin cannot be followed"));
   MGPU_TRY(recorder.checkLive(view->buffer, placeOf(op->getLoc())));
-  return *view;
+  return view;
 }
 
 Result<DeviceId> HostScope::deviceOf(Operation *op, Value value) const {

@@ -43,6 +43,8 @@ public:
   Result<int64_t> integerOf(mlir::Operation *op, mlir::OpFoldResult value,
                             const llvm::Twine &what) const;
   Result<View> memrefOf(mlir::Operation *op, mlir::Value value);
+  /// memrefOf() without a copy, until the next value is set.
+  Result<const View *> viewOf(mlir::Operation *op, mlir::Value value);
   Result<DeviceId> deviceOf(mlir::Operation *op, mlir::Value value) const;
   Result<SourceStream> streamOf(mlir::Operation *op, mlir::Value value) const;
   /// The op's own place, and its stream if `stream` is one.

@@ -9,6 +9,7 @@
 
 #include "mlir/IR/Attributes.h"
 #include "mlir/IR/BuiltinTypes.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 
 namespace mgpu::planner {
 
@@ -26,6 +27,9 @@ struct DynamicValue {
 using HostValue =
     std::variant<std::monostate, mlir::Attribute, DeviceId, SourceStream,
                  CommunicatorValue, View, DynamicValue>;
+
+/// What a value of host code is, as a kernel sees it.
+using HostValueOf = llvm::function_ref<const HostValue &(mlir::Value)>;
 
 /// Our element type for an MLIR one; none when it has no place in memory here.
 std::optional<ElementType> elementTypeOf(mlir::Type type);

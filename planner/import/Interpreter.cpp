@@ -11,6 +11,7 @@
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/SetVector.h"
+#include "llvm/Support/MathExtras.h"
 #include "llvm/Support/SaveAndRestore.h"
 
 #include <fmt/format.h>
@@ -160,9 +161,7 @@ Result<void> Interpreter::step(Operation *op) {
 
 Result<void> Interpreter::visit(Operation *op) {
   MGPU_TRY(step(op));
-  if (recorder.dag().nodes.size() > options.nodeLimit)
-    return reported(op->emitOpError("the unrolled program has more than ")
-                    << options.nodeLimit << " nodes; raise --node-limit");
+  MGPU_TRY(checkNodes(op, 0));
   llvm::SaveAndRestore restore(host.current, op);
   StringRef dialect = op->getName().getDialectNamespace();
   if (dialect == "mgpu")
@@ -184,6 +183,38 @@ Result<void> Interpreter::visit(Operation *op) {
                  : reported(op->emitOpError("fails: ") << assertion.getMsg());
   }
   return fold(op);
+}
+
+Result<void> Interpreter::checkNodes(Operation *op, uint64_t more) {
+  const uint64_t nodes =
+      llvm::SaturatingAdd(uint64_t(recorder.dag().nodes.size()), more);
+  if (nodes <= options.nodeLimit)
+    return {};
+  return reported(op->emitOpError("the unrolled program has more than ")
+                  << options.nodeLimit << " nodes; raise --node-limit");
+}
+
+uint64_t Interpreter::leastNodesOf(Region &region) {
+  if (!region.hasOneBlock())
+    return 0;
+  auto [at, isNew] = leastNodes.try_emplace(&region, 0);
+  if (!isNew) // recursion, too, which others refuse
+    return at->second;
+  uint64_t least = 0;
+  for (Operation &op : region.front()) {
+    uint64_t more = isa<ir::LaunchOp, ir::MemcpyOp>(op);
+    if (auto loop = dyn_cast<scf::ForOp>(op); loop && loop != loopToRoll) {
+      if (auto trips = loop.getStaticTripCount())
+        more = llvm::SaturatingMultiply(trips->getLimitedValue(),
+                                        leastNodesOf(loop.getRegion()));
+    } else if (auto call = dyn_cast<func::CallOp>(op)) {
+      if (auto callee = module.lookupSymbol<func::FuncOp>(call.getCallee());
+          callee && !callee.isExternal())
+        more = leastNodesOf(callee.getBody());
+    }
+    least = llvm::SaturatingAdd(least, more);
+  }
+  return leastNodes[&region] = least;
 }
 
 Result<void> Interpreter::visitFor(Operation *op) {
@@ -214,6 +245,8 @@ Result<void> Interpreter::visitFor(Operation *op) {
                                 " trips would not end; give it at most 2^40");
   if (loop == loopToRoll && trips >= options.rollFrom)
     return visitRolled(lower, step, trips);
+  MGPU_TRY(checkNodes(
+      op, llvm::SaturatingMultiply(trips, leastNodesOf(loop.getRegion()))));
   for (uint64_t trip = 0; trip < trips; ++trip) {
     int64_t i = int64_t(uint64_t(lower) + trip * uint64_t(step));
     Values arguments{Attribute(IntegerAttr::get(type, i))};

@@ -50,6 +50,9 @@ private:
   Result<void> step(mlir::Operation *op); ///< fails in endless code
   Result<void> visit(mlir::Operation *op);
   Result<void> visitFor(mlir::Operation *op);
+  /// How many nodes a run of the region surely makes, at least.
+  uint64_t leastNodesOf(mlir::Region &region);
+  Result<void> checkNodes(mlir::Operation *op, uint64_t more);
   Result<void> visitRolled(int64_t first, int64_t step, uint64_t trips);
   Result<void> visitIf(mlir::Operation *op);
   Result<void> visitWhile(mlir::Operation *op);
@@ -68,6 +71,7 @@ private:
   Recorder &recorder;
   Commands commands;
   MemoryCalls memory;
+  llvm::DenseMap<mlir::Region *, uint64_t> leastNodes; ///< 0 while it is found
   uint64_t idleSteps = 0; ///< steps of host code since the last node
   size_t nodesAtLastStep = 0;
   llvm::SmallVector<mlir::Operation *> active; ///< functions being run

@@ -56,7 +56,7 @@ static void recordAccess(std::vector<KernelAccess> &accesses,
       known.reads |= access.reads;
       known.writes |= access.writes;
       if (!known.sets || !access.sets)
-        known.sets = std::nullopt;
+        known.sets = nullptr;
       else
         for (TouchedSet &set : *access.sets)
           if (!llvm::is_contained(*known.sets, set))
@@ -88,7 +88,7 @@ static void recordAccess(std::vector<KernelAccess> &accesses,
   access.box = Box::flat(low, high - low);
   access.exact = false;
   access.blockSteps = {};
-  access.sets = std::nullopt;
+  access.sets = nullptr;
   accesses.push_back(std::move(access));
 }
 
@@ -168,13 +168,13 @@ static std::optional<AttentionSizes> attentionOf(Operation *op) {
 
 class Summariser {
 public:
-  Summariser(Region &body, Dim3 grid, Dim3 block,
-             llvm::function_ref<HostValue(Value)> valueOf, KnownMeetings &known)
+  Summariser(Region &body, Dim3 grid, Dim3 block, HostValueOf valueOf,
+             KnownMeetings &known)
       : body(body), known(known), grid(grid), block(block),
         threads(double(grid.volume()) * double(block.volume())),
         affine(body, grid, block,
                [valueOf](Value value) {
-                 const HostValue outer = valueOf(value);
+                 const HostValue &outer = valueOf(value);
                  const auto *constant = std::get_if<Attribute>(&outer);
                  return constant ? *constant : Attribute();
                }),
@@ -207,8 +207,8 @@ private:
   void wholeView(Value memref, bool reads, bool writes, bool beyond = false);
   bool mayLeaveView(Operation *op);
   void visitVector(const MemoryAccess &access, const KernelView &view);
-  std::optional<TouchedSets> setsOf(const MemoryAccess &access,
-                                    const KernelView &view, bool writes);
+  std::shared_ptr<TouchedSets> setsOf(const MemoryAccess &access,
+                                      const KernelView &view, bool writes);
   /// How often an operation runs in the whole launch at most.
   double mostRuns(Operation *op);
   bool isGuarded(Operation *op);
@@ -222,7 +222,7 @@ private:
   double threads;
   AffineEvaluator affine;
   facts::Uniformity uniformity;
-  llvm::function_ref<HostValue(Value)> valueOf;
+  HostValueOf valueOf;
   KernelViews views;
   AccessBoxes boxes;
   FlopCounter flops;
@@ -233,14 +233,14 @@ private:
 
 /// The product that the launch is. B may lie turned without that the launch
 /// says so.
-static std::optional<Product>
-productOf(ir::LaunchOp launch, llvm::function_ref<HostValue(Value)> valueOf) {
+static std::optional<Product> productOf(ir::LaunchOp launch,
+                                        HostValueOf valueOf) {
   const ir::ProductAttr product = ir::productOf(launch);
   if (!product)
     return std::nullopt;
   const auto factors = elementTypeOf(product.getA()),
              sums = elementTypeOf(product.getC());
-  const HostValue second = valueOf(launch.getArgs()[1]);
+  const HostValue &second = valueOf(launch.getArgs()[1]);
   const auto *b = std::get_if<View>(&second);
   if (!factors || !sums || !b)
     return std::nullopt;
@@ -441,7 +441,7 @@ void Summariser::visitAccess(Operation *op, Value memref, ValueRange indices,
 /// Boxes of vectors are not made: they may touch all of the memref below.
 void Summariser::visitVector(const MemoryAccess &access,
                              const KernelView &view) {
-  const HostValue outer = valueOf(view.root);
+  const HostValue &outer = valueOf(view.root);
   const auto type = cast<MemRefType>(access.memref.getType());
   const uint32_t bytes = mgpu::sizeBytes(*elementTypeOf(type.getElementType()));
   const bool writes = bool(access.stored);
@@ -454,13 +454,14 @@ void Summariser::visitVector(const MemoryAccess &access,
           setsOf(access, view, writes)});
 }
 
-std::optional<TouchedSets> Summariser::setsOf(const MemoryAccess &access,
-                                              const KernelView &view,
-                                              bool writes) {
+std::shared_ptr<TouchedSets> Summariser::setsOf(const MemoryAccess &access,
+                                                const KernelView &view,
+                                                bool writes) {
   auto set = accessSetOf(access, view, body, affine);
   if (!set)
-    return std::nullopt;
-  return TouchedSets{touchedSet(*set, writes, affine)};
+    return nullptr;
+  return std::make_shared<TouchedSets>(
+      TouchedSets{touchedSet(*set, writes, affine)});
 }
 
 double Summariser::mostRuns(Operation *op) {
@@ -482,7 +483,7 @@ void Summariser::wholeView(Value memref, bool reads, bool writes, bool beyond) {
   // A view we lost track of may be any part of any captured memref it can be
   // cast from; follow the operands that are memrefs down to captured values.
   if (!body.isAncestor(memref.getParentRegion())) {
-    HostValue outer = valueOf(memref);
+    const HostValue &outer = valueOf(memref);
     auto *host = std::get_if<View>(&outer);
     if (!host)
       return;
@@ -520,8 +521,8 @@ void Summariser::wholeView(Value memref, bool reads, bool writes, bool beyond) {
 } // namespace
 
 KernelSummary summariseKernel(Region &body, Dim3 grid, Dim3 block,
-                              llvm::function_ref<HostValue(Value)> valueOf,
-                              KnownMeetings &known, SummaryParts parts) {
+                              HostValueOf valueOf, KnownMeetings &known,
+                              SummaryParts parts) {
   return Summariser(body, grid, block, valueOf, known).run(parts);
 }
 

@@ -29,7 +29,7 @@ struct KernelAccess {
   /// BufferUse::blockSteps.
   std::array<int64_t, 3> blockSteps{0, 0, 0};
   /// Where the box is not exact, what is touched of it, if it is known.
-  std::optional<TouchedSets> sets = std::nullopt;
+  std::shared_ptr<TouchedSets> sets = nullptr;
   /// No more bytes than these are touched, whatever the box is.
   uint64_t mostBytes = std::numeric_limits<uint64_t>::max();
 };
@@ -60,10 +60,9 @@ struct SummaryParts {
 
 /// `valueOf` gives what a value defined outside `body` is (a View for
 /// the captured memrefs, an attribute for scalars). `known` is of the program.
-KernelSummary
-summariseKernel(mlir::Region &body, Dim3 grid, Dim3 block,
-                llvm::function_ref<HostValue(mlir::Value)> valueOf,
-                KnownMeetings &known, SummaryParts parts);
+KernelSummary summariseKernel(mlir::Region &body, Dim3 grid, Dim3 block,
+                              HostValueOf valueOf, KnownMeetings &known,
+                              SummaryParts parts);
 
 } // namespace mgpu::planner
 

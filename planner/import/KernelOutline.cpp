@@ -134,15 +134,15 @@ MemRefType staticTypeOf(MemRefType type, const View &view,
   llvm::SmallVector<int64_t> strides;
   int64_t offset = 0;
   addressOffset = view.offset;
+  // MLIR takes the strides of a buffer without elements to be unknown.
+  const bool isEmpty = llvm::is_contained(view.sizes, 0);
+  if (!isEmpty && type.hasStaticShape() && type.getLayout().isIdentity())
+    return type;
   const bool isKnown = succeeded(type.getStridesAndOffset(strides, offset));
   if (isKnown && !ShapedType::isDynamic(offset))
     addressOffset -= offset;
   else
     offset = 0;
-  // MLIR takes the strides of a buffer without elements to be unknown.
-  const bool isEmpty = llvm::is_contained(view.sizes, 0);
-  if (!isEmpty && type.hasStaticShape() && type.getLayout().isIdentity())
-    return type;
   if (!isKnown || isEmpty)
     strides.assign(view.sizes.size(), ShapedType::kDynamic);
   for (auto [stride, known] : llvm::zip(strides, view.strides))
@@ -186,9 +186,9 @@ Operation *findUseOfRoot(ir::LaunchOp launch, Value view) {
   return nullptr;
 }
 
-FailureOr<llvm::SmallVector<Capture>>
-collectCaptures(ir::LaunchOp launch, ArrayRef<Value> values,
-                llvm::function_ref<HostValue(Value)> valueOf) {
+FailureOr<llvm::SmallVector<Capture>> collectCaptures(ir::LaunchOp launch,
+                                                      ArrayRef<Value> values,
+                                                      HostValueOf valueOf) {
   llvm::SmallVector<Capture> captures;
   for (Value value : values) {
     Attribute constant;
@@ -196,7 +196,7 @@ collectCaptures(ir::LaunchOp launch, ArrayRef<Value> values,
       captures.push_back({value, Type(), {}});
       continue;
     }
-    HostValue known = valueOf(value);
+    const HostValue &known = valueOf(value);
     if (auto *view = std::get_if<View>(&known)) {
       auto type = dyn_cast<MemRefType>(value.getType());
       if (!type) { // a scalar in memory
@@ -246,8 +246,7 @@ llvm::SmallVector<uintptr_t, 16> signatureOf(uint32_t shape, Dim3 block,
 
 FailureOr<KernelTable::Outlined>
 KernelTable::outline(ir::LaunchOp launch, Dim3 block,
-                     int64_t dynamicSharedBytes,
-                     llvm::function_ref<HostValue(Value)> valueOf) {
+                     int64_t dynamicSharedBytes, HostValueOf valueOf) {
   auto [seen, isFirst] = byLaunch.try_emplace(launch);
   Body &body = seen->second;
   if (isFirst) {

@@ -62,14 +62,14 @@ public:
   };
   /// `valueOf` may answer a scalar with a View: the kernel then reads it
   /// from there. Fails after a diagnostic at the op that cannot be captured.
-  mlir::FailureOr<Outlined>
-  outline(ir::LaunchOp launch, Dim3 block, int64_t dynamicSharedBytes,
-          llvm::function_ref<HostValue(mlir::Value)> valueOf);
+  mlir::FailureOr<Outlined> outline(ir::LaunchOp launch, Dim3 block,
+                                    int64_t dynamicSharedBytes,
+                                    HostValueOf valueOf);
   /// outline() for a launch whose kernel is a file of CUDA C++
   /// (SourceKernel.cpp).
-  mlir::FailureOr<Outlined>
-  outlineSource(ir::LaunchOp launch, Dim3 block, int64_t dynamicSharedBytes,
-                llvm::function_ref<HostValue(mlir::Value)> valueOf);
+  mlir::FailureOr<Outlined> outlineSource(ir::LaunchOp launch, Dim3 block,
+                                          int64_t dynamicSharedBytes,
+                                          HostValueOf valueOf);
   /// The facts of a launch of the kernel, if none before it was as large.
   void keepFacts(KernelId kernel, KernelFacts facts);
 

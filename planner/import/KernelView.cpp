@@ -17,7 +17,7 @@ const KernelView *KernelViews::of(Value memref) {
 
 std::optional<KernelView> KernelViews::compute(Value memref) {
   if (!body.isAncestor(memref.getParentRegion())) {
-    HostValue outer = valueOf(memref);
+    const HostValue &outer = valueOf(memref);
     auto *host = std::get_if<View>(&outer);
     if (!host)
       return std::nullopt;

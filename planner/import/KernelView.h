@@ -23,8 +23,7 @@ struct KernelView {
 class KernelViews {
 public:
   /// `valueOf` as summariseKernel() has it.
-  KernelViews(mlir::Region &body, AffineEvaluator &affine,
-              llvm::function_ref<HostValue(mlir::Value)> valueOf)
+  KernelViews(mlir::Region &body, AffineEvaluator &affine, HostValueOf valueOf)
       : body(body), affine(affine), valueOf(valueOf) {}
 
   /// Null for what is not a cast or a subview of constant size and strides.
@@ -35,7 +34,7 @@ private:
 
   mlir::Region &body;
   AffineEvaluator &affine;
-  llvm::function_ref<HostValue(mlir::Value)> valueOf;
+  HostValueOf valueOf;
   llvm::DenseMap<mlir::Value, std::optional<KernelView>> known;
 };
 

@@ -26,11 +26,10 @@ using namespace mlir;
 
 /// Nothing is known of a kernel given as source but what the launch says: it
 /// may touch all of each memref.
-static KernelSummary
-summariseSource(ir::LaunchOp op, llvm::function_ref<HostValue(Value)> valueOf) {
+static KernelSummary summariseSource(ir::LaunchOp op, HostValueOf valueOf) {
   KernelSummary summary;
   for (auto [k, arg] : llvm::enumerate(op.getArgs())) {
-    HostValue value = valueOf(arg);
+    const HostValue &value = valueOf(arg);
     auto *view = std::get_if<View>(&value);
     if (!view)
       continue;
@@ -82,22 +81,22 @@ Result<Dim3> Commands::dimsOf(ir::LaunchOp op, OperandRange sizes,
   return Dim3{found[0], found[1], found[2]};
 }
 
-Result<void> Commands::addUses(ir::LaunchOp op, KernelSummary summary,
+Result<void> Commands::addUses(ir::LaunchOp op, const KernelSummary &summary,
                                LaunchSpec &launch) {
   launch.flops = summary.flops;
-  launch.asks = summary.asks;
   launch.onTensorCores = summary.onTensorCores;
-  for (KernelAccess &access : summary.accesses) {
-    MGPU_TRY_ASSIGN(auto view, host.memrefOf(op, access.root));
-    launch.uses.push_back({{view.buffer, access.box, access.reads,
+  launch.uses.reserve(summary.accesses.size());
+  for (const KernelAccess &access : summary.accesses) {
+    MGPU_TRY_ASSIGN(const View *view, host.viewOf(op, access.root));
+    launch.uses.push_back({{view->buffer, access.box, access.reads,
                             access.writes, access.blockSteps},
                            access.exact,
-                           std::move(access.sets),
+                           access.sets,
                            access.mostBytes});
   }
   for (const LaunchRace &race : summary.races) {
-    MGPU_TRY_ASSIGN(auto view, host.memrefOf(op, race.root));
-    launch.races.push_back({view.buffer, host.placeOf(race.first->getLoc()),
+    MGPU_TRY_ASSIGN(const View *view, host.viewOf(op, race.root));
+    launch.races.push_back({view->buffer, host.placeOf(race.first->getLoc()),
                             host.placeOf(race.second->getLoc()), race.text,
                             race.isProven});
   }
@@ -170,8 +169,7 @@ static std::vector<uint64_t> raceKey(const KernelTable::Outlined &launch,
 /// All that decides a summary: grid, block, and the constants and views that
 /// are captured. Buffers are numbered as they come.
 static std::vector<uint64_t>
-summaryKey(Dim3 grid, Dim3 block, ValueRange captured,
-           llvm::function_ref<HostValue(Value)> valueOf) {
+summaryKey(Dim3 grid, Dim3 block, ValueRange captured, HostValueOf valueOf) {
   std::vector<uint64_t> key{grid.x, grid.y, grid.z, block.x, block.y, block.z};
   llvm::SmallVector<BufferId> buffers;
   auto list = [&](const auto &numbers) {
@@ -179,7 +177,7 @@ summaryKey(Dim3 grid, Dim3 block, ValueRange captured,
     key.insert(key.end(), numbers.begin(), numbers.end());
   };
   for (Value each : captured) {
-    const HostValue value = valueOf(each);
+    const HostValue &value = valueOf(each);
     key.push_back(value.index());
     if (const auto *constant = std::get_if<Attribute>(&value)) {
       key.push_back(uint64_t(uintptr_t(constant->getAsOpaquePointer())));
@@ -196,9 +194,10 @@ summaryKey(Dim3 grid, Dim3 block, ValueRange captured,
   return key;
 }
 
-KernelSummary Commands::summaryOf(ir::LaunchOp op, Dim3 grid, Dim3 block,
-                                  llvm::function_ref<HostValue(Value)> valueOf,
-                                  SummaryParts parts) {
+std::shared_ptr<const KernelSummary> Commands::summaryOf(ir::LaunchOp op,
+                                                         Dim3 grid, Dim3 block,
+                                                         HostValueOf valueOf,
+                                                         SummaryParts parts) {
   constexpr size_t most = 64; // an offset may differ in each trip
   auto [at, isFirst] = launches.try_emplace(op);
   KnownLaunch &own = at->second;
@@ -209,13 +208,14 @@ KernelSummary Commands::summaryOf(ir::LaunchOp op, Dim3 grid, Dim3 block,
   if (auto known = own.summaries.find(key);
       known != own.summaries.end() && !parts.facts)
     return known->second;
-  KernelSummary summary =
-      summariseKernel(op.getBody(), grid, block, valueOf, knownMeetings, parts);
-  if (own.summaries.size() < most) {
-    KernelSummary kept = summary;
-    kept.facts = {};
-    own.summaries.insert_or_assign(key, std::move(kept));
-  }
+  auto summary = std::make_shared<KernelSummary>(summariseKernel(
+      op.getBody(), grid, block, valueOf, knownMeetings, parts));
+  // No part of the grid is whole clusters, or ends without the others.
+  if (ir::clusterOf(op) || ir::hasMark(op, ir::Mark::AwaitsOthers))
+    for (KernelAccess &access : summary->accesses)
+      access.blockSteps = {};
+  if (own.summaries.size() < most)
+    own.summaries.insert_or_assign(key, summary);
   return summary;
 }
 
@@ -251,19 +251,24 @@ Result<void> Commands::issue(ir::LaunchOp op) {
 
   llvm::SmallVector<BufferId, 2> parametersRead;
   Result<void> parametersMade;
-  auto valueOfOuter = [&](Value value) -> HostValue {
-    auto *dynamic = std::get_if<DynamicValue>(&host.valueOf(value));
+  static const HostValue unknown;
+  std::map<BufferId, HostValue> parameterViews;
+  auto valueOfOuter = [&](Value value) -> const HostValue & {
+    const HostValue &own = host.valueOf(value);
+    auto *dynamic = std::get_if<DynamicValue>(&own);
     if (!dynamic)
-      return host.valueOf(value);
+      return own;
     auto parameter = recorder.parameterOn(device, dynamic->buffer,
                                           host.placeOf(value.getLoc()));
     if (!parameter) {
       parametersMade = fail(parameter.error());
-      return {};
+      return unknown;
     }
-    if (!llvm::is_contained(parametersRead, *parameter))
+    auto [at, isNew] =
+        parameterViews.try_emplace(*parameter, View{*parameter, 0, {}, {}});
+    if (isNew)
       parametersRead.push_back(*parameter);
-    return View{*parameter, 0, {}, {}};
+    return at->second;
   };
   const bool isSource = op.hasSource();
   if (isSource)
@@ -278,25 +283,22 @@ Result<void> Commands::issue(ir::LaunchOp op) {
   const std::vector<uint64_t> meetings = raceKey(*outlined, grid);
   const SummaryParts parts{.facts = isNew,
                            .races = !raceFree.contains(meetings)};
-  KernelSummary summary = isSource
-                              ? summariseSource(op, valueOfOuter)
-                              : summaryOf(op, grid, block, valueOfOuter, parts);
+  const auto summary = isSource
+                           ? std::make_shared<const KernelSummary>(
+                                 summariseSource(op, valueOfOuter))
+                           : summaryOf(op, grid, block, valueOfOuter, parts);
   if (isNew)
-    work->second = summary.asks;
-  if (summary.races.empty())
+    work->second = summary->asks;
+  if (summary->races.empty())
     raceFree.insert(meetings);
-  // No part of the grid is whole clusters, or ends without the others.
-  if (ir::clusterOf(op) || ir::hasMark(op, ir::Mark::AwaitsOthers))
-    for (KernelAccess &access : summary.accesses)
-      access.blockSteps = {};
-  MGPU_TRY(checkBounds(op, summary, grid, block));
+  MGPU_TRY(checkBounds(op, *summary, grid, block));
   if (isNew && !isSource)
-    kernels.keepFacts(outlined->kernel, std::move(summary.facts));
-  summary.asks = work->second;
+    kernels.keepFacts(outlined->kernel, summary->facts);
   LaunchSpec launch{device, outlined->kernel, grid,
                     std::move(outlined->arguments)};
+  launch.asks = work->second;
   launch.durationUs = costOf(op, options);
-  MGPU_TRY(addUses(op, std::move(summary), launch));
+  MGPU_TRY(addUses(op, *summary, launch));
   for (BufferId parameter : parametersRead)
     launch.uses.push_back(
         {{parameter,

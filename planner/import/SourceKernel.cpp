@@ -196,9 +196,8 @@ FailureOr<StringRef> readSource(ir::LaunchOp launch,
 }
 
 /// The function that computes what the kernel does; null where none is named.
-FailureOr<func::FuncOp>
-findReference(ir::LaunchOp launch,
-              llvm::function_ref<HostValue(Value)> valueOf) {
+FailureOr<func::FuncOp> findReference(ir::LaunchOp launch,
+                                      HostValueOf valueOf) {
   auto name = launch->getAttrOfType<FlatSymbolRefAttr>("reference");
   if (!name)
     return func::FuncOp();
@@ -214,7 +213,7 @@ findReference(ir::LaunchOp launch,
            << launch.getArgs().size() << " arguments and return nothing";
   for (auto [k, arg] : llvm::enumerate(launch.getArgs())) {
     Type wanted = arg.getType();
-    HostValue value = valueOf(arg);
+    const HostValue &value = valueOf(arg);
     if (auto *view = std::get_if<View>(&value)) {
       if (view->strides != rowMajorStrides(view->sizes))
         return launch.emitOpError("argument ")
@@ -232,12 +231,11 @@ findReference(ir::LaunchOp launch,
 }
 
 /// Reads the arguments that the launch passes, and their types.
-LogicalResult readArguments(ir::LaunchOp launch,
-                            llvm::function_ref<HostValue(Value)> valueOf,
+LogicalResult readArguments(ir::LaunchOp launch, HostValueOf valueOf,
                             std::vector<KernelArgument> &arguments,
                             std::vector<CudaFile::Parameter> &parameters) {
   for (auto [k, arg] : llvm::enumerate(launch.getArgs())) {
-    HostValue value = valueOf(arg);
+    const HostValue &value = valueOf(arg);
     auto type = elementTypeOf(getElementTypeOrSelf(arg));
     if (!type)
       return launch.emitOpError("argument ")
@@ -300,8 +298,7 @@ HostCall callOf(ir::LaunchOp launch) {
 
 FailureOr<KernelTable::Outlined>
 KernelTable::outlineSource(ir::LaunchOp launch, Dim3 block,
-                           int64_t dynamicSharedBytes,
-                           llvm::function_ref<HostValue(Value)> valueOf) {
+                           int64_t dynamicSharedBytes, HostValueOf valueOf) {
   Outlined result;
   CudaFile file;
   FailureOr<func::FuncOp> reference = failure();

@@ -210,7 +210,7 @@ Result<void> CollectiveMatcher::complete(Pending calls) {
   bool isOpen = isBehindOpenCall(entry);
   recorder.record(std::move(entry), isOpen);
   recorder.judgeDeferred(
-      [&](const RecordedNode &node) { return isBehindOpenCall(node); });
+      [&](const RecordedCalls &node) { return isBehindOpenCall(node); });
   return {};
 }
 
@@ -252,7 +252,7 @@ void CollectiveMatcher::learnOrder(const Pending &calls,
   }
 }
 
-bool CollectiveMatcher::isBehindOpenCall(const RecordedNode &node) const {
+bool CollectiveMatcher::isBehindOpenCall(const RecordedCalls &node) const {
   return findOpen([&](const CollectiveCallSite &open) {
     return std::ranges::any_of(node.calls, [&](const auto &call) {
       return call.before.covers(open.point);

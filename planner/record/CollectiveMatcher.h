@@ -115,7 +115,7 @@ public:
   /// error, and finish() says which: the call may stay unanswered for ever.
   void checkUses(const RecordedNode &node);
   /// Whether the node is queued behind an unanswered call.
-  bool isBehindOpenCall(const RecordedNode &node) const;
+  bool isBehindOpenCall(const RecordedCalls &node) const;
   /// Whether every call so far has been answered.
   bool isIdle() const { return numPending == 0; }
   /// Reports every call still unanswered at the end of the program.

@@ -81,17 +81,17 @@ constexpr uint32_t maxReportedRaces = 20;
 // More questions than these stay open: each takes its time.
 constexpr size_t mostQuestions = 1000;
 
-uint32_t callOf(const RecordedNode &node, size_t use) {
+uint32_t callOf(const RecordedCalls &node, size_t use) {
   return node.callOfUse.empty() ? 0 : node.callOfUse[use];
 }
-bool isExact(const RecordedNode &node, size_t use) {
+bool isExact(const RecordedCalls &node, size_t use) {
   return node.inexact.empty() || !node.inexact[use];
 }
-const TouchedSets *setsOf(const RecordedNode &node, size_t use) {
+const TouchedSets *setsOf(const RecordedCalls &node, size_t use) {
   return use < node.sets.size() ? node.sets[use].get() : nullptr;
 }
 /// Whether all is known of what the use touches.
-bool isKnown(const RecordedNode &node, size_t use) {
+bool isKnown(const RecordedCalls &node, size_t use) {
   const TouchedSets *sets = setsOf(node, use);
   return isExact(node, use) ||
          (sets && std::ranges::all_of(*sets, &TouchedSet::isSure));
@@ -100,10 +100,10 @@ bool isKnown(const RecordedNode &node, size_t use) {
 
 /// Whether two uses whose boxes may meet do meet, as far as it is known what
 /// they touch of them.
-Overlap NodeRecorder::meet(const RecordedNode &a, const BufferUse &aUse,
-                           size_t aIndex, const RecordedNode &b,
+Overlap NodeRecorder::meet(const RecordedCalls &a, const BufferUse &aUse,
+                           size_t aIndex, const RecordedCalls &b,
                            const BufferUse &bUse, size_t bIndex) {
-  auto setsOfUse = [](const RecordedNode &node, const BufferUse &use,
+  auto setsOfUse = [](const RecordedCalls &node, const BufferUse &use,
                       size_t index) {
     if (const TouchedSets *sets = setsOf(node, index))
       return *sets;
@@ -122,19 +122,19 @@ Overlap NodeRecorder::meet(const RecordedNode &a, const BufferUse &aUse,
 }
 
 std::optional<NodeRecorder::Conflict>
-NodeRecorder::unorderedConflict(NodeId from, const RecordedNode &to,
+NodeRecorder::unorderedConflict(NodeId from, const RecordedCalls &to,
                                 const DagNode &toNode) {
-  const RecordedNode &earlier = recorded[from.value];
+  const RecordedCalls &earlier = recorded[from.value];
   const DagNode &fromNode = dag.node(from);
   std::optional<Conflict> worst;
   for (size_t u = 0; u < fromNode.uses.size(); ++u) {
     const BufferUse &a = fromNode.uses[u];
-    const RecordedNode::Call &aCall = earlier.calls[callOf(earlier, u)];
+    const RecordedCalls::Call &aCall = earlier.calls[callOf(earlier, u)];
     for (size_t v = 0; v < toNode.uses.size(); ++v) {
       const BufferUse &b = toNode.uses[v];
       if (a.buffer != b.buffer || (!a.writes && !b.writes))
         continue;
-      const RecordedNode::Call &bCall = to.calls[callOf(to, v)];
+      const RecordedCalls::Call &bCall = to.calls[callOf(to, v)];
       if (bCall.before.covers(aCall.point))
         continue;
       Overlap found = overlap(a.box, b.box);
@@ -203,7 +203,7 @@ void NodeRecorder::reportUnwrittenReads() {
   };
   uint32_t count = 0;
   for (auto [node, use] : findUnwrittenReads(dag, isSure)) {
-    const RecordedNode &entry = recorded[node.value];
+    const RecordedCalls &entry = recorded[node.value];
     Finding finding;
     finding.place = entry.calls[callOf(entry, use)].place;
     finding.text = "reads buffer '" +
@@ -231,14 +231,14 @@ Result<void> NodeRecorder::finish() {
 }
 
 const SourcePoint &NodeRecorder::pointOf(Use use) const {
-  const RecordedNode &node = recorded[use.node.value];
+  const RecordedCalls &node = recorded[use.node.value];
   return node.calls[callOf(node, use.index)].point;
 }
 
 /// The nodes that `entry`, just appended as `id`, conflicts with and is not
 /// plainly ordered after.
 std::vector<NodeId> NodeRecorder::suspectsOf(NodeId id,
-                                             const RecordedNode &entry,
+                                             const RecordedCalls &entry,
                                              size_t firstEdge) {
   std::vector<NodeId> suspects;
   for (size_t e = firstEdge; e < dag.edges.size(); ++e) {
@@ -246,7 +246,7 @@ std::vector<NodeId> NodeRecorder::suspectsOf(NodeId id,
     if (edge.to != id || edge.kind == DepKind::Collective)
       continue;
     // One queue is in order: the common case needs no look at the boxes.
-    const RecordedNode &earlier = recorded[edge.from.value];
+    const RecordedCalls &earlier = recorded[edge.from.value];
     if (earlier.calls.size() != 1 || entry.calls.size() != 1 ||
         !entry.calls[0].before.covers(earlier.calls[0].point))
       suspects.push_back(edge.from);
@@ -255,14 +255,14 @@ std::vector<NodeId> NodeRecorder::suspectsOf(NodeId id,
   return suspects;
 }
 
-void NodeRecorder::addHiddenSuspects(NodeId id, const RecordedNode &entry,
+void NodeRecorder::addHiddenSuspects(NodeId id, const RecordedCalls &entry,
                                      std::vector<NodeId> &suspects) {
   const DagNode &node = dag.node(id);
   for (uint32_t k = 0; k < node.uses.size(); ++k) {
     const BufferUse &use = node.uses[k];
     if (use.buffer.value >= hidden.size() || !isKnown(entry, k))
       continue;
-    const RecordedNode::Call &call = entry.calls[callOf(entry, k)];
+    const RecordedCalls::Call &call = entry.calls[callOf(entry, k)];
     auto [begin, end] = use.box.byteRange();
     const bool exact = isExact(entry, k), dense = use.box.isContiguous();
     auto visit = [&, begin = begin, end = end](int64_t first, int64_t last,
@@ -294,7 +294,7 @@ void NodeRecorder::addHiddenSuspects(NodeId id, const RecordedNode &entry,
 
 /// Keeps the sure uses in view that the tracker may no longer show because of
 /// a write of `entry` that may touch less than it says.
-void NodeRecorder::hideBehind(NodeId id, const RecordedNode &entry,
+void NodeRecorder::hideBehind(NodeId id, const RecordedCalls &entry,
                               size_t firstEdge) {
   const DagNode &node = dag.node(id);
   for (uint32_t k = 0; k < node.uses.size(); ++k) {
@@ -320,7 +320,7 @@ void NodeRecorder::hideBehind(NodeId id, const RecordedNode &entry,
   }
 }
 
-void NodeRecorder::judge(NodeId id, const RecordedNode &entry,
+void NodeRecorder::judge(NodeId id, const RecordedCalls &entry,
                          const std::vector<NodeId> &suspects) {
   for (NodeId from : suspects)
     if (auto conflict = unorderedConflict(from, entry, dag.node(id)))
@@ -340,26 +340,26 @@ void NodeRecorder::record(RecordedNode entry, bool isOpen) {
   judge(id, entry, suspects);
   // The clocks were needed for this check alone; keeping them would cost
   // nodes x queues.
-  for (RecordedNode::Call &call : entry.calls)
+  for (RecordedCalls::Call &call : entry.calls)
     call.before = VectorClock();
   recorded.push_back(std::move(entry));
 }
 
 void NodeRecorder::learn(SourcePoint point, const VectorClock &clock) {
   for (const Deferred &waiting : deferred)
-    for (RecordedNode::Call &call : recorded[waiting.node.value].calls)
+    for (RecordedCalls::Call &call : recorded[waiting.node.value].calls)
       if (call.before.covers(point))
         call.before.join(clock);
 }
 
 void NodeRecorder::judgeDeferred(
-    const std::function<bool(const RecordedNode &)> &isOpen) {
+    const std::function<bool(const RecordedCalls &)> &isOpen) {
   std::erase_if(deferred, [&](const Deferred &waiting) {
-    RecordedNode &entry = recorded[waiting.node.value];
+    RecordedCalls &entry = recorded[waiting.node.value];
     if (isOpen(entry))
       return false;
     judge(waiting.node, entry, waiting.suspects);
-    for (RecordedNode::Call &call : entry.calls)
+    for (RecordedCalls::Call &call : entry.calls)
       call.before = VectorClock();
     return true;
   });

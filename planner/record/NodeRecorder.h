@@ -11,6 +11,7 @@
 #include "planner/record/SourceOrder.h"
 #include "planner/record/TouchedSet.h"
 
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -21,21 +22,23 @@ namespace mgpu::planner {
 
 struct LaunchRaceSpec;
 
-/// A node and what the race check needs to know about it. A collective has one
-/// call per rank, everything else has exactly one.
-struct RecordedNode {
+/// The calls of a node, as the race check needs to know them. A collective has
+/// one per rank, everything else has exactly one.
+struct RecordedCalls {
   struct Call {
     SourcePoint point;  ///< its place on its queue
     VectorClock before; ///< what its queue had waited for when it was issued
     Place place;
   };
-  DagNode node;
   std::vector<Call> calls;
   std::vector<uint32_t> callOfUse; ///< per use; empty: call 0 for all
   std::vector<bool> inexact;       ///< per use: may touch less; empty: none may
   /// Per use that may touch less: what it touches, or null. Entries beyond the
   /// end are null.
   std::vector<std::shared_ptr<const TouchedSets>> sets;
+};
+struct RecordedNode : RecordedCalls {
+  DagNode node;
 };
 
 class NodeRecorder {
@@ -54,7 +57,7 @@ public:
   /// Nodes not judged yet that follow `point` follow all `clock` covers.
   void learn(SourcePoint point, const VectorClock &clock);
   /// Judges the deferred nodes that are not `isOpen` any more.
-  void judgeDeferred(const std::function<bool(const RecordedNode &)> &isOpen);
+  void judgeDeferred(const std::function<bool(const RecordedCalls &)> &isOpen);
   /// It is reported as races between nodes are.
   void reportWithin(const LaunchRaceSpec &race);
   /// Says how many races went unreported, and fails where one was an error.
@@ -76,16 +79,17 @@ private:
     NodeId node;
     std::vector<NodeId> suspects; ///< earlier nodes it may race with
   };
-  std::vector<NodeId> suspectsOf(NodeId id, const RecordedNode &entry,
+  std::vector<NodeId> suspectsOf(NodeId id, const RecordedCalls &entry,
                                  size_t firstEdge);
-  void addHiddenSuspects(NodeId id, const RecordedNode &entry,
+  void addHiddenSuspects(NodeId id, const RecordedCalls &entry,
                          std::vector<NodeId> &suspects);
-  void hideBehind(NodeId id, const RecordedNode &entry, size_t firstEdge);
-  std::optional<Conflict> unorderedConflict(NodeId from, const RecordedNode &to,
+  void hideBehind(NodeId id, const RecordedCalls &entry, size_t firstEdge);
+  std::optional<Conflict> unorderedConflict(NodeId from,
+                                            const RecordedCalls &to,
                                             const DagNode &toNode);
-  Overlap meet(const RecordedNode &a, const BufferUse &aUse, size_t aIndex,
-               const RecordedNode &b, const BufferUse &bUse, size_t bIndex);
-  void judge(NodeId id, const RecordedNode &entry,
+  Overlap meet(const RecordedCalls &a, const BufferUse &aUse, size_t aIndex,
+               const RecordedCalls &b, const BufferUse &bUse, size_t bIndex);
+  void judge(NodeId id, const RecordedCalls &entry,
              const std::vector<NodeId> &suspects);
   void report(const Conflict &conflict);
   void reportUnwrittenReads();
@@ -110,7 +114,7 @@ private:
   };
   Reports errors, warnings;
   std::optional<Error> firstError;
-  std::vector<RecordedNode> recorded; ///< without `node`, which the DAG owns
+  std::deque<RecordedCalls> recorded; ///< by node
   std::vector<Deferred> deferred;
   /// Per buffer, the sure uses that a write which may touch less took out of
   /// the tracker's view: a later race with them is proven, one with that write

@@ -144,8 +144,7 @@ Result<void> Recorder::addUse(RecordedNode &entry, LaunchUse launchUse,
   entry.inexact.push_back(!launchUse.isExact);
   if (launchUse.sets) {
     entry.sets.resize(entry.node.uses.size());
-    entry.sets.back() =
-        std::make_shared<const TouchedSets>(std::move(*launchUse.sets));
+    entry.sets.back() = std::move(launchUse.sets);
   }
   return {};
 }
@@ -171,6 +170,7 @@ Result<void> Recorder::launch(LaunchSpec launch, CallSite site) {
   node.durationUs = launch.durationUs;
   for (const LaunchRaceSpec &race : launch.races)
     nodes.reportWithin(race);
+  node.uses.reserve(launch.uses.size());
   for (LaunchUse &use : launch.uses)
     MGPU_TRY(addUse(entry, std::move(use), launch.device, site.place));
   node.work =

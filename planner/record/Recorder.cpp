@@ -4,17 +4,33 @@
 #include "planner/record/Phases.h"
 
 #include <algorithm>
+#include <charconv>
 #include <fmt/format.h>
 #include <limits>
 
 namespace mgpu::planner {
 
+bool BufferTable::isMade(const std::string &name) const {
+  const size_t dot = name.rfind('.');
+  if (dot == std::string::npos || dot + 1 == name.size() ||
+      name[dot + 1] == '0')
+    return false;
+  uint32_t number = 0;
+  const char *end = name.data() + name.size();
+  auto [at, error] = std::from_chars(name.data() + dot + 1, end, number);
+  if (at != end || error != std::errc())
+    return false;
+  auto base = numbers.find(name.substr(0, dot));
+  return base != numbers.end() && number > 1 && number < base->second;
+}
+
 BufferId BufferTable::add(Buffer buffer) {
-  if (uint32_t &used = names[buffer.name]; used++ > 0) {
+  auto [at, isNew] = numbers.try_emplace(buffer.name, 2);
+  if (!isNew || isMade(buffer.name)) {
     std::string numbered;
-    for (; names.count(numbered = buffer.name + "." + std::to_string(used));)
-      ++used;
-    names[numbered] = 1;
+    do
+      numbered = fmt::format("{}.{}", buffer.name, at->second++);
+    while (numbers.contains(numbered));
     buffer.name = std::move(numbered);
   }
   // A size past int64_t is as good as any other that no machine has.

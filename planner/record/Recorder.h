@@ -26,6 +26,7 @@
 #include "planner/record/SourceOrder.h"
 
 #include <map>
+#include <unordered_map>
 
 namespace mgpu::planner {
 
@@ -51,6 +52,8 @@ public:
                     Place place);
 
 private:
+  /// Whether a number made it the name of a buffer.
+  bool isMade(const std::string &name) const;
   struct Life {
     std::optional<Place> freedAt;
     VectorClock lastUses;
@@ -58,7 +61,9 @@ private:
   Dag &dag;
   const SourceOrder &order;
   Findings &findings;
-  std::map<std::string, uint32_t> names;
+  /// By name, the number that the next buffer of that name gets. Names with a
+  /// number are not kept: a program that is unrolled has very many.
+  std::unordered_map<std::string, uint32_t> numbers;
   std::vector<Life> lives;
 };
 
@@ -102,7 +107,7 @@ struct LaunchUse {
   BufferUse use;
   bool isExact = true; ///< else it may touch less, and may reach outside
   /// All that it touches, if it is not exact and that is known.
-  std::optional<TouchedSets> sets = {};
+  std::shared_ptr<const TouchedSets> sets = {};
   /// No more bytes than these are touched, whatever the box is.
   uint64_t mostBytes = UINT64_MAX;
 };
