@@ -104,8 +104,11 @@ void reduced(Warp &warp, const Instr &i) {
   warp.setPredicate(i.d, is ? ~0u : 0);
 }
 
+/// The register that names the lanes that meet.
+uint32_t firstSource(const Warp &, const Instr &i) { return i.a; }
+
 void syncWarp(Warp &warp, const Instr &i) {
-  if (warp.gatherNamed(i.a, i))
+  if (warp.gatherNamed(firstSource, i))
     warp.release();
 }
 
@@ -236,14 +239,16 @@ void decodeGridControl(Decoder &d) {
 }
 
 void elect(Warp &warp, const Instr &i) {
-  if (!warp.gatherNamed(i.a, i))
+  if (!warp.gatherNamed(firstSource, i))
     return;
   const auto first = uint32_t(std::countr_zero(warp.mask));
-  uint32_t *to = warp.cells<uint32_t>(i.d);
-  for (uint32_t lane = 0; lane < lanes; ++lane)
-    if (warp.mask >> lane & 1)
-      to[lane] = first;
-  warp.setPredicate(i.b, 1u << first);
+  warp.forParties([&](const Instr &own) {
+    uint32_t *to = warp.cells<uint32_t>(own.d);
+    for (uint32_t lane = 0; lane < lanes; ++lane)
+      if (warp.mask >> lane & 1)
+        to[lane] = first;
+    warp.setPredicate(own.b, 1u << first);
+  });
 }
 
 void decodeElect(Decoder &d) {

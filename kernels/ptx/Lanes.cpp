@@ -13,14 +13,23 @@ uint32_t firstLane(const Warp &warp) {
   return uint32_t(std::countr_zero(warp.mask));
 }
 
+// The registers that name the lanes that meet.
+uint32_t shuffleMask(const Warp &warp, const Instr &i) {
+  return warp.machine.program.words[i.more];
+}
+uint32_t secondSource(const Warp &, const Instr &i) { return i.b; }
+
 /// `c`: the lanes' clamp and segment; `more`: of the mask, then of the
 /// predicate, if there is one.
 void shuffle(Warp &warp, const Instr &i) {
-  const uint32_t *more = &warp.machine.program.words[i.more];
-  if (more[0] != noPlace && !warp.gatherNamed(more[0], i))
+  if (shuffleMask(warp, i) == noPlace)
+    warp.parties.assign(1, {&i, warp.mask});
+  else if (!warp.gatherNamed(shuffleMask, i))
     return;
-  const auto *a = warp.cells<uint32_t>(i.a), *b = warp.cells<uint32_t>(i.b),
-             *c = warp.cells<uint32_t>(i.c);
+  uint32_t room[3][lanes];
+  const uint32_t *a = warp.ofParties(&Instr::a, room[0]),
+                 *b = warp.ofParties(&Instr::b, room[1]),
+                 *c = warp.ofParties(&Instr::c, room[2]);
   uint32_t out[lanes] = {}, in = 0;
   for (uint32_t lane = 0; lane < lanes; ++lane) {
     const uint32_t by = b[lane] & 31, clamp = c[lane] & 31;
@@ -58,9 +67,12 @@ void shuffle(Warp &warp, const Instr &i) {
       out[lane] = 0;
     }
   }
-  keep(warp, i.d, out);
-  if (more[1] != noPlace)
-    warp.setPredicate(more[1], in);
+  warp.forParties([&](const Instr &own) {
+    keep(warp, own.d, out);
+    const uint32_t isIn = warp.machine.program.words[own.more + 1];
+    if (isIn != noPlace)
+      warp.setPredicate(isIn, in);
+  });
 }
 
 void decodeShuffle(Decoder &d) {
@@ -86,21 +98,27 @@ void decodeShuffle(Decoder &d) {
   d.emit(shuffle);
 }
 
-/// `flags`: 0 all, 1 any, 2 uni, 3 ballot, and 4 for a negated source; `b`: the
-/// mask.
+/// `flags`: 0 all, 1 any, 2 uni, 3 ballot; `c`: whether the source is negated;
+/// `b`: the mask.
 void vote(Warp &warp, const Instr &i) {
-  if (i.b != noPlace && !warp.gatherNamed(i.b, i))
+  if (i.b == noPlace)
+    warp.parties.assign(1, {&i, warp.mask});
+  else if (!warp.gatherNamed(secondSource, i))
     return;
-  const uint32_t bits =
-      (warp.predicate(i.a) ^ (i.flags & 4 ? ~0u : 0)) & warp.mask;
-  if ((i.flags & 3) == 3) {
-    uint32_t out[lanes];
-    std::fill_n(out, lanes, bits);
-    return keep(warp, i.d, out);
-  }
+  uint32_t bits = 0;
+  warp.forParties([&](const Instr &own) {
+    bits |= (warp.predicate(own.a) ^ (own.c ? ~0u : 0)) & warp.mask;
+  });
   const bool all = bits == warp.mask, any = bits != 0;
-  const bool is[] = {all, any, all || !any};
-  warp.setPredicate(i.d, is[i.flags & 3] ? ~0u : 0);
+  const bool is[] = {all, any, all || !any, false};
+  uint32_t out[lanes];
+  std::fill_n(out, lanes, bits);
+  warp.forParties([&](const Instr &own) {
+    if (i.flags == 3)
+      keep(warp, own.d, out);
+    else
+      warp.setPredicate(own.d, is[i.flags] ? ~0u : 0);
+  });
 }
 
 void decodeVote(Decoder &d) {
@@ -113,7 +131,7 @@ void decodeVote(Decoder &d) {
   d.instr.d = d.target(0, d.instr.flags == 3 ? Scalar::B32 : Scalar::Pred);
   bool isNegated = false;
   d.instr.a = d.predicate(d.operand(1), isNegated);
-  d.instr.flags |= isNegated ? 4 : 0;
+  d.instr.c = isNegated;
   d.instr.b = isSync ? d.source(2, Scalar::B32) : noPlace;
   d.emit(vote);
 }
@@ -121,9 +139,10 @@ void decodeVote(Decoder &d) {
 /// `more`: the predicate of match.all, if there is one.
 template <typename Cell, bool isAll>
 void match(Warp &warp, const Instr &i) {
-  if (!warp.gatherNamed(i.b, i))
+  if (!warp.gatherNamed(secondSource, i))
     return;
-  const auto *a = warp.cells<Cell>(i.a);
+  Cell room[lanes];
+  const Cell *a = warp.ofParties(&Instr::a, room);
   uint32_t out[lanes] = {};
   bool same = true;
   for (uint32_t lane = 0; lane < lanes; ++lane)
@@ -134,9 +153,11 @@ void match(Warp &warp, const Instr &i) {
       }
   if (isAll)
     std::fill_n(out, lanes, same ? warp.mask : 0);
-  keep(warp, i.d, out);
-  if (i.more)
-    warp.setPredicate(i.more - 1, same ? ~0u : 0);
+  warp.forParties([&](const Instr &own) {
+    keep(warp, own.d, out);
+    if (own.more)
+      warp.setPredicate(own.more - 1, same ? ~0u : 0);
+  });
 }
 
 void decodeMatch(Decoder &d) {
@@ -183,9 +204,10 @@ constexpr Reduction reductions[] = {
 /// `flags`: which of the reductions; 16 and more are of floats: 1 for the
 /// largest, 2 for the size, 4 for NaN.
 void reduce(Warp &warp, const Instr &i) {
-  if (!warp.gatherNamed(i.b, i))
+  if (!warp.gatherNamed(secondSource, i))
     return;
-  const auto *a = warp.cells<uint32_t>(i.a);
+  uint32_t room[lanes];
+  const uint32_t *a = warp.ofParties(&Instr::a, room);
   uint32_t result = a[firstLane(warp)];
   const bool isFloat = i.flags & 16;
   bool isNan = false;
@@ -209,7 +231,7 @@ void reduce(Warp &warp, const Instr &i) {
     result = 0x7fffffff;
   uint32_t out[lanes];
   std::fill_n(out, lanes, result);
-  keep(warp, i.d, out);
+  warp.forParties([&](const Instr &own) { keep(warp, own.d, out); });
 }
 
 void decodeRedux(Decoder &d) {

@@ -105,6 +105,13 @@ struct WarpgroupProduct {
   Clocks seen, visible;
 };
 
+/// Lanes that execute an instruction together with others, at the same one or
+/// at another of its kind.
+struct Party {
+  const Instr *instr;
+  uint32_t lanes;
+};
+
 /// The executing lanes are `mask`; a handler of an instruction may change
 /// `next`, or park them.
 class Warp {
@@ -142,8 +149,34 @@ public:
   /// here are parked until more come.
   bool gather(uint32_t needed, const Instr &instr);
   /// gather() of the lanes that each lane's register names: who names others
-  /// is not waited for.
-  bool gatherNamed(uint32_t place, const Instr &instr);
+  /// is not waited for. They may come to several instructions that do one
+  /// thing with the same modifiers (ISA 9.0, 9.7.9.6): `mask` is all of them,
+  /// `parties` those of each. `placeOf` gives the register of an instruction.
+  using PlaceOf = uint32_t (*)(const Warp &, const Instr &);
+  bool gatherNamed(PlaceOf placeOf, const Instr &instr);
+  /// An operand of all parties, each lane's from its own instruction. `room` is
+  /// for 32 cells.
+  template <typename Cell>
+  const Cell *ofParties(uint32_t Instr::*place, Cell *room) const {
+    if (parties.size() == 1)
+      return cells<Cell>(parties.front().instr->*place);
+    for (const Party &party : parties)
+      for (uint32_t lane = 0; lane < lanes; ++lane)
+        if (party.lanes >> lane & 1)
+          room[lane] = cells<Cell>(party.instr->*place)[lane];
+    return room;
+  }
+  /// Calls `each` with the instruction of each party, while `mask` is its
+  /// lanes.
+  template <typename Each>
+  void forParties(Each each) {
+    const uint32_t all = mask;
+    for (const Party &party : parties) {
+      mask = party.lanes;
+      each(*party.instr);
+    }
+    mask = all;
+  }
   uint32_t live() const;
   /// The time of what it does now, which others have not seen.
   uint32_t now() const { return clocks[id]; }
@@ -187,6 +220,7 @@ public:
   uint32_t pc = 0, next = 0, active = 0, mask = 0, limit = 0;
   uint32_t exited = 0, present = 0; ///< lanes that ended; that there are
   std::vector<Fragment> others;
+  std::vector<Party> parties;
   Clocks clocks, fenced; ///< `fenced`: what asynchronous copies may see
   std::vector<AsyncCopy> copies;
   std::vector<BulkCopy> stores; ///< in bulk, that go on
@@ -200,6 +234,9 @@ public:
 
 private:
   void choose();
+  void joinParked(PlaceOf placeOf, const Instr &instr, uint32_t named);
+  uint32_t parkedFor(PlaceOf placeOf, const Instr &instr,
+                     const Fragment &parked, uint32_t named) const;
   bool reachTogether(const uint64_t *addresses, uint32_t bytes, Touch touch,
                      std::byte **out);
   bool race(SharedCell &cell, Touch touch, uint32_t lane, uint64_t offset,

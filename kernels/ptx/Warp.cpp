@@ -148,13 +148,50 @@ bool Warp::gather(uint32_t needed, const Instr &instr) {
   return false;
 }
 
-bool Warp::gatherNamed(uint32_t place, const Instr &instr) {
-  const auto *masks = cells<uint32_t>(place);
+/// Those of the lanes whose register names these.
+static uint32_t lanesThatName(const uint32_t *masks, uint32_t of,
+                              uint32_t named) {
+  uint32_t found = 0;
+  for (uint32_t lane = 0; lane < lanes; ++lane)
+    found |= uint32_t((of >> lane & 1) && masks[lane] == named) << lane;
+  return found;
+}
+
+/// The lanes that wait at another instruction of the kind for the same lanes.
+uint32_t Warp::parkedFor(PlaceOf placeOf, const Instr &instr,
+                         const Fragment &parked, uint32_t named) const {
+  const Instr &other = machine.program.code[parked.pc];
+  if (parked.wait != Fragment::Wait::Change || parked.pc == pc ||
+      other.run != instr.run || other.flags != instr.flags)
+    return 0;
+  const uint32_t place = placeOf(*this, other);
+  return place == noPlace
+             ? 0
+             : lanesThatName(cells<uint32_t>(place), parked.mask, named);
+}
+
+/// Takes them into the meeting; they go on behind their instruction.
+void Warp::joinParked(PlaceOf placeOf, const Instr &instr, uint32_t named) {
+  std::vector<Fragment> gone;
+  for (Fragment &each : others)
+    if (const uint32_t joined = parkedFor(placeOf, instr, each, named)) {
+      parties.push_back({&machine.program.code[each.pc], joined});
+      each.mask &= ~joined;
+      mask |= joined;
+      gone.push_back({each.pc + 1, joined});
+    }
+  if (gone.empty())
+    return;
+  std::erase_if(others, [](const Fragment &each) { return each.mask == 0; });
+  others.insert(others.end(), gone.begin(), gone.end());
+  limit = 0;
+}
+
+bool Warp::gatherNamed(PlaceOf placeOf, const Instr &instr) {
+  const auto *masks = cells<uint32_t>(placeOf(*this, instr));
   for (uint32_t left = mask; left;) {
     const uint32_t named = masks[std::countr_zero(left)];
-    uint32_t group = 0;
-    for (uint32_t lane = 0; lane < lanes; ++lane)
-      group |= uint32_t((mask >> lane & 1) && masks[lane] == named) << lane;
+    const uint32_t group = lanesThatName(masks, mask, named);
     left &= ~group;
     if (group & ~named) {
       fail(fmt::format("lanes {:#x} execute what says that it is for lanes "
@@ -162,7 +199,10 @@ bool Warp::gatherNamed(uint32_t place, const Instr &instr) {
                        group, named));
       return false;
     }
-    if (group != (named & live()))
+    uint32_t come = group;
+    for (const Fragment &each : others)
+      come |= parkedFor(placeOf, instr, each, named);
+    if (come != (named & live()))
       continue;
     if (const uint32_t rest = mask & ~group) { // come to it by themselves
       others.push_back({pc, rest});
@@ -170,6 +210,8 @@ bool Warp::gatherNamed(uint32_t place, const Instr &instr) {
       mask = group;
       limit = 0;
     }
+    parties.assign(1, {&instr, group});
+    joinParked(placeOf, instr, named);
     return true;
   }
   return gather(0, instr);

@@ -198,6 +198,27 @@ TEST(PtxChecks, LanesThatNameOthersShuffleByThemselves) {
     EXPECT_EQ(kernel.words[k], k / 16 * 16 + 3);
 }
 
+/// NVRTC makes two loops of one whose body asks what differs by lane: then a
+/// half of a warp meets the other at another instruction.
+TEST(PtxChecks, LanesMeetAtInstructionsOfOneKind) {
+  const std::string start =
+      std::string(ownWord) + "setp.lt.u32 %p1, %r1, 16; @%p1 bra low;";
+  Kernel kernel(start + "add.u32 %r3, %r1, 100;"
+                        "shfl.sync.bfly.b32 %r4, %r3, 16, 31, -1;"
+                        "vote.sync.ballot.b32 %r5, !%p1, -1; bra end; low:"
+                        "add.u32 %r6, %r1, 200;"
+                        "shfl.sync.bfly.b32 %r4, %r6, 16, 31, -1;"
+                        "vote.sync.ballot.b32 %r5, %p1, -1; end:"
+                        "add.u32 %r4, %r4, %r5; st.global.u32 [%rd2], %r4;");
+  EXPECT_EQ(kernel.run(), "");
+  for (uint32_t k = 0; k < 32; ++k)
+    EXPECT_EQ(kernel.words[k], (k ^ 16) + (k < 16 ? 100 : 200) - 1);
+  expectError(Kernel(start +
+                     "shfl.sync.bfly.b32 %r4, %r1, 16, 31, -1; ret; low:"
+                     "shfl.sync.down.b32 %r4, %r1, 16, 31, -1;"),
+              "deadlock");
+}
+
 TEST(PtxChecks, Refusals) {
   expectError(Kernel("tex.1d.v4.f32.s32 {%f1,%f2,%f3,%f4}, [t, {%r1}];"),
               "the instruction is not executed");
