@@ -46,6 +46,9 @@ struct LaunchOptions {
   std::function<void(std::string_view)> print; ///< of printf; null: stdout
   /// Called by the first griddepcontrol.wait, before it is over.
   std::function<void()> awaitGrids;
+  /// Called for each access of a lane outside of its block, with the bytes that
+  /// it reads or writes; an atomic one is both. It makes accesses slower.
+  std::function<void(uint64_t address, uint32_t bytes, bool writes)> onTouch;
 };
 
 struct LaunchResult {

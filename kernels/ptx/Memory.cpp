@@ -85,8 +85,8 @@ bool Warp::reachTogether(const uint64_t *addresses, uint32_t bytes, Touch touch,
     return false;
   Region &region = machine.regions[machine.lastRegion];
   const bool isOpen = region.isSteady || !machine.program.hasWait || hasAwaited;
-  if (region.written || !isOpen || bytes > region.bytes ||
-      (touch != Touch::Read && !region.isWritable))
+  if (region.written || machine.options.onTouch || !isOpen ||
+      bytes > region.bytes || (touch != Touch::Read && !region.isWritable))
     return false;
   const uint64_t first = region.address, most = region.bytes - bytes;
   uint32_t beyond = 0;
@@ -182,6 +182,12 @@ bool Warp::reachGlobal(uint64_t address, uint32_t bytes, Touch touch,
   }
   region->isRead |= touch != Touch::Write;
   region->isWrote |= touch != Touch::Read;
+  if (machine.options.onTouch) {
+    if (touch != Touch::Write)
+      machine.options.onTouch(address, bytes, false);
+    if (touch != Touch::Read)
+      machine.options.onTouch(address, bytes, true);
+  }
   if (region->written) {
     uint8_t *written = region->written + offset;
     if (touch == Touch::Write) {

@@ -9,7 +9,9 @@
 // Ranks that are processes meet in the file MGPU_REHEARSAL_WORLD. There is one
 // GPU, or as many as MGPU_REHEARSAL_GPUS says; NCCL's version is as
 // MGPU_REHEARSAL_NCCL says; what the driver says of its GPUs is in
-// MGPU_REHEARSAL_GPU.
+// MGPU_REHEARSAL_GPU. With MGPU_REHEARSAL_PTX kernels run by their PTX, and two
+// nodes of a graph that touch what one of them writes without a path between
+// them are a violation; MGPU_REHEARSAL_EDGE takes an edge out of each graph.
 #include "tests/rehearsal/Exports.h"
 #include "tests/rehearsal/KernelTexts.h"
 #include "tests/unit/cuda/DeviceKernelList.h"
@@ -140,6 +142,10 @@ __attribute__((constructor)) void start() {
         fake.launchFault = CUDA_ERROR_ILLEGAL_ADDRESS;
     };
   }
+  // Where kernels run by their PTX, all that they touch is known.
+  fake.watchesOrder = std::getenv("MGPU_REHEARSAL_PTX");
+  if (const char *edge = std::getenv("MGPU_REHEARSAL_EDGE"))
+    fake.losesEdge = std::atoi(edge);
   fake.remembersCalls = false;
   fake.kernelsOf = rehearsal::kernelsOf;
   FakeCupti::reset();

@@ -54,6 +54,10 @@ void launch(ptx::Instance &instance, void **parameters, const unsigned *grid,
     fake::FakeCuda::instance().print(text);
   };
   options.awaitGrids = [] { fake::FakeCuda::instance().awaitGrids(); };
+  if (fake::FakeCuda::instance().watchesOrder)
+    options.onTouch = [](uint64_t address, uint32_t bytes, bool writes) {
+      fake::FakeCuda::instance().touched(address, bytes, writes);
+    };
   // No kernel of the rehearsal takes longer.
   options.mostInstructions = uint64_t(1) << 30;
   const auto result = ptx::run(instance, options);

@@ -11,7 +11,8 @@
 
 namespace mgpu::fake {
 
-static std::unique_ptr<FakeCuda> theInstance;
+// Never destroyed: what it found is read when the process ends.
+static FakeCuda *theInstance;
 
 std::recursive_mutex &fakeMutex() {
   static std::recursive_mutex mutex;
@@ -19,7 +20,8 @@ std::recursive_mutex &fakeMutex() {
 }
 
 FakeCuda &FakeCuda::reset(uint64_t seed) {
-  theInstance = std::make_unique<FakeCuda>();
+  delete theInstance;
+  theInstance = new FakeCuda;
   theInstance->random.seed(seed);
   return *theInstance;
 }

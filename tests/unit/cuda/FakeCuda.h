@@ -11,6 +11,8 @@
 // anything, unless it waits. Every handle is new: one that was destroyed is
 // never valid again.
 
+#include "FakeOrder.h"
+
 #include "device/cuda/api/CudaApi.h"
 
 #include <algorithm>
@@ -146,6 +148,7 @@ struct Run {
   /// None yet of those that wait for a kernel they follow.
   std::map<size_t, std::unique_ptr<Operation>> waiting;
   std::function<void()> behind; ///< no launch, but what follows those before
+  OrderWatch order;
 };
 
 /// Live objects of one kind, and the bodies of those that were.
@@ -204,6 +207,7 @@ public:
       memoryClockKhz = 2'619'000, busBits = 5120;
   int cudaVersion = 13000;
   bool remembersCalls = true; ///< in `called`
+  bool watchesOrder = false;  ///< looks for edges too few, by what is touched
   /// How long a node takes that is not a library's; null: an eighth of a
   /// millisecond each.
   std::function<double(const Node &)> nodeMs;
@@ -218,6 +222,7 @@ public:
   std::function<void(uint64_t)> onLaunch; ///< with the number of the launch
   uint64_t launches = 0;
   bool losesANode = false; ///< graphs are read back without their last node
+  int losesEdge = -1; ///< executables lack this edge of their graph, from 0 on
   bool losesEarlyEdges = false; ///< programmatic edges are read back as others
   std::string logMessage;       ///< said to the log callback at a failure
 
@@ -263,6 +268,12 @@ public:
   /// The running kernel's griddepcontrol.wait: what the kernel follows ends
   /// first.
   void awaitGrids();
+  /// The running node reads or writes these bytes.
+  void touched(uint64_t address, uint64_t bytes, bool writes) {
+    if (!running.empty() && watchesOrder)
+      running.back().first->order.touch(running.back().second, address, bytes,
+                                        writes);
+  }
   /// Whether a capture forbids this thread the calls that none can see.
   bool isCapturingHere() const;
   /// Such a call: an error, which spoils the captures that forbid it.
@@ -304,6 +315,7 @@ public:
 
 private:
   bool progress(Run &run);
+  void checkOrder(Run &run);
   /// Runs a step that is ready, and what it waits for.
   void runStep(Run &run, size_t k);
   CUresult runNode(const Node &node);

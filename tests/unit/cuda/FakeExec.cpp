@@ -30,11 +30,14 @@ CUresult instantiate(CUgraphExec *out, CUgraph handle,
   Exec exec;
   exec.flags = params->flags;
   std::map<Node *, size_t> index;
+  int edges = 0;
   for (size_t k = 0; k < graph->nodes.size(); ++k) {
     index[graph->nodes[k].get()] = k;
     Exec::Step step{*graph->nodes[k], {}, graph->nodes[k].get()};
     const Node &node = *graph->nodes[k];
     for (size_t d = 0; d < node.dependencies.size(); ++d) {
+      if (edges++ == fake.losesEdge)
+        continue;
       step.dependencies.push_back(index.at(node.dependencies[d]));
       if (d < node.edgeData.size() && node.edgeData[d].type)
         step.early.push_back(step.dependencies.back());
@@ -247,6 +250,28 @@ void FakeCuda::awaitGrids() {
       runStep(*run, dependency);
 }
 
+void FakeCuda::checkOrder(Run &run) {
+  std::vector<std::vector<size_t>> dependencies;
+  for (const Exec::Step &step : run.steps)
+    dependencies.push_back(step.dependencies);
+  auto nameOf = [&](size_t k) {
+    const CUgraphNodeParams &params = run.steps[k].node.params;
+    return params.type == CU_GRAPH_NODE_TYPE_KERNEL
+               ? "kernel " +
+                     reinterpret_cast<Kernel *>(params.kernel.kern)->name
+           : params.type == CU_GRAPH_NODE_TYPE_MEMCPY ? std::string("a copy")
+                                                      : std::string("a memset");
+  };
+  for (const OrderWatch::Fault &fault : run.order.faults(dependencies))
+    violations.push_back(
+        "node " + std::to_string(fault.first) + " (" + nameOf(fault.first) +
+        ") and node " + std::to_string(fault.second) + " (" +
+        nameOf(fault.second) + ") of a graph touch " +
+        std::to_string(fault.bytes) +
+        " bytes that one of them writes, and no path of edges orders them");
+  run.order = {};
+}
+
 bool FakeCuda::progress(Run &run) {
   while (true) {
     for (auto at = run.waiting.begin(); at != run.waiting.end();) {
@@ -268,8 +293,11 @@ bool FakeCuda::progress(Run &run) {
       finish(run, at->first);
       at = run.waiting.erase(at);
     }
-    if (run.ready.empty())
+    if (run.ready.empty()) {
+      if (run.waiting.empty() && watchesOrder)
+        checkOrder(run);
       return run.waiting.empty();
+    }
     runStep(run, run.ready[random() % run.ready.size()]);
     if (run.context->sticky != CUDA_SUCCESS)
       return true;
@@ -306,6 +334,7 @@ CUresult FakeCuda::runNode(const Node &node) {
       return CUDA_ERROR_ILLEGAL_ADDRESS;
     }
     auto *to = reinterpret_cast<unsigned char *>(set.dst);
+    touched(set.dst, set.width * set.elementSize, true);
     for (size_t k = 0; k < set.width * set.elementSize; ++k)
       to[k] = (unsigned char)(set.value >> 8 * (k % set.elementSize));
     return CUDA_SUCCESS;
@@ -345,6 +374,8 @@ CUresult FakeCuda::runCopy(const CUDA_MEMCPY_NODE_PARAMS &params) {
       if (source < target + copy.WidthInBytes &&
           target < source + copy.WidthInBytes)
         violations.push_back("a copy whose ends overlap");
+      touched(uint64_t(uintptr_t(source)), copy.WidthInBytes, false);
+      touched(uint64_t(uintptr_t(target)), copy.WidthInBytes, true);
       std::memmove(target, source, copy.WidthInBytes);
     }
   return CUDA_SUCCESS;
