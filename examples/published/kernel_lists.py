@@ -5,10 +5,12 @@
 A list says what each kernel reads, writes and computes, and no time. Where a page does not say its kernels, the list
 is a reading of the program that was measured, and `READINGS` says how.
 
-Usage: kernel_lists.py decode|fused-decode|turbomind|prefill|training|mpt MODEL [DEVICES [BYTES_OF_A_WEIGHT [BATCH]]] > list.json
+Usage: kernel_lists.py KIND MODEL [DEVICES [BYTES_OF_A_WEIGHT [BATCH]]] > list.json
+KIND is decode, fused-decode, turbomind, prefill-128, prefill-2048, training or mpt.
 """
 import json
 import sys
+from functools import partial
 
 from models import MODELS
 
@@ -29,7 +31,7 @@ READINGS = {
     "mpt": "llm-foundry's model, not compiled, without activation checkpointing: weights are gathered in f32 and become "
            "bf16 at their use; the output layer is the embedding; the loss is one kernel each way; AdamW is not fused",
 }
-POSITIONS = {"training": 8192, "mpt": 2048, "prefill": 2048}  # of a sequence
+POSITIONS = {"training": 8192, "mpt": 2048, "prefill-128": 128, "prefill-2048": 2048}  # of a sequence
 TOKENS = 112  # positions of the cache that decoding reads: a prompt of 5, 100 new ones, rounded up to 8
 # FlashAttention-2 on H100 with heads of 128 and 8192 positions: 333 TFLOP/s forward with the causal mask and 370 without
 # it, 318 backward without it (https://arxiv.org/abs/2407.08608, figures 5 and 6). Backward is taken to lose as much by
@@ -358,12 +360,13 @@ def mpt(m, devices=8, size=2, batch=6):
     return Mpt(m, devices, batch, POSITIONS["mpt"]).step()
 
 
-def prefill(m, devices=1, size=2, batch=1):
-    return Prefill(m, devices, batch, POSITIONS["prefill"]).step()
+def prefill(positions, m, devices=1, size=2, batch=1):
+    return Prefill(m, devices, batch, positions).step()
 
 
 MAKERS = {"decode": decode, "fused-decode": fused_decode, "graph-decode": decode, "turbomind": turbomind,
-          "prefill": prefill, "training": training, "mpt": mpt}
+          "training": training, "mpt": mpt,
+          **{kind: partial(prefill, POSITIONS[kind]) for kind in ("prefill-128", "prefill-2048")}}
 
 
 def make(kind, model, *numbers):

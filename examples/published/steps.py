@@ -241,11 +241,11 @@ class Step:
 def parsed(words, about, more, positions):
     """The options and the model with the sizes that they replace; `more` adds options."""
     parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("model", choices=MODELS)
+    parser.add_argument("model", choices=[name for name, m in MODELS.items() if not m.tied and m.experts == 1])
     parser.add_argument("--devices", type=int, default=1)
     parser.add_argument("--positions", type=int, default=positions)
     more(parser)
-    sizes = [each.name for each in dataclasses.fields(MODELS["Llama-2-7B"]) if each.type is int]
+    sizes = [each.name for each in dataclasses.fields(MODELS["Llama-2-7B"]) if each.type is int and each.name != "experts"]
     for name in sizes:
         parser.add_argument("--" + name, type=int)
     given = parser.parse_args(words)
