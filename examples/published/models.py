@@ -20,10 +20,6 @@ class Model:
     def qkv(self):
         return (self.heads + 2 * self.groups) * self.width
 
-    @property
-    def layer_weights(self):
-        return self.hidden * (self.qkv + self.heads * self.width + 3 * self.inner)
-
 
 MODELS = {
     # MPT has two products in place of gate, up and down, of which the inner one is wide.

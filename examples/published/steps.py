@@ -29,6 +29,14 @@ MAPS = """#v = affine_map<(n) -> (n)>
 #row = affine_map<(g, r, t) -> (g, r)>
 """
 
+SILU = """
+            %one = arith.constant 1.0 : f32
+            %minus = arith.negf %a0 : f32
+            %power = math.exp %minus : f32
+            %below = arith.addf %power, %one : f32
+            %silu = arith.divf %a0, %below : f32
+"""
+
 
 class Step:
     MAPS = MAPS
@@ -212,13 +220,7 @@ class Step:
         m = self.m
         n = self.norm(f"inner_norm{layer}", x)
         gate, up = (self.product(f"{name}{layer}", m.inner, m.hidden, n, 0) for name in ("wgate", "wup"))
-        hidden = self.pointwise("""
-            %one = arith.constant 1.0 : f32
-            %minus = arith.negf %a0 : f32
-            %power = math.exp %minus : f32
-            %below = arith.addf %power, %one : f32
-            %silu = arith.divf %a0, %below : f32
-            %r = arith.mulf %silu, %a1 : f32""", gate, up)
+        hidden = self.pointwise(SILU + "%r = arith.mulf %silu, %a1 : f32", gate, up)
         return self.summed(x, self.product(f"wdown{layer}", m.hidden, m.inner, hidden, 1))
 
     def text(self):
