@@ -4,7 +4,10 @@
 
 // Libraries of the CUDA toolkit, found when they are needed.
 
+#include "support/Result.h"
+
 #include <dlfcn.h>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -38,6 +41,25 @@ public:
 private:
   void *library;
 };
+
+/// A table of a library's functions, which is never closed again: `take` takes
+/// them. Absent, with `absent`, where no library of `names` is, and with
+/// `install` where it lacks a function.
+template <typename Api>
+Result<std::shared_ptr<const Api>>
+openToolkitApi(const std::vector<std::string> &names, std::string absent,
+               const char *install, void (*take)(EntryPoints &, Api &)) {
+  const SharedLibrary library = openToolkitLibrary(names);
+  if (!library.handle)
+    return fail(ErrorKind::Absent, std::move(absent));
+  auto api = std::make_shared<Api>();
+  EntryPoints entries(library.handle);
+  take(entries, *api);
+  if (!entries.missing.empty())
+    return fail(ErrorKind::Absent,
+                library.path + " has no " + entries.missing + ": " + install);
+  return std::shared_ptr<const Api>(std::move(api));
+}
 
 } // namespace mgpu
 

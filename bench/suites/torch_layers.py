@@ -25,6 +25,7 @@ os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])  # before either counts 
 import mgpu  # noqa: E402
 import torch  # noqa: E402
 from torch import nn  # noqa: E402
+from torch_modules import Adversary, Cross, Decoder, Experts, Labels  # noqa: E402
 
 
 class Last(nn.Module):
@@ -36,42 +37,6 @@ class Last(nn.Module):
 
     def forward(self, x):
         return self.cell(x)[0]
-
-
-class Decoder(nn.Module):
-    """One token more, with the keys and values of those before."""
-
-    def __init__(self, width, heads):
-        super().__init__()
-        self.qkv, self.out, self.shape = nn.Linear(width, 3 * width), nn.Linear(width, width), (1, heads, width // heads)
-
-    def forward(self, x, keys, values):
-        q, k, v = (part.reshape(-1, *self.shape).transpose(1, 2) for part in self.qkv(x).chunk(3, -1))
-        keys, values = torch.cat([keys, k], 2), torch.cat([values, v], 2)
-        shares = (q @ keys.transpose(-1, -2) / self.shape[-1] ** 0.5).softmax(-1)
-        return self.out((shares @ values).transpose(1, 2).reshape(x.shape))
-
-
-class Cross(nn.Module):
-    def __init__(self, width, heads):
-        super().__init__()
-        self.attention, self.norm = nn.MultiheadAttention(width, heads, batch_first=True), nn.LayerNorm(width)
-
-    def forward(self, x, memory):
-        return self.norm(x + self.attention(x, memory, memory, need_weights=False)[0])
-
-
-class Experts(nn.Module):
-    """Each row goes to the best 2 of 4 experts, weighted."""
-
-    def __init__(self, width):
-        super().__init__()
-        self.gate, self.experts = nn.Linear(width, 4), nn.ModuleList(nn.Linear(width, width) for _ in range(4))
-
-    def forward(self, x):
-        best, index = self.gate(x).topk(2, -1)
-        shares = torch.zeros(x.shape[0], 4).scatter(1, index, best.softmax(-1))
-        return sum(shares[:, k:k + 1] * expert(x).relu() for k, expert in enumerate(self.experts))
 
 
 class Bags(nn.Module):
@@ -90,29 +55,6 @@ class Pools(nn.Module):
 
     def forward(self, x):
         return self.mean(self.most(self.first(x)))
-
-
-class Labels(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.linear = nn.Linear(256, 1000)
-
-    def forward(self, x, labels):
-        return nn.functional.cross_entropy(self.linear(x), labels)
-
-
-class Adversary(nn.Module):
-    """The loss of a generator and a discriminator that sees both."""
-
-    def __init__(self):
-        super().__init__()
-        self.make = nn.Sequential(nn.Linear(64, 256), nn.LeakyReLU(0.2), nn.Linear(256, 784), nn.Tanh())
-        self.judge = nn.Sequential(nn.Linear(784, 256), nn.LeakyReLU(0.2), nn.Linear(256, 1))
-
-    def forward(self, noise, real):
-        loss = nn.functional.binary_cross_entropy_with_logits
-        fake = self.judge(self.make(noise))
-        return loss(fake, torch.ones_like(fake)) + loss(self.judge(real), torch.ones_like(fake))
 
 
 def encoder(width, heads):
@@ -142,8 +84,8 @@ def layers():
         "transposed 4x32x16x16": (nn.Sequential(nn.ConvTranspose2d(32, 16, 4, 2, 1), nn.Hardswish()), (r(4, 32, 16, 16),)),
         "pools 8x16x32x32": (Pools(), (r(8, 16, 32, 32),)),
         "dropout 64x512": (nn.Sequential(nn.Linear(512, 512), nn.Dropout(0.5), nn.Softplus()).eval(), (r(64, 512),)),
-        "labels 64x256": (Labels(), (r(64, 256), ids(0, 1000, (64,)))),
-        "adversary 32": (Adversary(), (r(32, 64), r(32, 784))),
+        "labels 64x256": (Labels(256, 1000), (r(64, 256), ids(0, 1000, (64,)))),
+        "adversary 32": (Adversary(64, 256, 784), (r(32, 64), r(32, 784))),
         "normalisation 512x1024": (nn.Sequential(nn.LayerNorm(1024), nn.SiLU(), nn.Softmax(-1)), (r(512, 1024),)),
     }
 

@@ -46,17 +46,15 @@ Result<HostFunction> registeredFunction(const std::string &name) {
 }
 
 Result<void> registerFromLibrary(const std::string &name,
-                                 const std::string &place) {
-  const size_t colon = place.rfind(':');
-  const std::string path = std::filesystem::absolute(place.substr(0, colon));
-  const std::string symbol =
-      colon == place.npos ? name : place.substr(colon + 1);
-  void *library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+                                 const std::string &file,
+                                 const std::string &symbol) {
+  void *library =
+      dlopen(std::filesystem::absolute(file).c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library) {
     const char *why = dlerror();
     return fail(ErrorKind::Usage,
                 fmt::format("--custom {}={}: the library does not open: {}",
-                            name, place, why ? why : "no reason is known"));
+                            name, file, why ? why : "no reason is known"));
   }
   HostFunction function;
   function.call =
@@ -64,7 +62,7 @@ Result<void> registerFromLibrary(const std::string &name,
   if (!function.call)
     return fail(ErrorKind::Usage,
                 fmt::format("--custom {}={}: the library has no function '{}'",
-                            name, place, symbol));
+                            name, file, symbol));
   registerFunction(name, function);
   return {};
 }

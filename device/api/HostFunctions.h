@@ -47,10 +47,11 @@ struct HostFunction {
 void registerFunction(const std::string &name, HostFunction function);
 /// The function registered by that name. Unsupported where there is none.
 Result<HostFunction> registeredFunction(const std::string &name);
-/// Registers a function of a shared library, "LIB.so:FUNCTION", which stays
-/// loaded. Errors: Usage where there is none.
+/// Registers a function of a shared library, which stays loaded. Errors: Usage
+/// where there is none.
 Result<void> registerFromLibrary(const std::string &name,
-                                 const std::string &place);
+                                 const std::string &file,
+                                 const std::string &symbol);
 
 /// A call and where its tensors lie, ready to be made again and again.
 class BoundCall {

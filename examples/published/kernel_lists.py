@@ -5,18 +5,25 @@
 A list says what each kernel reads, writes and computes, and no time. Where a page does not say its kernels, the list
 is a reading of the program that was measured, and `READINGS` says how.
 
-Usage: kernel_lists.py decode|fused-decode|training|mpt MODEL [DEVICES [BYTES_OF_A_WEIGHT [BATCH]]] > list.json
+Usage: kernel_lists.py KIND MODEL [DEVICES [BYTES_OF_A_WEIGHT [BATCH]]] > list.json
+KIND is decode, fused-decode, turbomind, prefill-128, prefill-2048, training or mpt.
 """
 import json
 import sys
+from functools import partial
 
 from models import MODELS
 
 READINGS = {
     "decode": "gpt-fast's model.py under torch.compile: products of one row become kernels that multiply and sum, "
-              "norms their own reductions, and attention three kernels; the output layer is whole on each device",
+              "norms their own reductions, and attention three kernels; the output layer is whole on each device; experts are "
+              "read where they are, after a product, a softmax, a top-k of two kernels and a division that choose them",
     "fused-decode": "the page says 100 kernels a step: six a layer (query, key and value; attention; output; gate and "
                     "up; down in parts; their sum) and four at the ends",
+    "turbomind": "lmdeploy's TurboMind: a norm that adds what came before, one product for query, key and value, rotation "
+                 "and attention in one kernel, and NCCL's all-reduces; the output layer has a part on each device",
+    "prefill": "TensorRT-LLM with its attention plugin: rotation writes the cache, attention is one kernel, norms add what "
+               "came before, gate and up are two products, all-reduces are NCCL's, and logits are of the last position",
     "training": "torchtitan at the commit that the page names, layers under torch.compile: weights are gathered before "
                 "use, forward and backward, and copied out of the buffer; every other product is computed again; keys and "
                 "values are written for each head of queries; the loss is not compiled and works on f32; gradients are "
@@ -24,7 +31,7 @@ READINGS = {
     "mpt": "llm-foundry's model, not compiled, without activation checkpointing: weights are gathered in f32 and become "
            "bf16 at their use; the output layer is the embedding; the loss is one kernel each way; AdamW is not fused",
 }
-POSITIONS = {"training": 8192, "mpt": 2048}  # of a sequence
+POSITIONS = {"training": 8192, "mpt": 2048, "prefill-128": 128, "prefill-2048": 2048}  # of a sequence
 TOKENS = 112  # positions of the cache that decoding reads: a prompt of 5, 100 new ones, rounded up to 8
 # FlashAttention-2 on H100 with heads of 128 and 8192 positions: 333 TFLOP/s forward with the causal mask and 370 without
 # it, 318 backward without it (https://arxiv.org/abs/2407.08608, figures 5 and 6). Backward is taken to lose as much by
@@ -63,6 +70,17 @@ def times_weights(out, name, rows, columns, size, batch=1):
                **({"op": "matmul"} if batch > 1 else {}))
 
 
+def experts(out, layer, m, size, tokens):
+    """The experts that each token chooses, whose weights each token reads."""
+    rows, each = m.inner / out.devices, m.experts * tokens
+    times_weights(out, f"router.{layer}", 8, m.hidden, size, tokens)
+    for name in ("softmax", "top_k.0", "top_k.1", "divide"):
+        out.kernel(f"router_{name}.{layer}", 16 * tokens, 16 * tokens)
+    for name, n, k in (("gate", rows, m.hidden), ("up", rows, m.hidden), ("down", m.hidden, rows)):
+        times_weights(out, f"{name}.{layer}", each * n, k, size)
+    out.kernel(f"mix.{layer}", 2 * each * m.hidden, 2 * m.hidden * tokens)
+
+
 def decode(m, devices=1, size=2, batch=1):
     out = List(devices)
     t, D, B = devices, m.hidden, batch
@@ -80,9 +98,12 @@ def decode(m, devices=1, size=2, batch=1):
         times_weights(out, f"output.{layer}", D, heads, size, B)
         out.collective("all_reduce", f"sum.{layer}", 2 * D * B)
         out.kernel(f"inner_norm.{layer}", 4 * D * B, 4 * B)
-        times_weights(out, f"gate.{layer}", m.inner / t, D, size, B)
-        times_weights(out, f"up.{layer}", m.inner / t, D, size, B)
-        times_weights(out, f"down.{layer}", D, m.inner / t, size, B)
+        if m.experts > 1:
+            experts(out, layer, m, size, B)
+        else:
+            times_weights(out, f"gate.{layer}", m.inner / t, D, size, B)
+            times_weights(out, f"up.{layer}", m.inner / t, D, size, B)
+            times_weights(out, f"down.{layer}", D, m.inner / t, size, B)
         out.collective("all_reduce", f"inner_sum.{layer}", 2 * D * B)
     out.kernel("last_norm", 4 * D * B, 4 * B)
     times_weights(out, "logits", m.vocabulary, D, size, B)
@@ -105,6 +126,32 @@ def fused_decode(m, devices=1, size=2, batch=1):
     out.kernel("last_norm", 4 * D, 2 * D)
     times_weights(out, "logits", m.vocabulary, D, size)
     out.kernel("choose", 4 * m.vocabulary, 4)
+    return out
+
+
+def turbomind(m, devices=1, size=2, batch=1):
+    out = List(devices)
+    t, D, B, positions = devices, m.hidden, batch, 65  # half way from a prompt of one to 129
+    out.kernel("embedding", 2 * D * B, 2 * D * B)
+    for layer in range(m.layers):
+        heads = m.heads * m.width / t
+        out.kernel(f"norm.{layer}", 4 * D * B, 4 * D * B)
+        times_weights(out, f"qkv.{layer}", m.qkv / t, D, size, B)
+        out.kernel(f"attention.{layer}", B * positions * m.groups * m.width * 4 / t + 2 * B * m.qkv / t, 2 * B * heads,
+                   4 * B * positions * heads)
+        times_weights(out, f"output.{layer}", D, heads, size, B)
+        out.collective("all_reduce", f"sum.{layer}", 2 * D * B)
+        out.kernel(f"inner_norm.{layer}", 4 * D * B, 4 * D * B)
+        times_weights(out, f"gate.{layer}", m.inner / t, D, size, B)
+        times_weights(out, f"up.{layer}", m.inner / t, D, size, B)
+        out.kernel(f"silu.{layer}", 4 * B * m.inner / t, 2 * B * m.inner / t)
+        times_weights(out, f"down.{layer}", D, m.inner / t, size, B)
+        out.collective("all_reduce", f"inner_sum.{layer}", 2 * D * B)
+    out.kernel("last_norm", 4 * D * B, 2 * D * B)
+    times_weights(out, "logits", m.vocabulary / t, D, size, B)
+    out.collective("all_gather", "gather_logits", 4 * m.vocabulary * B)
+    for name in ("penalty", "top_k.0", "top_k.1", "stop"):
+        out.kernel(name, 4 * m.vocabulary * B, 4 * m.vocabulary * B)
     return out
 
 
@@ -278,6 +325,33 @@ class Mpt(Training):
         self.product("logits.of_weights", V, D)
 
 
+class Prefill(Training):
+    """A prompt by TensorRT-LLM, with a part of each product on each device."""
+
+    def step(self):
+        m, out, t, half = self.m, self.out, self.out.devices, self.half
+        out.kernel("embedding", half, half)
+        for layer in range(m.layers):
+            qkv, inner = 2 * self.T * m.qkv / t, 2 * self.T * m.inner / t
+            out.kernel(f"norm.{layer}", 2 * half, 2 * half)
+            self.product(f"qkv.{layer}", m.qkv / t, m.hidden)
+            out.kernel(f"rotate.{layer}", qkv, qkv)
+            self.attend(f"attention.{layer}", qkv, self.queries / t, 1 / t, ATTENTION_SHARES[0])
+            self.product(f"output.{layer}", m.hidden, m.heads * m.width / t)
+            out.collective("all_reduce", f"sum.{layer}", half)
+            out.kernel(f"inner_norm.{layer}", 2 * half, 2 * half)
+            self.product(f"gate.{layer}", m.inner / t, m.hidden)
+            self.product(f"up.{layer}", m.inner / t, m.hidden)
+            out.kernel(f"silu.{layer}", 2 * inner, inner)
+            self.product(f"down.{layer}", m.hidden, m.inner / t)
+            out.collective("all_reduce", f"inner_sum.{layer}", half)
+        out.kernel("last_norm", 4 * m.hidden, 2 * m.hidden)
+        times_weights(out, "logits", m.vocabulary / t, m.hidden, 2)
+        out.collective("all_gather", "gather_logits", 4 * m.vocabulary)
+        out.kernel("choose", 4 * m.vocabulary, 4)
+        return out
+
+
 def training(m, devices=8, size=2, batch=2):
     return Training(m, devices, batch, POSITIONS["training"]).step()
 
@@ -286,7 +360,13 @@ def mpt(m, devices=8, size=2, batch=6):
     return Mpt(m, devices, batch, POSITIONS["mpt"]).step()
 
 
-MAKERS = {"decode": decode, "fused-decode": fused_decode, "graph-decode": decode, "training": training, "mpt": mpt}
+def prefill(positions, m, devices=1, size=2, batch=1):
+    return Prefill(m, devices, batch, positions).step()
+
+
+MAKERS = {"decode": decode, "fused-decode": fused_decode, "graph-decode": decode, "turbomind": turbomind,
+          "training": training, "mpt": mpt,
+          **{kind: partial(prefill, POSITIONS[kind]) for kind in ("prefill-128", "prefill-2048")}}
 
 
 def make(kind, model, *numbers):

@@ -14,14 +14,11 @@ class Model:
     inner: int
     vocabulary: int
     tied: bool = False  # the output layer is the embedding
+    experts: int = 1  # of a layer's inner products that a token takes
 
     @property
     def qkv(self):
         return (self.heads + 2 * self.groups) * self.width
-
-    @property
-    def layer_weights(self):
-        return self.hidden * (self.qkv + self.heads * self.width + 3 * self.inner)
 
 
 MODELS = {
@@ -30,6 +27,7 @@ MODELS = {
     "MPT-13B": Model(40, 5120, 40, 40, 128, 20480, 50368, True),
     "Llama-2-7B": Model(32, 4096, 32, 32, 128, 11008, 32000),
     "Llama-2-70B": Model(80, 8192, 64, 8, 128, 28672, 32000),
+    "Mixtral-8x7B": Model(32, 4096, 32, 8, 128, 14336, 32000, experts=2),
     "Llama-3.2-1B": Model(16, 2048, 32, 8, 64, 8192, 128256),
     "Llama-3.1-8B": Model(32, 4096, 32, 8, 128, 14336, 128256),
     "Qwen3-8B": Model(36, 4096, 32, 8, 128, 12288, 151936),

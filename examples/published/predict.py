@@ -41,6 +41,10 @@ def verdict(errors):
     return f"median {100 * statistics.median(errors):.1f} %, worst {100 * max(errors):.1f} %"
 
 
+def model(row):
+    return row["model"] + (" int8" if row["weight_bytes"] == "1" else "")
+
+
 def table(found, plans):
     out = ["| row | model | GPUs | machine | measured, ms | kernel list predicted, ms | from | to | ratio | "
            "with the first rates | our plan, ms |", "|---|---|---|---|---|---|---|---|---|---|---|"]
@@ -48,19 +52,20 @@ def table(found, plans):
     for row, middle, least, most, _ in found.values():
         us = measured_us(row)
         plan = plans[row["id"]]
-        kind = " int8" if row["weight_bytes"] == "1" else ""
         times = " | ".join(f"{each / 1000:.4g}" for each in (us, middle, least, most))
-        out.append(f"| [{row['id']}]({row['source']}) | {row['model']}{kind} | {row['devices']} | `{row['machine']}` | "
+        out.append(f"| [{row['id']}]({row['source']}) | {model(row)} | {row['devices']} | `{row['machine']}` | "
                    f"{times} | {middle / us:.3f} | {before[row['id']] / us:.3f} | {plan / 1000:.4g} |")
     return "\n".join(out)
 
 
 def kept_table(kept):
-    out = ["| row | model | GPUs | measured, ms | predicted, ms | from | to | ratio |", "|---|---|---|---|---|---|---|---|"]
+    out = ["| row | model | step | batch | GPUs | measured, ms | predicted, ms | from | to | ratio |",
+           "|---|---|---|---|---|---|---|---|---|---|"]
     for row, middle, least, most, _ in kept.values():
         us = measured_us(row)
         times = " | ".join(f"{each / 1000:.4g}" for each in (us, middle, least, most))
-        out.append(f"| [{row['id']}]({row['source']}) | {row['model']} | {row['devices']} | {times} | {middle / us:.3f} |")
+        out.append(f"| [{row['id']}]({row['source']}) | {model(row)} | {row['kind']} | {row['batch']} | {row['devices']} | "
+                   f"{times} | {middle / us:.3f} |")
     return "\n".join(out + ["", f"Errors: {verdict(error(each[1], each[0]) for each in kept.values())}."])
 
 

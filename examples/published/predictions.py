@@ -16,7 +16,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 NEW_TOKENS = 100  # gpt-fast's default
 POSITIONS = kernel_lists.POSITIONS
 # The prefill, which is not compiled, starts each of its operations from Python: assumed 4 to 10 us.
-OPERATIONS_OF_A_LAYER, START_US = 25, (4, 10)
+OPERATIONS_OF_A_LAYER, START_US, PROMPT = 25, (4, 10), 5
 # int8 weights: conversions to f32 run at a quarter of a multiprocessor's rate. At the least they hide behind the loads; at
 # the most kernels reach the share of the memory's rate that https://github.com/pytorch/ao, torchao/quantization/README.md,
 # has of the same model on another A100: "1131.18" GB/s with int8 weights, "1418.93" with bf16.
@@ -62,13 +62,15 @@ def predict(tune, row):
         most += loads / DEQUANTISED_SHARE - loads
         middle = (least * most) ** 0.5
     if row["kind"] == "decode":
-        layers = kernel_lists.MODELS[row["model"]].layers
+        m, prompt = kernel_lists.MODELS[row["model"]], 0
+        if m.experts > 1:  # the prompt's tokens read the weights of their experts one by one
+            prompt = explain(tune, {**row, "batch": str(PROMPT)})[0]
         host = re.search(r"rate\.replay_us = ([\d.]+) .*: ([\d.]+) to ([\d.]+);", text)
         waits = [float(each) for each in host.groups()]
         starts = [(START_US[0] * START_US[1]) ** 0.5, *START_US]
 
         def timed(step, wait, start):
-            first = max(step, OPERATIONS_OF_A_LAYER * layers * start)
+            first = max(step, prompt, OPERATIONS_OF_A_LAYER * m.layers * start)
             return (first + (NEW_TOKENS - 1) * (step + wait)) / NEW_TOKENS
 
         middle, least, most = (timed(*each) for each in zip((middle, least, most), waits, starts))

@@ -29,6 +29,14 @@ MAPS = """#v = affine_map<(n) -> (n)>
 #row = affine_map<(g, r, t) -> (g, r)>
 """
 
+SILU = """
+            %one = arith.constant 1.0 : f32
+            %minus = arith.negf %a0 : f32
+            %power = math.exp %minus : f32
+            %below = arith.addf %power, %one : f32
+            %silu = arith.divf %a0, %below : f32
+"""
+
 
 class Step:
     MAPS = MAPS
@@ -131,13 +139,16 @@ class Step:
             %n = arith.mulf %a0, %rms : f32
             %r = arith.mulf %n, %a2 : f32""")
 
+    def all_reduced(self, part):
+        if self.t == 1:
+            return part
+        value, shape = self.new(), self.tensor(part[1])
+        self.line(f"{value} = spmd.all_reduce sum ins({part[0]} : {shape}) outs({part[0]} : {shape}) -> {shape}")
+        return value, part[1]
+
     def summed(self, x, part):
         """x and the parts of all devices."""
-        if self.t > 1:
-            value, shape = self.new(), self.tensor(part[1])
-            self.line(f"{value} = spmd.all_reduce sum ins({part[0]} : {shape}) outs({part[0]} : {shape}) -> {shape}")
-            part = value, part[1]
-        return self.pointwise("%r = arith.addf %a0, %a1 : f32", x, part)
+        return self.pointwise("%r = arith.addf %a0, %a1 : f32", x, self.all_reduced(part))
 
     def rotated(self, heads, cos, sin):
         """Heads with their position: the two halves of each are turned."""
@@ -171,10 +182,10 @@ class Step:
         self.result(value, (G, S, d), (m.groups, S, m.width), position)
         return value, (G, S, d)
 
-    def result(self, value, shape, full, alias=None):
+    def result(self, value, shape, full, alias=None, cut=0):
         attributes = [] if alias is None else [f"spmd.alias = {alias}"]
         if shape != full:
-            attributes.insert(0, "spmd.layout = " + self.layout(len(full), 0))
+            attributes.insert(0, "spmd.layout = " + self.layout(len(full), cut))
             name = self.new()
             self.line(f"{name} = spmd.shard_to_full {value} : {self.tensor(shape)} to {self.tensor(full)}")
             value = name
@@ -209,13 +220,7 @@ class Step:
         m = self.m
         n = self.norm(f"inner_norm{layer}", x)
         gate, up = (self.product(f"{name}{layer}", m.inner, m.hidden, n, 0) for name in ("wgate", "wup"))
-        hidden = self.pointwise("""
-            %one = arith.constant 1.0 : f32
-            %minus = arith.negf %a0 : f32
-            %power = math.exp %minus : f32
-            %below = arith.addf %power, %one : f32
-            %silu = arith.divf %a0, %below : f32
-            %r = arith.mulf %silu, %a1 : f32""", gate, up)
+        hidden = self.pointwise(SILU + "%r = arith.mulf %silu, %a1 : f32", gate, up)
         return self.summed(x, self.product(f"wdown{layer}", m.hidden, m.inner, hidden, 1))
 
     def text(self):
@@ -241,11 +246,11 @@ class Step:
 def parsed(words, about, more, positions):
     """The options and the model with the sizes that they replace; `more` adds options."""
     parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("model", choices=MODELS)
+    parser.add_argument("model", choices=[name for name, m in MODELS.items() if not m.tied and m.experts == 1])
     parser.add_argument("--devices", type=int, default=1)
     parser.add_argument("--positions", type=int, default=positions)
     more(parser)
-    sizes = [each.name for each in dataclasses.fields(MODELS["Llama-2-7B"]) if each.type is int]
+    sizes = [each.name for each in dataclasses.fields(MODELS["Llama-2-7B"]) if each.type is int and each.name != "experts"]
     for name in sizes:
         parser.add_argument("--" + name, type=int)
     given = parser.parse_args(words)
@@ -253,11 +258,15 @@ def parsed(words, about, more, positions):
     return parser, given, m
 
 
+def refuse_uneven(parser, given, m):
+    if m.groups % given.devices or m.inner % given.devices:
+        parser.error(f"--devices {given.devices}: the {m.groups} heads of keys and the {m.inner} inner rows do not divide by it")
+
+
 def make(words=None):
     parser, given, m = parsed(words, __doc__, lambda parser: parser.add_argument(
         "--weights", choices=("bf16", "f32", "i8"), default="bf16"), 112)
-    if m.groups % given.devices or m.inner % given.devices:
-        parser.error(f"--devices {given.devices}: the {m.groups} heads of keys and the {m.inner} inner rows do not divide by it")
+    refuse_uneven(parser, given, m)
     return Step(m, given.devices, given.weights, given.positions)
 
 

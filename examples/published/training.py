@@ -13,7 +13,7 @@ Usage: training.py MODEL [--devices N] [--type bf16|f32] [--batch N] [--position
 """
 import re
 
-from steps import Step, parsed
+from steps import SILU, Step, parsed
 
 RATE, DECAY, FIRST, SECOND, EPSILON = 3e-4, 0.1, 0.9, 0.95, 1e-8
 
@@ -370,15 +370,6 @@ class TrainingStep(Step):
         for layer in reversed(range(m.layers)):
             d = self.backward(layer, d, between[layer])
         return self.program()
-
-
-SILU = """
-            %one = arith.constant 1.0 : f32
-            %minus = arith.negf %a0 : f32
-            %power = math.exp %minus : f32
-            %below = arith.addf %power, %one : f32
-            %silu = arith.divf %a0, %below : f32
-"""
 
 
 def make(words=None):

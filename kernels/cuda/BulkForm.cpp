@@ -4,6 +4,7 @@
 #include "dialect/mgpu/Instructions.h"
 #include "kernels/cuda/CudaTypes.h"
 #include "kernels/cuda/FunctionEmitter.h"
+#include "kernels/cuda/ProductForms.h"
 #include "kernels/cuda/WgmmaHelpers.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -17,16 +18,6 @@ using namespace mlir;
 namespace mgpu::kernels::cuda {
 
 namespace {
-
-std::optional<ElementType> elementOf(Type type) {
-  if (type.isF16())
-    return ElementType::F16;
-  if (type.isBF16())
-    return ElementType::BF16;
-  if (type.isF32())
-    return ElementType::F32;
-  return std::nullopt;
-}
 
 uint32_t spanOf(nvgpu::TensorMapSwizzleKind kind) {
   return kind == nvgpu::TensorMapSwizzleKind::SWIZZLE_NONE
@@ -68,13 +59,14 @@ bool BulkFinder::addMap(UnrealizedConversionCastOp name) {
   auto type = cast<MemRefType>(tensor.getType());
   auto map = cast<nvgpu::TensorMapDescriptorType>(name.getResult(0).getType());
   ArrayRef<int64_t> box = map.getTensor().getShape();
-  std::optional<ElementType> element = elementOf(type.getElementType());
+  std::optional<ElementType> element = libraryType(type.getElementType());
   SmallVector<int64_t> strides;
   int64_t offset = 0;
   constexpr int64_t least = 3, most = 5, longestBox = 256, part = 16;
   if (!argument || argument.getOwner() != &entry.getBody().front() ||
-      !element || !type.hasStaticShape() || type.getRank() < 1 ||
-      type.getRank() > most || size_t(type.getRank()) != box.size() ||
+      !element || *element == ElementType::F64 || !type.hasStaticShape() ||
+      type.getRank() < 1 || type.getRank() > most ||
+      size_t(type.getRank()) != box.size() ||
       failed(type.getStridesAndOffset(strides, offset)) ||
       ShapedType::isDynamic(offset) || ShapedType::isDynamicShape(strides) ||
       strides.back() != 1)

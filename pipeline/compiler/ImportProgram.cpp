@@ -229,12 +229,10 @@ Result<void> checkArgumentNames(ModuleOp module, const ImportOptions &options) {
   return {};
 }
 
-/// A hash of a library and its function, "LIB.so:FUNCTION" or "LIB.so".
-std::string libraryHash(const std::string &name, const std::string &place) {
-  const size_t colon = place.rfind(':');
+std::string hashOf(const LibraryFunction &function) {
   Sha256 hash;
-  hash.addField(colon == place.npos ? name : place.substr(colon + 1));
-  if (auto bytes = readFile(place.substr(0, colon)))
+  hash.addField(function.symbol);
+  if (auto bytes = readFile(function.file))
     hash.addField(
         {reinterpret_cast<const char *>(bytes->data()), bytes->size()});
   return hash.hex();
@@ -246,10 +244,9 @@ Result<std::map<std::string, std::string>>
 wholeCustoms(const std::map<std::string, std::string> &customs) {
   std::map<std::string, std::string> whole;
   for (const auto &[name, kernel] : customs) {
-    if (kernel == "registered" || isOfLibrary(kernel)) {
-      whole[name] = "registered";
-      if (isOfLibrary(kernel))
-        whole[name] += " " + libraryHash(name, kernel);
+    const auto library = libraryFunction(name, kernel);
+    if (kernel == "registered" || library) {
+      whole[name] = "registered" + (library ? " " + hashOf(*library) : "");
       continue;
     }
     const size_t colon = kernel.rfind(':');

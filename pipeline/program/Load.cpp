@@ -220,7 +220,7 @@ Result<void> checkFunctions(const LoadedProgram &program,
     if (const planner::CudaFile *file = kernel.cudaFile(); file && file->call)
       asked.push_back(file->call->name);
   for (const auto &[name, custom] : options.customs)
-    if (!isOfLibrary(custom))
+    if (!libraryFunction(name, custom))
       return fail(ErrorKind::Usage,
                   fmt::format("--custom {}={}: a bundle takes functions alone, "
                               "LIB.so:FUNCTION; its kernels are made: make it "
@@ -572,8 +572,8 @@ Result<LoadedProgram> loadProgram(const LoadOptions &given,
       return fail(ErrorKind::Usage, fmt::format(fmt::runtime(each.sentence),
                                                 each.option, options.file));
   for (const auto &[name, custom] : options.customs)
-    if (isOfLibrary(custom))
-      MGPU_TRY(device::registerFromLibrary(name, custom));
+    if (const auto from = libraryFunction(name, custom))
+      MGPU_TRY(device::registerFromLibrary(name, from->file, from->symbol));
   MGPU_TRY(takeMachine(options));
   MGPU_TRY_ASSIGN(LoadedProgram program, format.load(options, messages));
   if (!options.step.empty() && program.recordedUs <= 0)

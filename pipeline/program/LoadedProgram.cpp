@@ -18,10 +18,15 @@ bool LoadedProgram::isOpaque() const {
       });
 }
 
-bool isOfLibrary(std::string_view custom) {
-  std::string_view file = custom.substr(0, custom.rfind(':'));
-  file.remove_prefix(file.rfind('/') + 1); // npos + 1 is 0
-  return file.ends_with(".so") || file.find(".so.") != file.npos;
+std::optional<LibraryFunction> libraryFunction(const std::string &call,
+                                               const std::string &custom) {
+  const size_t colon = custom.rfind(':');
+  const std::string file = custom.substr(0, colon);
+  const size_t name = file.rfind('/') + 1; // npos + 1 is 0
+  if (!file.ends_with(".so") && file.find(".so.", name) == file.npos)
+    return std::nullopt;
+  return LibraryFunction{file, colon == custom.npos ? call
+                                                    : custom.substr(colon + 1)};
 }
 
 Result<void> checkHasKernels(const LoadedProgram &program, const char *what) {

@@ -150,8 +150,14 @@ Result<const planner::ProgramArgument *> findArgument(const planner::Program &,
                                                       const char *option,
                                                       bool results);
 
-/// Whether the kernel of a custom call is a function of a shared library.
-bool isOfLibrary(std::string_view custom);
+/// The function of a shared library that the calls of a name are.
+struct LibraryFunction {
+  std::string file, symbol;
+};
+/// "LIB.so:FUNCTION", or "LIB.so" where the function has the name of the call;
+/// nothing where `custom` is not of a library.
+std::optional<LibraryFunction> libraryFunction(const std::string &call,
+                                               const std::string &custom);
 
 /// Unsupported, with "and `what`", where the program isOpaque().
 Result<void> checkHasKernels(const LoadedProgram &program, const char *what);

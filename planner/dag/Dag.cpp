@@ -9,6 +9,30 @@
 
 namespace mgpu::planner {
 
+void forEachBuffer(DagNode &node,
+                   const std::function<void(BufferId &, int64_t &)> &visit) {
+  for (BufferUse &use : node.uses)
+    visit(use.buffer, use.box.offset);
+  if (auto *kernel = std::get_if<KernelCall>(&node.work)) {
+    for (KernelArgument &argument : kernel->arguments)
+      if (auto *id = std::get_if<BufferId>(&argument.value))
+        visit(*id, argument.offsetBytes);
+  } else if (auto *copy = std::get_if<CopyCall>(&node.work)) {
+    visit(copy->source, copy->sourceBox.offset);
+    visit(copy->destination, copy->destinationBox.offset);
+  } else if (auto *call = std::get_if<CollectiveCall>(&node.work)) {
+    for (CollectiveMember &member : call->members) {
+      visit(member.send, member.sendBox.offset);
+      visit(member.recv, member.recvBox.offset);
+    }
+  }
+}
+
+bool isWhole(const Box &box, const Buffer &buffer) {
+  return box.isContiguous() && box.byteRange().first == 0 &&
+         uint64_t(box.numElements()) * box.elementBytes == buffer.sizeBytes;
+}
+
 std::string_view toString(DepKind kind) {
   switch (kind) {
   case DepKind::Data:

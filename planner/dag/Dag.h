@@ -12,6 +12,7 @@
 #include "support/SharedItems.h"
 
 #include <array>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -191,6 +192,13 @@ struct DagNode {
   double timeFactor = 1; ///< a what-if: times what the cost model says
   bool operator==(const DagNode &) const = default;
 };
+
+/// Visits each buffer that a node names, with the bytes that are added to its
+/// address there; both may be changed.
+void forEachBuffer(DagNode &node,
+                   const std::function<void(BufferId &, int64_t &)> &visit);
+/// Whether `box` is all of the buffer.
+bool isWhole(const Box &box, const Buffer &buffer);
 
 /// Why `to` must follow `from`.
 enum class DepKind : uint8_t {

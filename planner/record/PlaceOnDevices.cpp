@@ -85,12 +85,6 @@ Result<void> Placing::moveResults() {
   return {};
 }
 
-/// Whether a box is a whole buffer, byte by byte.
-bool isWhole(const Buffer &buffer, const Box &box) {
-  return box.offset == 0 && box.isContiguous() &&
-         uint64_t(box.numElements()) * box.elementBytes == buffer.sizeBytes;
-}
-
 /// The temporary buffer that a copy spares, and the one that stands for it:
 /// nothing but the copy writes a copy of an argument, or uses a result.
 std::optional<std::pair<BufferId, BufferId>>
@@ -101,7 +95,7 @@ Placing::standsFor(uint32_t k) const {
   const Buffer &from = dag.buffer(copy->source),
                &to = dag.buffer(copy->destination);
   if (from.device != to.device || from.device.isHost() ||
-      !isWhole(from, copy->sourceBox) || !isWhole(to, copy->destinationBox))
+      !isWhole(copy->sourceBox, from) || !isWhole(copy->destinationBox, to))
     return std::nullopt;
   auto only = [&](BufferId id, auto holds) {
     return std::ranges::all_of(users[id.value], [&](uint32_t user) {
@@ -124,26 +118,11 @@ Placing::standsFor(uint32_t k) const {
 }
 
 void Placing::replace(BufferId old, BufferId by) {
-  for (uint32_t k : users[old.value]) {
-    DagNode &user = dag.nodes[k];
-    for (BufferUse &use : user.uses)
-      if (use.buffer == old)
-        use.buffer = by;
-    if (auto *kernel = std::get_if<KernelCall>(&user.work)) {
-      for (KernelArgument &argument : kernel->arguments)
-        if (auto *id = std::get_if<BufferId>(&argument.value); id && *id == old)
-          *id = by;
-    } else if (auto *copy = std::get_if<CopyCall>(&user.work)) {
-      for (BufferId *id : {&copy->source, &copy->destination})
-        if (*id == old)
-          *id = by;
-    } else if (auto *call = std::get_if<CollectiveCall>(&user.work)) {
-      for (CollectiveMember &member : call->members)
-        for (BufferId *id : {&member.send, &member.recv})
-          if (*id == old)
-            *id = by;
-    }
-  }
+  for (uint32_t k : users[old.value])
+    forEachBuffer(dag.nodes[k], [&](BufferId &id, int64_t &) {
+      if (id == old)
+        id = by;
+    });
   auto &into = users[by.value];
   into.insert(into.end(), users[old.value].begin(), users[old.value].end());
   std::ranges::sort(into);

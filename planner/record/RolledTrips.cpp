@@ -85,25 +85,6 @@ private:
   std::map<uint32_t, BufferId> twins, seconds; ///< each way
 };
 
-void renumberBuffers(DagNode &node, const std::vector<BufferId> &ids) {
-  auto to = [&](BufferId &id) { id = ids[id.value]; };
-  for (BufferUse &use : node.uses)
-    to(use.buffer);
-  if (auto *call = std::get_if<KernelCall>(&node.work)) {
-    for (KernelArgument &argument : call->arguments)
-      if (auto *buffer = std::get_if<BufferId>(&argument.value))
-        to(*buffer);
-  } else if (auto *copy = std::get_if<CopyCall>(&node.work)) {
-    to(copy->source);
-    to(copy->destination);
-  } else if (auto *call = std::get_if<CollectiveCall>(&node.work)) {
-    for (CollectiveMember &member : call->members) {
-      to(member.send);
-      to(member.recv);
-    }
-  }
-}
-
 /// Removes the second trip from a DAG.
 class SecondTrip {
 public:
@@ -119,7 +100,9 @@ public:
     std::vector<BufferId> newBuffers = matchBuffers(matcher);
     for (uint32_t n = 0; n < dag.nodes.size(); ++n) {
       assignPhase(n, newBuffers);
-      renumberBuffers(dag.nodes[n], newBuffers);
+      forEachBuffer(dag.nodes[n], [&](BufferId &id, int64_t &) {
+        id = newBuffers[id.value];
+      });
     }
     removeSecond(newIds);
     dag.loop.trips = rolled.trips;

@@ -112,6 +112,9 @@ wrong = subprocess.run([sys.executable, os.path.join(example.folder, "steps.py")
                        capture_output=True, text=True)
 assert wrong.returncode == 2 and "do not divide" in wrong.stderr, wrong.stderr
 
+wrong = subprocess.run([sys.executable, os.path.join(example.folder, "steps.py"), "Mixtral-8x7B"], capture_output=True, text=True)
+assert wrong.returncode == 2 and "invalid choice: 'Mixtral-8x7B'" in wrong.stderr, wrong.stderr
+
 found, kept, pair = predict.main(example.tune, "--check")
 errors = sorted(abs(predict.error(found[each][1], found[each][0])) for each in predict.BAR)
 assert errors[len(errors) // 2] < 0.1 and errors[-1] < 0.2, errors

@@ -2,15 +2,17 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """A training step of examples/published at reduced size: its losses beside a reference in double, its gradients beside
 differences of the reference's loss, four devices with parts of the weights beside one device, in f32 and with products
-of bf16. And steps that follow each other lower the loss."""
+of bf16. Steps that follow each other lower the loss. The step that reads a prompt is compared with the same reference."""
 import math
 import re
+import struct
 import sys
 
 from harness import Example, pairs, random_bits, read_npy, write_npy
 
 example = Example("published")
 sys.path.insert(0, example.folder)
+import prompt  # noqa: E402
 import training  # noqa: E402
 
 SMALL = ("Llama-3.1-8B --layers 2 --hidden 16 --heads 4 --groups 2 --width 4 --inner 24 --vocabulary 20 "
@@ -61,8 +63,8 @@ def run(kind, devices, values, turns, steps=1):
     return {name: read_npy(path)[0] for name, path in out.items()}
 
 
-def loss(m, values, turns):
-    """The mean loss, in double."""
+def logits(m, values, turns):
+    """The logits of each position, in double."""
     def matrix(name):
         numbers, sizes = values[name]
         return [numbers[at:at + sizes[1]] for at in range(0, len(numbers), sizes[1])]
@@ -96,7 +98,7 @@ def loss(m, values, turns):
     def plus(a, b):
         return [[p + q for p, q in zip(x, y)] for x, y in zip(a, b)]
 
-    total, rows, S = 0, matrix("x"), 6
+    out, rows, S = [], matrix("x"), 6
     for at in range(0, len(rows), S):
         x = rows[at:at + S]
         for layer in range(m.layers):
@@ -108,9 +110,34 @@ def loss(m, values, turns):
             inner = [[g / (1 + math.exp(-g)) * u for g, u in zip(*both)]
                      for both in zip(times(n, f"wgate{layer}"), times(n, f"wup{layer}"))]
             x = plus(x, times(inner, f"wdown{layer}"))
-        for row, of in zip(times(normal(x, "last_norm"), "whead"), values["classes"][0][at:at + S]):
-            total += math.log(sum(math.exp(each) for each in row)) - row[of]
-    return total / len(rows)
+        out += times(normal(x, "last_norm"), "whead")
+    return out
+
+
+def loss(m, values, turns):
+    """The mean loss, in double."""
+    losses = [math.log(sum(math.exp(each) for each in row)) - row[of]
+              for row, of in zip(logits(m, values, turns), values["classes"][0])]
+    return sum(losses) / len(losses)
+
+
+def prompted(kind, devices, values, turns):
+    """The first layer's keys and the logits of each sequence's last position, by the step that reads a prompt."""
+    example.file = example.path(f"prompt-{kind}-{devices}.mlir")
+    made = prompt.make(SMALL + ["--type", kind, "--devices", str(devices), "--batch", str(SEQUENCES)])
+    with open(example.file, "w") as file:
+        file.write(made.text())
+    files, given = {}, {name: (of * made.B, (made.T, made.m.width // 2)) for name, of in turns.items()}
+    given.update((name, of) for name, of in values.items() if name != "classes" and not name.endswith(("_mean", "_square")))
+    for name, (numbers, sizes) in given.items():
+        files[name], isBf16 = example.path(f"prompt-{kind}-{name}.npy"), kind == "bf16" and name[0] == "w"
+        write_npy(files[name], [int.from_bytes(struct.pack(">f", each)[:2], "big") for each in numbers] if isBf16 else numbers,
+                  sizes, "<V2" if isBf16 else "<f4")
+    out = {name: example.path(f"prompt-{name}.npy") for name in ("r0", f"r{2 * made.m.layers}")}
+    example.command("run", example.file, "--target", f"host:{devices}",
+                    *pairs("--arg", (f"{name}={path}" for name, path in files.items())),
+                    *pairs("--out", (f"{name}={path}" for name, path in out.items())))
+    return [read_npy(path)[0] for path in out.values()]
 
 
 def near(what, got, want, share):
@@ -142,4 +169,11 @@ narrow, whole = run("bf16", 4, values, turns), run("bf16", 1, values, turns)
 near("losses of bf16 on 4 devices", narrow["losses"], whole["losses"], 0.02)
 near("losses of bf16", whole["losses"], one["losses"], 0.1)
 assert sum(run("f32", 4, values, turns, 20)["losses"]) < 0.97 * sum(one["losses"])
+
+want = [each for row in logits(m, values, turns)[5::6] for each in row]
+keys, last = prompted("f32", 1, values, turns)
+near("logits of a prompt", last, want, 1e-5)
+for name, got, of in zip(("keys", "logits"), prompted("f32", 2, values, turns), (keys, last)):
+    near(f"{name} of a prompt on 2 devices", got, of, 1e-5)
+near("logits of a prompt in bf16 on 2 devices", prompted("bf16", 2, values, turns)[1], want, 0.05)
 print("training: ok")

@@ -18,7 +18,7 @@ import sys
 import tempfile
 
 os.environ["MGPU_TUNE"], os.environ["MGPU_LIBRARY"] = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
-sys.path.insert(0, sys.argv[3])
+sys.path[:0] = sys.argv[3], os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../bench/suites")
 try:
     import torch
 except ImportError:
@@ -30,6 +30,7 @@ import mgpu.torch
 import numpy
 from torch import nn
 from torch.nn import functional as F
+from torch_modules import Adversary, Cross, Decoder, Experts, Labels
 
 FORWARD, TRAINING = 4e-6, 2e-5
 STEPS = 3
@@ -42,42 +43,6 @@ class Recurrent(nn.Module):
 
     def forward(self, x):
         return self.last(self.cell(x)[0])
-
-
-class Decoder(nn.Module):
-    """One token more, with the keys and values of those before."""
-
-    def __init__(self):
-        super().__init__()
-        self.qkv, self.out = nn.Linear(16, 48), nn.Linear(16, 16)
-
-    def forward(self, x, keys, values):
-        q, k, v = (part.reshape(-1, 1, 2, 8).transpose(1, 2) for part in self.qkv(x).split(16, -1))
-        keys, values = torch.cat([keys, k], 2), torch.cat([values, v], 2)
-        shares = (q @ keys.transpose(-1, -2) / 8 ** 0.5).softmax(-1)
-        return self.out((shares @ values).transpose(1, 2).reshape(-1, 1, 16)), keys, values
-
-
-class Cross(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.attention, self.norm = nn.MultiheadAttention(16, 2, batch_first=True), nn.LayerNorm(16)
-
-    def forward(self, x, memory):
-        return self.norm(x + self.attention(x, memory, memory, need_weights=False)[0])
-
-
-class Experts(nn.Module):
-    """Each row goes to the best 2 of 4 experts, weighted."""
-
-    def __init__(self):
-        super().__init__()
-        self.gate, self.experts = nn.Linear(8, 4), nn.ModuleList(nn.Linear(8, 8) for _ in range(4))
-
-    def forward(self, x):
-        best, index = self.gate(x).topk(2, -1)
-        shares = torch.zeros(x.shape[0], 4).scatter(1, index, best.softmax(-1))
-        return sum(shares[:, k:k + 1] * expert(x).relu() for k, expert in enumerate(self.experts))
 
 
 class Bags(nn.Module):
@@ -105,28 +70,6 @@ class Weighted(nn.Module):
         return self.module(self.first(x))
 
 
-class Labels(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.linear = nn.Linear(10, 5)
-
-    def forward(self, x, labels):
-        return F.cross_entropy(self.linear(x), labels, ignore_index=1)
-
-
-class Adversary(nn.Module):
-    """What a generator is worth to a discriminator that sees both."""
-
-    def __init__(self):
-        super().__init__()
-        self.make = nn.Sequential(nn.Linear(4, 16), nn.LeakyReLU(0.2), nn.Linear(16, 6), nn.Tanh())
-        self.judge = nn.Sequential(nn.Linear(6, 16), nn.LeakyReLU(0.2), nn.Linear(16, 1))
-
-    def forward(self, noise, real):
-        fake, ones = self.judge(self.make(noise)), torch.ones(noise.shape[0], 1)
-        return F.binary_cross_entropy_with_logits(fake, ones) + F.binary_cross_entropy_with_logits(self.judge(real), ones)
-
-
 def modules():
     """Name -> module, inputs, whether its result is a loss."""
     r = torch.randn
@@ -137,16 +80,16 @@ def modules():
                                         nn.Linear(128, 5)), (r(4, 3, 8, 8),)),
         "lstm": (Recurrent(), (r(4, 3, 8),)),
         "encoder": (nn.TransformerEncoderLayer(16, 2, 32, dropout=0.0, batch_first=True), (r(4, 6, 16),)),
-        "decoder": (Decoder(), (r(4, 1, 16), r(4, 2, 5, 8), r(4, 2, 5, 8))),
-        "cross-attention": (Cross(), (r(4, 4, 16), r(4, 7, 16))),
-        "experts": (Experts(), (r(6, 8),)),
+        "decoder": (Decoder(16, 2, keeps=True), (r(4, 1, 16), r(4, 2, 5, 8), r(4, 2, 5, 8))),
+        "cross-attention": (Cross(16, 2), (r(4, 4, 16), r(4, 7, 16))),
+        "experts": (Experts(8), (r(6, 8),)),
         "group-norm": (nn.Sequential(nn.Conv2d(4, 8, 3, groups=2), nn.GroupNorm(2, 8), nn.ELU()), (r(4, 4, 6, 6),)),
         "embedding-bag": (Bags(), (ids, torch.tensor([0, 3, 7, 8]))),
         "transposed": (nn.Sequential(nn.ConvTranspose2d(4, 6, 3, 2, 1, 1, groups=2), nn.Hardswish()), (r(4, 4, 5, 5),)),
         "pools": (Weighted(Pools(), 3), (r(4, 3, 15, 13),)),
         "dropout": (nn.Sequential(nn.Linear(8, 8), nn.Dropout(0.5), nn.Softplus()), (r(4, 8),)),
-        "labels": (Labels(), (r(7, 10), torch.tensor([0, 1, 2, 3, 4, 1, 0]))),
-        "adversary": (Adversary(), (r(5, 4), r(5, 6))),
+        "labels": (Labels(10, 5, ignore_index=1), (r(7, 10), torch.tensor([0, 1, 2, 3, 4, 1, 0]))),
+        "adversary": (Adversary(4, 16, 6), (r(5, 4), r(5, 6))),
     }
 
 

@@ -14,23 +14,16 @@ namespace mgpu::device {
 
 Result<std::shared_ptr<const CublasLtApi>>
 openCublasLt(const std::vector<std::string> &names) {
-  auto [library, path] = openToolkitLibrary(names);
-  if (!library)
-    return fail(ErrorKind::Absent,
-                "no libcublasLt.so: install cuBLAS (package libcublas)");
-  auto api = std::make_shared<CublasLtApi>();
-  EntryPoints entries(library);
-#define MGPU_CUBLASLT_TAKE(name, ...) entries.take("cublasLt" #name, api->name);
-  MGPU_CUBLASLT_FUNCTIONS(MGPU_CUBLASLT_TAKE)
+  return openToolkitApi<CublasLtApi>(
+      names, "no libcublasLt.so: install cuBLAS (package libcublas)",
+      "install cuBLAS 12 or later (package libcublas)",
+      [](EntryPoints &entries, CublasLtApi &api) {
+#define MGPU_CUBLASLT_TAKE(name, ...) entries.take("cublasLt" #name, api.name);
+        MGPU_CUBLASLT_FUNCTIONS(MGPU_CUBLASLT_TAKE)
 #undef MGPU_CUBLASLT_TAKE
-  entries.take("cublasLtGetStatusString", api->GetStatusString);
-  entries.take("cublasLtGetVersion", api->GetVersion);
-  if (!entries.missing.empty())
-    return fail(ErrorKind::Absent,
-                fmt::format("{} has no {}: install cuBLAS 12 or later (package "
-                            "libcublas)",
-                            path, entries.missing));
-  return std::shared_ptr<const CublasLtApi>(std::move(api));
+        entries.take("cublasLtGetStatusString", api.GetStatusString);
+        entries.take("cublasLtGetVersion", api.GetVersion);
+      });
 }
 
 tl::unexpected<Error> cublasLtError(const CublasLtApi &api, CublasStatus status,

@@ -14,22 +14,15 @@ namespace mgpu::device {
 
 Result<std::shared_ptr<const CusparseApi>>
 openCusparse(const std::vector<std::string> &names) {
-  auto [library, path] = openToolkitLibrary(names);
-  if (!library)
-    return fail(ErrorKind::Absent,
-                "no libcusparse.so: install cuSPARSE (package libcusparse)");
-  auto api = std::make_shared<CusparseApi>();
-  EntryPoints entries(library);
-#define MGPU_CUSPARSE_TAKE(name, ...) entries.take("cusparse" #name, api->name);
-  MGPU_CUSPARSE_FUNCTIONS(MGPU_CUSPARSE_TAKE)
+  return openToolkitApi<CusparseApi>(
+      names, "no libcusparse.so: install cuSPARSE (package libcusparse)",
+      "install that of CUDA 12 or later (package libcusparse)",
+      [](EntryPoints &entries, CusparseApi &api) {
+#define MGPU_CUSPARSE_TAKE(name, ...) entries.take("cusparse" #name, api.name);
+        MGPU_CUSPARSE_FUNCTIONS(MGPU_CUSPARSE_TAKE)
 #undef MGPU_CUSPARSE_TAKE
-  entries.take("cusparseGetErrorString", api->GetErrorString);
-  if (!entries.missing.empty())
-    return fail(ErrorKind::Absent,
-                fmt::format("{} has no {}: install that of CUDA 12 or later "
-                            "(package libcusparse)",
-                            path, entries.missing));
-  return std::shared_ptr<const CusparseApi>(std::move(api));
+        entries.take("cusparseGetErrorString", api.GetErrorString);
+      });
 }
 
 tl::unexpected<Error> cusparseError(const CusparseApi &api,

@@ -9,46 +9,44 @@
 
 namespace mgpu::device {
 
+/// Where a library is, and the function of it that says its version.
+template <typename Function>
+static std::pair<std::string, Function *>
+findVersion(const std::vector<std::string> &names, const char *symbol) {
+  auto [library, path] = openToolkitLibrary(names);
+  return {path, library ? reinterpret_cast<Function *>(dlsym(library, symbol))
+                        : nullptr};
+}
+
+/// major * 10000 + minor * 100 + patch, as NCCL since 2.9 and CUBLAS_VERSION.
+static std::string versionText(size_t number) {
+  return fmt::format("{}.{}.{}", number / 10000, number / 100 % 100,
+                     number % 100);
+}
+
 Result<FoundLibrary> findNccl() {
-  auto [library, path] = openToolkitLibrary({"libnccl.so.2"});
   // ncclResult_t is an enum; 0 is success.
-  auto version =
-      library
-          ? reinterpret_cast<int (*)(int *)>(dlsym(library, "ncclGetVersion"))
-          : nullptr;
+  auto [path, version] =
+      findVersion<int(int *)>({"libnccl.so.2"}, "ncclGetVersion");
   int number = 0;
   if (!version || version(&number) != 0)
     return fail(ErrorKind::Absent,
                 "no libnccl.so.2: install NCCL (package libnccl2)");
-  // Since 2.9: major * 10000 + minor * 100 + patch.
-  return FoundLibrary{
-      path,
-      fmt::format("{}.{}.{}", number / 10000, number / 100 % 100, number % 100),
-      number};
+  return FoundLibrary{path, versionText(number), number};
 }
 
 Result<FoundLibrary> findCublasLt() {
-  auto [library, path] =
-      openToolkitLibrary({"libcublasLt.so.13", "libcublasLt.so.12"});
-  auto version =
-      library
-          ? reinterpret_cast<size_t (*)()>(dlsym(library, "cublasLtGetVersion"))
-          : nullptr;
+  auto [path, version] = findVersion<size_t()>(
+      {"libcublasLt.so.13", "libcublasLt.so.12"}, "cublasLtGetVersion");
   if (!version)
     return fail(ErrorKind::Absent,
                 "no libcublasLt.so: install cuBLAS (package libcublas)");
-  // major * 10000 + minor * 100 + patch, as CUBLAS_VERSION (cublas_api.h).
-  size_t number = version();
-  return FoundLibrary{path, fmt::format("{}.{}.{}", number / 10000,
-                                        number / 100 % 100, number % 100)};
+  return FoundLibrary{path, versionText(version())};
 }
 
 Result<FoundLibrary> findCupti() {
-  auto [library, path] =
-      openToolkitLibrary({"libcupti.so.13", "libcupti.so.12", "libcupti.so"});
-  auto version = library ? reinterpret_cast<int (*)(uint32_t *)>(
-                               dlsym(library, "cuptiGetVersion"))
-                         : nullptr;
+  auto [path, version] = findVersion<int(uint32_t *)>(
+      {"libcupti.so.13", "libcupti.so.12", "libcupti.so"}, "cuptiGetVersion");
   uint32_t number = 0;
   if (!version || version(&number) != 0)
     return fail(ErrorKind::Absent,

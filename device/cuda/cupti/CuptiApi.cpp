@@ -51,28 +51,24 @@ Result<void> checkCuptiVersion(uint32_t version) {
 
 static Result<std::shared_ptr<const CuptiApi>>
 openLibrary(const std::string &name) {
-  auto [library, path] = openToolkitLibrary(
+  const std::vector<std::string> names =
       name.empty() ? std::vector<std::string>{"libcupti.so.13",
                                               "libcupti.so.12", "libcupti.so"}
-                   : std::vector<std::string>{name});
-  if (!library)
-    return fail(ErrorKind::Absent,
-                "no libcupti.so: install CUPTI (package cuda-cupti)");
-  auto api = std::make_shared<CuptiApi>();
-  EntryPoints entries(library);
-#define MGPU_CUPTI_TAKE(name, ...) entries.take("cupti" #name, api->name);
-  MGPU_CUPTI_FUNCTIONS(MGPU_CUPTI_TAKE)
+                   : std::vector{name};
+  auto api = openToolkitApi<CuptiApi>(
+      names, "no libcupti.so: install CUPTI (package cuda-cupti)",
+      "install CUPTI of CUDA 13 (package cuda-cupti)",
+      [](EntryPoints &entries, CuptiApi &api) {
+#define MGPU_CUPTI_TAKE(name, ...) entries.take("cupti" #name, api.name);
+        MGPU_CUPTI_FUNCTIONS(MGPU_CUPTI_TAKE)
 #undef MGPU_CUPTI_TAKE
-  if (entries.missing.empty() &&
-      api->GetVersion(&api->version) != CuptiResult::Success)
-    entries.missing = "version";
-  if (!entries.missing.empty())
-    return fail(ErrorKind::Absent,
-                fmt::format("{} has no {}: install CUPTI of CUDA 13 (package "
-                            "cuda-cupti)",
-                            path, entries.missing));
-  MGPU_TRY(checkCuptiVersion(api->version));
-  return std::shared_ptr<const CuptiApi>(std::move(api));
+        if (entries.missing.empty() &&
+            api.GetVersion(&api.version) != CuptiResult::Success)
+          entries.missing = "version";
+      });
+  if (api)
+    MGPU_TRY(checkCuptiVersion((*api)->version));
+  return api;
 }
 
 Result<std::shared_ptr<const CuptiApi>> openCupti(const std::string &name) {

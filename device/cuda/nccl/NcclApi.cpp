@@ -20,32 +20,25 @@ std::string ncclVersionText(int version) {
 }
 
 Result<std::shared_ptr<const NcclApi>> openNccl(const std::string &name) {
-  auto [library, path] = openToolkitLibrary({name});
-  if (!library)
-    return fail(ErrorKind::Absent,
-                fmt::format("no {}: several GPUs need NCCL; install it "
-                            "(package libnccl2), or use one GPU as "
-                            "cuda:K/N",
-                            name));
-  auto api = std::make_shared<NcclApi>();
-  EntryPoints entries(library);
-#define MGPU_NCCL_TAKE(name, ...) entries.take("nccl" #name, api->name);
-  MGPU_NCCL_FUNCTIONS(MGPU_NCCL_TAKE)
-  const std::string required = entries.missing;
-  MGPU_NCCL_OPTIONAL(MGPU_NCCL_TAKE)
-  entries.missing = required;
+  return openToolkitApi<NcclApi>(
+      {name},
+      fmt::format("no {}: several GPUs need NCCL; install it (package "
+                  "libnccl2), or use one GPU as cuda:K/N",
+                  name),
+      "install NCCL 2.14 or later (package libnccl2)",
+      [](EntryPoints &entries, NcclApi &api) {
+#define MGPU_NCCL_TAKE(name, ...) entries.take("nccl" #name, api.name);
+        MGPU_NCCL_FUNCTIONS(MGPU_NCCL_TAKE)
+        const std::string required = entries.missing;
+        MGPU_NCCL_OPTIONAL(MGPU_NCCL_TAKE)
+        entries.missing = required;
 #undef MGPU_NCCL_TAKE
-  entries.take("ncclGetErrorString", api->GetErrorString);
-  entries.take("ncclGetLastError", api->GetLastError);
-  if (entries.missing.empty() &&
-      api->GetVersion(&api->version) != NcclResult::Success)
-    entries.missing = "version";
-  if (!entries.missing.empty())
-    return fail(ErrorKind::Absent,
-                fmt::format("{} has no {}: install NCCL 2.14 or later (package "
-                            "libnccl2)",
-                            path, entries.missing));
-  return std::shared_ptr<const NcclApi>(std::move(api));
+        entries.take("ncclGetErrorString", api.GetErrorString);
+        entries.take("ncclGetLastError", api.GetLastError);
+        if (entries.missing.empty() &&
+            api.GetVersion(&api.version) != NcclResult::Success)
+          entries.missing = "version";
+      });
 }
 
 namespace {

@@ -70,34 +70,6 @@ static void dropUnused(Dag &dag) {
       shrink(dag.buffers[b]);
 }
 
-/// Sends every mention of the buffers that `moved` knows elsewhere.
-static void moveBuffers(DagNode &node, const NewPlaces &moved) {
-  auto move = [&](BufferId &id, Box &box) {
-    if (auto place = moved(id)) {
-      id = place->buffer;
-      box.offset += place->offset;
-    }
-  };
-  for (BufferUse &use : node.uses)
-    move(use.buffer, use.box);
-  if (auto *kernel = std::get_if<KernelCall>(&node.work)) {
-    for (KernelArgument &argument : kernel->arguments)
-      if (auto *id = std::get_if<BufferId>(&argument.value))
-        if (auto place = moved(*id)) {
-          *id = place->buffer;
-          argument.offsetBytes += place->offset;
-        }
-  } else if (auto *copy = std::get_if<CopyCall>(&node.work)) {
-    move(copy->source, copy->sourceBox);
-    move(copy->destination, copy->destinationBox);
-  } else if (auto *call = std::get_if<CollectiveCall>(&node.work)) {
-    for (CollectiveMember &member : call->members) {
-      move(member.send, member.sendBox);
-      move(member.recv, member.recvBox);
-    }
-  }
-}
-
 /// Shares an old node that nothing changes.
 static NodeId appendTo(DependencyTracker &tracker, const Dag &dag,
                        NewNode &next, const NewPlaces &moved,
@@ -109,7 +81,12 @@ static NodeId appendTo(DependencyTracker &tracker, const Dag &dag,
   DagNode node = isNew ? std::move(*next.node) : dag.node(same);
   next.node.reset();
   if (moved)
-    moveBuffers(node, moved);
+    forEachBuffer(node, [&](BufferId &id, int64_t &offset) {
+      if (auto place = moved(id)) {
+        id = place->buffer;
+        offset += place->offset;
+      }
+    });
   if (!isNew && node == dag.node(same))
     return tracker.share(dag, same, follows);
   return tracker.append(std::move(node), follows);
@@ -205,11 +182,6 @@ std::optional<Box> partOf(const Box &box, size_t index, size_t count) {
              {share},
              {width},
              box.elementBytes};
-}
-
-bool isWhole(const Box &box, const Buffer &buffer) {
-  return box.isContiguous() && box.byteRange().first == 0 &&
-         uint64_t(bytesOf(box)) == buffer.sizeBytes;
 }
 
 std::optional<BufferId> outputOf(const DagNode &node) {

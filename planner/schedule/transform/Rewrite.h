@@ -95,8 +95,6 @@ std::vector<BufferUse> usesOf(const CollectiveCall &call);
 std::optional<Box> partOf(const Box &box, size_t index, size_t count);
 
 int64_t bytesOf(const Box &box);
-/// Whether `box` is all of the buffer.
-bool isWhole(const Box &box, const Buffer &buffer);
 /// The one buffer a node writes; nothing where there are several or none.
 std::optional<BufferId> outputOf(const DagNode &node);
 
