@@ -21,6 +21,7 @@ except ImportError:
     print("skipped: there is no torch")
     sys.exit(1 if os.environ.get("MGPU_REQUIRE_TORCH") else 77)
 
+import hostile
 import mgpu
 import mgpu.torch
 import numpy
@@ -284,6 +285,28 @@ class Uses(Compared):
                 weights = {name: value.detach() for name, value in model.state_dict().items()}
                 result = program(**weights, input=x)["r0"]
             self.same(torch.from_dlpack(result), model(x))
+
+    def test_a_file_is_opened_with_its_weights(self):
+        model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 2))
+        compiled = mgpu.compile(model, (X,))
+        with open(compiled._whole().file, "rb") as file:
+            data = file.read()
+        files = hostile.as_good(data)
+        with tempfile.TemporaryDirectory() as folder:
+            for name, other in [("as it is", data), *files]:
+                with self.subTest(name), open(f"{folder}/model.pt2", "wb") as file:
+                    file.write(other)
+                    file.flush()
+                    with mgpu.open(file.name) as program:
+                        self.same(torch.from_dlpack(program(input=X)["r0"]), model(X))
+            for change, words in ((("storage_offset", {"as_int": 9}), "outside"), (("strides", [{"as_int": -1}] * 2), "not of the shape"),
+                                  (("sizes", [{"as_int": 1}]), "not of the shape")):
+                with open(f"{folder}/model.pt2", "wb") as file:
+                    file.write(hostile.config_changed(hostile.members(data), lambda about: about["tensor_meta"].__setitem__(*change)))
+                self.refused(mgpu.InvalidError, words, lambda: mgpu.open(f"{folder}/model.pt2"))
+            with open(f"{folder}/model.pt2", "wb") as file:
+                file.write(hostile.config_changed(hostile.members(data), lambda about: about.__setitem__("use_pickle", True)))
+            self.refused(mgpu.UnsupportedError, "pickled", lambda: mgpu.open(f"{folder}/model.pt2"))
 
     def test_a_search_in_the_middle_of_training(self):
         mine = nn.Linear(4, 2)

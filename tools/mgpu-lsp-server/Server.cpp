@@ -5,16 +5,10 @@
 // `mgpu-tune check` finds what only the whole program shows.
 #include "tools/mgpu-lsp-server/Server.h"
 
-#include "dialect/mgpu/MgpuDialect.h"
-#include "dialect/mpmd/MpmdDialect.h"
-#include "dialect/sdy/SdyDialect.h"
-#include "dialect/spmd/SpmdDialect.h"
-#include "dialect/stablehlo/Companions.h"
+#include "pipeline/compiler/MlirCompiler.h"
 #include "tools/mgpu-lsp-server/CheckRun.h"
 
 #include "mlir/IR/DialectRegistry.h"
-#include "mlir/InitAllDialects.h"
-#include "mlir/InitAllExtensions.h"
 #include "mlir/Tools/mlir-lsp-server/MlirLspServerMain.h"
 
 #include <nlohmann/json.hpp>
@@ -497,12 +491,7 @@ void Proxy::run() {
 } // namespace
 
 static int serve(int argc, char **argv) {
-  mlir::DialectRegistry registry;
-  registry.insert<mgpu::ir::MgpuDialect, mgpu::mpmd::MpmdDialect,
-                  mgpu::sdy::SdyDialect, mgpu::spmd::SpmdDialect>();
-  mgpu::stablehlo::registerDialects(registry);
-  mlir::registerAllDialects(registry);
-  mlir::registerAllExtensions(registry);
+  mlir::DialectRegistry registry = pipeline::programDialects();
   return mlir::failed(mlir::MlirLspServerMain(argc, argv, registry));
 }
 
