@@ -218,7 +218,8 @@ Results batchNorm(Builder &b, const Call &call) {
   return all;
 }
 
-/// Of each channel of each image; running statistics are a batch norm's.
+/// A norm of each channel of each image; with running statistics it is a batch
+/// norm.
 Results instanceNorm(Builder &b, const Call &call) {
   if (!call.flag("use_input_stats"))
     return {batchNorm(b, call)[0]};

@@ -158,6 +158,48 @@ class Memory(Compared):
         self.same(result, want)
 
 
+    def test_dlpack_in_and_out(self):
+        values = {"b": torch.tensor([True, False, True]), "h": torch.randn(2, 2).bfloat16(), "z": torch.zeros(0, 4), "f": X, "i": torch.arange(3),
+                  "g": torch.randn(2).half(), "n": torch.tensor(2.5, dtype=torch.float64)}
+        kinds = {"b": "3xi1", "h": "2x2xbf16", "z": "0x4xf32", "f": "3x4xf32", "i": "3xi64", "g": "2xf16", "n": "f64"}
+        types = [f"tensor<{kind}>" for kind in kinds.values()]
+        adds = [f"  %r{k} = stablehlo.add %{name}, %{name} : {type}\n" for k, (name, type) in enumerate(zip(kinds, types))]
+        with tempfile.NamedTemporaryFile("w", suffix=".mlir") as file:
+            arguments, results = ", ".join(f"%{name}: {type}" for name, type in zip(kinds, types)), ", ".join(types)
+            file.write(f"func.func @main({arguments}) -> ({results}) {{\n{''.join(adds)}"
+                       f"  return {', '.join(f'%r{k}' for k in range(len(kinds)))} : {results}\n}}\n")
+            file.flush()
+            program = mgpu.open(file.name)
+        found = program(**values)
+        for k, value in enumerate(values.values()):
+            result, live = found[f"r{k}"], program.array(f"r{k}")
+            self.assertEqual(mgpu._arrays.take("r", Only(result), result.type, result.shape), result.tobytes())
+            try:
+                taken = [torch.from_dlpack(each) for each in (result, live)]
+            except RuntimeError:  # torch 1.13 takes no truth values
+                self.assertEqual(value.dtype, torch.bool)
+                taken = [torch.from_numpy(numpy.asarray(each)) for each in (result, live)]
+            for each in taken:
+                self.same(each, value | value if value.dtype is torch.bool else value + value)
+        with self.assertRaisesRegex(mgpu.UsageError, "gaps or another order"):
+            program.write("f", torch.randn(4, 3).t())
+        with self.assertRaisesRegex(mgpu.UsageError, "'f': .*detach"):
+            program.write("f", X.clone().requires_grad_())
+        want = taken[0].clone()
+        del program, result, live, found  # the tensors keep the memory
+        self.same(taken, [want, want])
+
+
+class Only:
+    """An array that has nothing but DLPack."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def __dlpack__(self):
+        return self.array.__dlpack__()
+
+
 class Changes(Compared):
     """Inputs and buffers that change."""
 

@@ -5,7 +5,6 @@
 // `mgpu-tune check` finds what only the whole program shows.
 #include "tools/mgpu-lsp-server/Server.h"
 
-#include "pipeline/compiler/MlirCompiler.h"
 #include "tools/mgpu-lsp-server/CheckRun.h"
 
 #include "mlir/IR/DialectRegistry.h"
@@ -490,12 +489,10 @@ void Proxy::run() {
 
 } // namespace
 
-static int serve(int argc, char **argv) {
-  mlir::DialectRegistry registry = pipeline::programDialects();
-  return mlir::failed(mlir::MlirLspServerMain(argc, argv, registry));
-}
-
-int runServer(int argc, char **argv) {
+int runServer(int argc, char **argv, mlir::DialectRegistry &dialects) {
+  auto serve = [&](int count, char **words) {
+    return mlir::failed(mlir::MlirLspServerMain(count, words, dialects));
+  };
   // -lit-test is of tests: messages are delimited, and the answers pretty.
   bool isTest = false;
   std::vector<char *> others;
