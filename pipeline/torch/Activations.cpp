@@ -88,13 +88,25 @@ Tensor leakyGradient(const Tensor &grad, const Tensor &x, const Call &call) {
   return x.builder->select(is("GT", x, 0), grad,
                            grad * call.real("negative_slope"));
 }
-Tensor elu(const Tensor &x, const Call &call) {
-  const double scale = call.real("scale"), input = call.real("input_scale"),
-               alpha = call.real("alpha") * scale;
+Tensor eluOf(const Tensor &x, double alpha, double scale, double input) {
   return x.builder->select(
       is("LE", x, 0),
-      function("stablehlo.exponential_minus_one", x * input) * alpha,
+      function("stablehlo.exponential_minus_one", x * input) * (alpha * scale),
       x * scale);
+}
+Tensor elu(const Tensor &x, const Call &call) {
+  return eluOf(x, call.real("alpha"), call.real("scale"),
+               call.real("input_scale"));
+}
+Tensor celu(const Tensor &x, const Call &call) {
+  const double alpha = call.real("alpha");
+  if (alpha == 0)
+    call.refuse("its alpha is 0", ErrorKind::Invalid);
+  return eluOf(x, alpha, 1, 1 / alpha);
+}
+Tensor selu(const Tensor &x, const Call &) {
+  return eluOf(x, 1.6732632423543772848170429916717,
+               1.0507009873554804934193349852946, 1);
 }
 Tensor eluGradient(const Tensor &grad, const Tensor &x, const Call &call) {
   const double scale = call.real("scale"), input = call.real("input_scale"),
@@ -142,6 +154,92 @@ Tensor softplusGradient(const Tensor &grad, const Tensor &x, const Call &call) {
 Tensor mish(const Tensor &x, const Call &) {
   return x * tanh(function("stablehlo.log_plus_one", exp(x)));
 }
+Tensor mishGradient(const Tensor &grad, const Tensor &x, const Call &) {
+  const Tensor t = tanh(function("stablehlo.log_plus_one", exp(x)));
+  return grad * (t + x * sigmoid(x) * (1 - t * t));
+}
+Tensor threshold(const Tensor &x, const Call &call) {
+  return x.builder->select(is("LE", x, call.real("threshold")),
+                           x.builder->constant(call.real("value"), x.element),
+                           x);
+}
+/// `of` but where `x` lies within lambd of 0, which both ends count to.
+Tensor outside(const Tensor &of, const Tensor &x, const Call &call) {
+  Builder &b = *x.builder;
+  return b.select(b.binary("stablehlo.and", is("GE", x, -call.real("lambd")),
+                           is("LE", x, call.real("lambd"))),
+                  b.constant(0.0, of.element), of);
+}
+Tensor hardshrink(const Tensor &x, const Call &call) {
+  return outside(x, x, call);
+}
+Tensor softshrink(const Tensor &x, const Call &call) {
+  const double lambda = call.real("lambd");
+  Builder &b = *x.builder;
+  return b.select(
+      is("GT", x, lambda), x - lambda,
+      b.select(is("LT", x, -lambda), x + lambda, b.constant(0.0, x.element)));
+}
+Results shrinkGradient(Builder &, const Call &call) {
+  return {outside(call.tensor(call.detail), call.tensor("self"), call)};
+}
+
+/// The weight of a prelu in the shape of `x`: one, or one of each channel.
+Tensor slopes(Builder &b, const Call &call, const Tensor &x) {
+  const Tensor weight = b.convert(call.tensor("weight"), x.element);
+  if (weight.sizes == x.sizes)
+    return weight;
+  if (weight.count() == 1)
+    return b.broadcast(b.reshape(weight, {}), x.sizes);
+  if (x.rank() < 2 || weight.count() != x.sizes[1])
+    call.refuse("its weights are not one of each channel", ErrorKind::Invalid);
+  return b.place(b.reshape(weight, {weight.count()}), {1}, x.sizes);
+}
+Results prelu(Builder &b, const Call &call) {
+  const Tensor given = call.tensor("self"), x = forFunction(b, given);
+  return {b.convert(b.select(is("GT", x, 0), x, x * slopes(b, call, x)),
+                    given.element)};
+}
+/// The gradients of input and weight; before torch 2 that of the weight is
+/// summed here, in the weight's shape.
+Results preluGradient(Builder &b, const Call &call) {
+  const Tensor given = call.tensor("self"), x = forFunction(b, given),
+               grad = forFunction(b, call.tensor("grad_output")),
+               weight = call.tensor("weight"), isAbove = is("GT", x, 0);
+  const Tensor ofInput = b.select(isAbove, grad, grad * slopes(b, call, x));
+  Tensor ofWeight = b.select(isAbove, b.constant(0.0, x.element), grad * x);
+  if (weight.sizes != x.sizes) {
+    Sizes dims = countUp(x.rank());
+    if (weight.count() != 1)
+      dims.erase(dims.begin() + 1);
+    ofWeight = b.reshape(b.sum(ofWeight, dims), weight.sizes);
+  }
+  return {b.convert(ofInput, given.element),
+          b.convert(ofWeight, weight.element)};
+}
+
+/// The halves of `self` along `dim`.
+std::pair<Tensor, Tensor> halves(Builder &b, const Call &call,
+                                 const Tensor &x) {
+  if (x.rank() == 0 || x.sizes[size_t(call.dim("dim", x))] % 2)
+    call.refuse("its dimension has no halves", ErrorKind::Invalid);
+  const int64_t dim = call.dim("dim", x), size = x.sizes[size_t(dim)];
+  return {b.slice(x, dim, 0, size / 2), b.slice(x, dim, size / 2, size)};
+}
+Results glu(Builder &b, const Call &call) {
+  const Tensor given = call.tensor("self");
+  const auto [value, gate] = halves(b, call, forFunction(b, given));
+  return {b.convert(value * sigmoid(gate), given.element)};
+}
+Results gluGradient(Builder &b, const Call &call) {
+  const Tensor given = call.tensor("self"), x = forFunction(b, given),
+               grad = forFunction(b, call.tensor("grad_output"));
+  const auto [value, gate] = halves(b, call, x);
+  const Tensor s = sigmoid(gate);
+  const Tensor both[] = {grad * s, grad * value * s * (1 - s)};
+  return {b.convert(b.concatenate(both, call.dim("dim", x)), given.element)};
+}
+
 Tensor logSigmoid(const Tensor &x) {
   const Tensor size = function("stablehlo.abs", x);
   return minimum(x, 0) - function("stablehlo.log_plus_one", exp(-size));
@@ -167,7 +265,15 @@ constexpr Operation operations[] = {
     {"silu(self)", of<silu>},
     {"mish(self)", of<mish>},
     {"elu(self, alpha=1, scale=1, input_scale=1)", of<elu>},
+    {"celu(self, alpha=1)", of<celu>},
+    {"selu(self)", of<selu>},
     {"leaky_relu(self, negative_slope=0.01)", of<leaky>},
+    {"prelu(self, weight)", prelu},
+    {"_prelu_kernel(self, weight)", prelu},
+    {"threshold(self, threshold, value)", of<threshold>},
+    {"hardshrink(self, lambd=0.5)", of<hardshrink>},
+    {"softshrink(self, lambd=0.5)", of<softshrink>},
+    {"glu(self, dim=-1)", glu},
     {"hardtanh(self, min_val=-1, max_val=1)", of<hardtanh>},
     {"hardswish(self)", of<hardswish>},
     {"hardsigmoid(self)", of<hardsigmoid>},
@@ -181,6 +287,13 @@ constexpr Operation operations[] = {
     {"sigmoid_backward(grad_output, output)", gradient<sigmoidGradient>,
      "output"},
     {"tanh_backward(grad_output, output)", gradient<tanhGradient>, "output"},
+    {"mish_backward(grad_output, self)", gradient<mishGradient>},
+    {"prelu_backward(grad_output, self, weight)", preluGradient},
+    {"_prelu_kernel_backward(grad_output, self, weight)", preluGradient},
+    {"hardshrink_backward(grad_out, self, lambd)", shrinkGradient, "grad_out"},
+    {"softshrink_backward(grad_output, self, lambd)", shrinkGradient,
+     "grad_output"},
+    {"glu_backward(grad_output, self, dim)", gluGradient},
     {"threshold_backward(grad_output, self, threshold)",
      gradient<thresholdGradient>},
     {"leaky_relu_backward(grad_output, self, negative_slope, "

@@ -70,7 +70,7 @@ Results arange(Builder &b, const Call &call) {
 Results linspace(Builder &b, const Call &call) {
   const double start = call.real("start"), end = call.real("end");
   const int64_t steps = call.integer("steps");
-  if (steps < 1 || steps > mostConstant)
+  if (steps < 0 || steps > mostConstant)
     call.refuse("it has no count of elements");
   const double step = steps > 1 ? (end - start) / double(steps - 1) : 0;
   std::vector<double> all;

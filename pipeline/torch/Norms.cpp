@@ -183,7 +183,7 @@ Results batchNorm(Builder &b, const Call &call) {
   Tensor y;
   Results all;
   if (trains) {
-    if (form == "composite")
+    if (form == "composite" && mean)
       call.refuse(
           "it trains, and its running statistics change where the graph "
           "does not say it: export it with run_decompositions()");
@@ -216,6 +216,27 @@ Results batchNorm(Builder &b, const Call &call) {
     y = y + alongChannels(b, *bias, x);
   all[0] = b.convert(y, given.element);
   return all;
+}
+
+/// A norm of each channel of each image; with running statistics it is a batch
+/// norm.
+Results instanceNorm(Builder &b, const Call &call) {
+  if (!call.flag("use_input_stats"))
+    return {batchNorm(b, call)[0]};
+  const Tensor given = call.tensor("input"), x = forFunction(b, given);
+  if (!call.isNone("running_mean"))
+    call.refuse("it trains, and its running statistics change where the graph "
+                "does not say it: export it with run_decompositions()");
+  if (x.rank() < 3 || x.count() == 0)
+    call.refuse("its input has no images", ErrorKind::Invalid);
+  Sizes dims = countUp(x.rank());
+  dims.erase(dims.begin(), dims.begin() + 2);
+  Tensor y = normalise(b, x, dims, call.real("eps")).value;
+  if (const auto weight = wideOf(b, call, "weight"))
+    y = y * alongChannels(b, *weight, x);
+  if (const auto bias = wideOf(b, call, "bias"))
+    y = y + alongChannels(b, *bias, x);
+  return {b.convert(y, given.element)};
 }
 
 Results batchNormGradient(Builder &b, const Call &call) {
@@ -285,6 +306,9 @@ constexpr Operation operations[] = {
     {"native_batch_norm(input, weight, bias, running_mean, running_var, "
      "training, momentum, eps)",
      batchNorm, "composite"},
+    {"instance_norm(input, weight, bias, running_mean, running_var, "
+     "use_input_stats, momentum, eps, cudnn_enabled)",
+     instanceNorm, "no_training"},
     {"_native_batch_norm_legit_no_training(input, weight, bias, running_mean, "
      "running_var, momentum, eps)",
      batchNorm, "no_training"},

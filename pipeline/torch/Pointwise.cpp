@@ -362,6 +362,7 @@ constexpr Operation operations[] = {
     {"abs(self)", sameType, "stablehlo.abs"},
     {"neg(self)", sameType, "stablehlo.negate"},
     {"sign(self)", signOf},
+    {"sgn(self)", signOf},
     {"square(self)", square},
     {"isnan(self)", isNan},
     {"isinf(self)", isInfinite},

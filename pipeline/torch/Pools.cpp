@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <fmt/format.h>
 #include <functional>
 
 namespace mgpu::pipeline::torch {
@@ -178,27 +179,29 @@ Results averagePool(Builder &b, const Call &call) {
 Results averagePoolGradient(Builder &b, const Call &call) {
   const Tensor grad = call.tensor("grad_output"), x = call.tensor("self"),
                in = forFunction(b, grad);
-  const Window window = windowOf(call, x, 2);
+  const size_t rank = size_t(*call.detail - '0');
+  const Window window = windowOf(call, x, rank);
+  const size_t first = x.sizes.size() - rank;
   Sizes expected = x.sizes;
-  for (size_t k = 0; k < 2; ++k)
-    expected[x.sizes.size() - 2 + k] =
-        (x.sizes[x.sizes.size() - 2 + k] + window.low[k] + window.high[k] -
-         window.sizes[k]) /
-            window.strides[k] +
-        1;
+  for (size_t k = 0; k < rank; ++k)
+    expected[first + k] = (x.sizes[first + k] + window.low[k] + window.high[k] -
+                           window.sizes[k]) /
+                              window.strides[k] +
+                          1;
   if (grad.sizes != expected)
     call.refuse("its gradient does not fit its input", ErrorKind::Invalid);
   Tensor share = in / divisor(b, call, x, window, in.element);
   Sizes low(x.sizes.size(), 0), high = low, between = low;
-  for (size_t k = 0; k < 2; ++k) {
-    const size_t dim = x.sizes.size() - 2 + k;
+  for (size_t k = 0; k < rank; ++k) {
+    const size_t dim = first + k;
     between[dim] = window.strides[k] - 1;
     low[dim] = window.sizes[k] - 1 - window.low[k];
     const int64_t spread = (grad.sizes[dim] - 1) * window.strides[k] + 1;
     high[dim] = x.sizes[dim] + window.sizes[k] - 1 - low[dim] - spread;
   }
   share = b.pad(share, Scalar::of(int64_t(0)), low, high, between);
-  const Window all{window.sizes, {1, 1}, {0, 0}, {0, 0}, {1, 1}};
+  const Sizes ones(rank, 1), zeros(rank, 0);
+  const Window all{window.sizes, ones, zeros, zeros, ones};
   return {b.convert(
       b.reduceWindow("stablehlo.add", share, all, Scalar::of(int64_t(0))),
       grad.element)};
@@ -269,8 +272,9 @@ Sizes upsampledSizes(const Call &call, const Sizes &have) {
   Sizes sizes;
   if (!call.isNone("output_size")) {
     sizes = call.integers("output_size", have.size());
-    const char *names[] = {"scales_h", "scales_w"};
-    for (size_t k = 0; k < 2; ++k)
+    const char *names[] = {have.size() == 1 ? "scales" : "scales_h",
+                           "scales_w"};
+    for (size_t k = 0; k < have.size(); ++k)
       if (call.has(names[k]) && !call.isNone(names[k]) &&
           call.real(names[k]) * double(have[k]) != double(sizes[k]))
         call.refuse("its factors do not give whole sizes");
@@ -304,13 +308,18 @@ double upsampledShare(bool isLinear, bool alignsCorners, int64_t out,
   return (in == first ? 1 - share : 0) + (in == second ? share : 0);
 }
 
+/// The dimensions that an upsampling changes, which are the last ones.
+size_t upsampledRank(const Call &call, const Tensor &x) {
+  const size_t rank = size_t(call.detail[1] - '0');
+  if (size_t(x.rank()) != rank + 2)
+    call.refuse(fmt::format("it has not {} dimensions", rank + 2));
+  return rank;
+}
 Results upsample(Builder &b, const Call &call) {
   const Tensor x = call.tensor(call.has("input") ? "input" : "self");
-  if (x.rank() != 4)
-    call.refuse("its input has not four dimensions");
-  const bool isLinear = *call.detail == 'b',
+  const bool isLinear = *call.detail == 'l',
              aligns = isLinear && call.flag("align_corners");
-  const Sizes have(x.sizes.end() - 2, x.sizes.end()),
+  const Sizes have(x.sizes.end() - long(upsampledRank(call, x)), x.sizes.end()),
       sizes = upsampledSizes(call, have);
   return {resized(b, call, x, sizes, [&](size_t k, int64_t ins) {
     return [=, outs = sizes[k]](int64_t row, int64_t column) {
@@ -320,17 +329,40 @@ Results upsample(Builder &b, const Call &call) {
 }
 Results upsampleGradient(Builder &b, const Call &call) {
   const Tensor grad = call.tensor("grad_output");
-  const Sizes sizes = call.integers("input_size", 4);
-  const bool isLinear = *call.detail == 'b',
+  const size_t rank = upsampledRank(call, grad);
+  const Sizes all = call.integers("input_size", rank + 2),
+              sizes(all.begin() + 2, all.end());
+  const bool isLinear = *call.detail == 'l',
              aligns = isLinear && call.flag("align_corners");
-  if (grad.rank() != 4)
-    call.refuse("its gradient has not four dimensions");
-  return {
-      resized(b, call, grad, {sizes[2], sizes[3]}, [&](size_t k, int64_t outs) {
-        return [=, ins = sizes[k + 2]](int64_t row, int64_t column) {
-          return upsampledShare(isLinear, aligns, column, row, outs, ins);
-        };
-      })};
+  return {resized(b, call, grad, sizes, [&](size_t k, int64_t outs) {
+    return [=, ins = sizes[k]](int64_t row, int64_t column) {
+      return upsampledShare(isLinear, aligns, column, row, outs, ins);
+    };
+  })};
+}
+
+/// The sum of the gradients of all places that an element was padded to.
+Results padGradient(Builder &b, const Call &call) {
+  const Tensor x = call.tensor("self"), grad = call.tensor("grad_output");
+  const Sizes padding = call.integers("padding"); // of the last dimension first
+  const size_t rank = padding.size() / 2;
+  const bool isPaired = padding.size() % 2 == 0 && x.sizes.size() >= rank;
+  Sizes padded = x.sizes;
+  for (size_t k = 0; isPaired && k < rank; ++k)
+    padded[padded.size() - 1 - k] += padding[2 * k] + padding[2 * k + 1];
+  if (!isPaired || padded != grad.sizes)
+    call.refuse("its padding does not fit its input", ErrorKind::Invalid);
+  const Sizes sizes(x.sizes.end() - long(rank), x.sizes.end());
+  const bool reflects = *call.detail == 'r';
+  return {resized(b, call, grad, sizes, [&](size_t k, int64_t) {
+    return [=, low = padding[2 * (rank - 1 - k)],
+            size = sizes[k]](int64_t row, int64_t column) {
+      int64_t at = column - low;
+      if (reflects)
+        at = at < 0 ? -at : at >= size ? 2 * (size - 1) - at : at;
+      return double(std::clamp<int64_t>(at, 0, size - 1) == row);
+    };
+  })};
 }
 
 #define MGPU_POOL                                                              \
@@ -353,28 +385,65 @@ constexpr Operation operations[] = {
     {"avg_pool3d" MGPU_MEAN ", divisor_override=None)", averagePool, "3"},
     {"avg_pool2d_backward(grad_output, self, kernel_size, stride, padding, "
      "ceil_mode, count_include_pad, divisor_override)",
-     averagePoolGradient},
+     averagePoolGradient, "2"},
+    {"avg_pool3d_backward(grad_output, self, kernel_size, stride, padding, "
+     "ceil_mode, count_include_pad, divisor_override)",
+     averagePoolGradient, "3"},
     {"adaptive_avg_pool1d(self, output_size)", adaptivePool, "1"},
     {"adaptive_avg_pool2d(self, output_size)", adaptivePool, "2"},
     {"_adaptive_avg_pool2d(self, output_size)", adaptivePool, "2"},
     {"_adaptive_avg_pool3d(self, output_size)", adaptivePool, "3"},
     {"_adaptive_avg_pool2d_backward(grad_output, self)", adaptivePoolGradient},
+    {"upsample_nearest1d.vec(input, output_size, scale_factors)", upsample,
+     "n1"},
+    {"upsample_nearest1d(self, output_size, scales=None)", upsample, "n1"},
+    {"upsample_nearest1d_backward.vec(grad_output, output_size, input_size, "
+     "scale_factors)",
+     upsampleGradient, "n1"},
+    {"upsample_nearest1d_backward(grad_output, output_size, input_size, "
+     "scales=None)",
+     upsampleGradient, "n1"},
     {"upsample_nearest2d.vec(input, output_size, scale_factors)", upsample,
-     "nearest"},
+     "n2"},
     {"upsample_nearest2d(self, output_size, scales_h=None, scales_w=None)",
-     upsample, "nearest"},
+     upsample, "n2"},
+    {"upsample_nearest2d_backward.vec(grad_output, output_size, input_size, "
+     "scale_factors)",
+     upsampleGradient, "n2"},
     {"upsample_nearest2d_backward(grad_output, output_size, input_size, "
      "scales_h=None, scales_w=None)",
-     upsampleGradient, "nearest"},
+     upsampleGradient, "n2"},
+    {"upsample_linear1d.vec(input, output_size, align_corners, scale_factors)",
+     upsample, "l1"},
+    {"upsample_linear1d(self, output_size, align_corners, scales=None)",
+     upsample, "l1"},
+    {"upsample_linear1d_backward.vec(grad_output, output_size, input_size, "
+     "align_corners, scale_factors)",
+     upsampleGradient, "l1"},
+    {"upsample_linear1d_backward(grad_output, output_size, input_size, "
+     "align_corners, scales=None)",
+     upsampleGradient, "l1"},
     {"upsample_bilinear2d.vec(input, output_size, align_corners, "
      "scale_factors)",
-     upsample, "bilinear"},
+     upsample, "l2"},
     {"upsample_bilinear2d(self, output_size, align_corners, scales_h=None, "
      "scales_w=None)",
-     upsample, "bilinear"},
+     upsample, "l2"},
+    {"upsample_bilinear2d_backward.vec(grad_output, output_size, input_size, "
+     "align_corners, scale_factors)",
+     upsampleGradient, "l2"},
     {"upsample_bilinear2d_backward(grad_output, output_size, input_size, "
      "align_corners, scales_h=None, scales_w=None)",
-     upsampleGradient, "bilinear"},
+     upsampleGradient, "l2"},
+    {"reflection_pad1d_backward(grad_output, self, padding)", padGradient, "r"},
+    {"reflection_pad2d_backward(grad_output, self, padding)", padGradient, "r"},
+    {"reflection_pad3d_backward(grad_output, self, padding)", padGradient, "r"},
+    {"replication_pad1d_backward(grad_output, self, padding)", padGradient,
+     "c"},
+    {"replication_pad2d_backward(grad_output, self, padding)", padGradient,
+     "c"},
+    {"replication_pad3d_backward(grad_output, self, padding)", padGradient,
+     "c"},
 };
 
 } // namespace

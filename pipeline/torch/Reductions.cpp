@@ -51,6 +51,42 @@ Results extreme(Builder &b, const Call &call) {
   return {call.detail ? smallest(b, x, dims, keeps(call))
                       : b.largest(x, dims, keeps(call))};
 }
+/// A norm of vectors: the root of the sum of powers, or what it comes to for 0,
+/// 1, 2 and the infinities.
+Results norm(Builder &b, const Call &call) {
+  const Tensor given = call.tensor("self");
+  const ElementType result =
+      call.has("dtype") ? call.element("dtype", given.element) : given.element;
+  if (!isFloat(result))
+    call.refuse("it is of whole numbers", ErrorKind::Invalid);
+  const Tensor x = forFunction(b, b.convert(given, result)),
+               size = b.unary("stablehlo.abs", x);
+  const double p = call.isNone(call.detail) ? 2 : call.real(call.detail);
+  const Sizes dims = call.has("dim") ? dimsOf(call, x) : all(x);
+  const auto total = [&](const Tensor &of) {
+    return b.sum(of, dims, keeps(call));
+  };
+  Tensor y;
+  if (std::isinf(p) && x.count() == 0)
+    call.refuse("it has no elements to compare", ErrorKind::Invalid);
+  if (std::isinf(p))
+    y = p > 0 ? b.largest(size, dims, keeps(call))
+              : smallest(b, size, dims, keeps(call));
+  else if (p == 0)
+    y = total(
+        b.convert(b.compare("NE", x, b.constant(0.0, x.element)), x.element));
+  else if (p == 1)
+    y = total(size);
+  else if (p == 2)
+    y = b.unary("stablehlo.sqrt", total(x * x));
+  else {
+    const auto power = [&](const Tensor &of, double exponent) {
+      return b.binary("stablehlo.power", of, b.constant(exponent, of.element));
+    };
+    y = power(total(power(size, p)), 1 / p);
+  }
+  return {b.convert(y, result)};
+}
 /// any and all: or and and of truth values.
 Results truth(Builder &b, const Call &call) {
   const Tensor x = b.convert(call.tensor("self"), ElementType::I1);
@@ -265,6 +301,10 @@ constexpr Operation operations[] = {
     {"min.dim(self, dim, keepdim=False)", extremeAt, "least"},
     {"argmax(self, dim=None, keepdim=False)", argument},
     {"argmin(self, dim=None, keepdim=False)", argument, "least"},
+    {"norm.Scalar(self, p=2)", norm, "p"},
+    {"norm.ScalarOpt_dim(self, p, dim, keepdim=False)", norm, "p"},
+    {"linalg_vector_norm(self, ord=2, dim=None, keepdim=False, dtype=None)",
+     norm, "ord"},
     {"any(self)", truth, "stablehlo.or"},
     {"any.dim(self, dim, keepdim=False)", truth, "stablehlo.or"},
     {"any.dims(self, dim=None, keepdim=False)", truth, "stablehlo.or"},

@@ -460,6 +460,18 @@ Results pixelShuffle(Builder &b, const Call &call) {
       {s[0], s[1] / r / r, s[2] * r, s[3] * r})};
 }
 
+Results pixelUnshuffle(Builder &b, const Call &call) {
+  const Tensor x = call.tensor("self");
+  const int64_t r = call.integer("downscale_factor");
+  if (x.rank() != 4 || r < 1 || x.sizes[2] % r || x.sizes[3] % r)
+    call.refuse("its sizes are no multiples of its factor");
+  const Sizes &s = x.sizes;
+  return {b.reshape(
+      b.transpose(b.reshape(x, {s[0], s[1], s[2] / r, r, s[3] / r, r}),
+                  {0, 1, 3, 5, 2, 4}),
+      {s[0], s[1] * r * r, s[2] / r, s[3] / r})};
+}
+
 constexpr Operation operations[] = {
     {"alias(self)", same},
     {"clone(self, memory_format=None)", same},
@@ -524,6 +536,7 @@ constexpr Operation operations[] = {
     {"unfold(self, dimension, size, step)", unfolded},
     {"as_strided(self, size, stride, storage_offset=None)", strided},
     {"pixel_shuffle(self, upscale_factor)", pixelShuffle},
+    {"pixel_unshuffle(self, downscale_factor)", pixelUnshuffle},
 };
 
 } // namespace

@@ -58,6 +58,11 @@ def main():
             for words in (["check"], ["plan"], ["run", "--random"]):
                 said = run("/usr/sbin/chroot", root, *entry, words[0], "/work/model.pt2", *words[1:], "--dim", "batch=8", env=environment)
                 print(said.splitlines()[0])
+            # The wheel brings all that it needs: nothing else is installed there.
+            packages = run("/usr/sbin/chroot", root, "pip", "list", "--format=freeze", env=environment).split()
+            assert {name.split("==")[0] for name in packages} <= {"mgpu", "pip", "setuptools"}, packages
+            said = run("/usr/sbin/chroot", root, "python", "-m", "mgpu", "run", "/work/model.pt2", "--random", "--dim", "batch=8", env=environment)
+            print(said.splitlines()[0])
         finally:
             subprocess.run(["umount", root + "/proc"], check=True)
 

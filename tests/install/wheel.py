@@ -12,13 +12,14 @@ import os
 import re
 import subprocess
 import sys
+import tarfile
 import tempfile
 import zipfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from install import check_pjrt, run  # noqa: E402
 
-MOST_BYTES, MOST_INSTALLED = 45 << 20, 120 << 20
+MOST_BYTES, MOST_INSTALLED = 45_000_000, 120_000_000
 LIBRARIES = {"libc.so.6", "libm.so.6", "ld-linux-x86-64.so.2"}
 
 
@@ -77,10 +78,44 @@ def check_commands(python, clean, source, folder):
 
 PROGRAM = """
 import mgpu, sys
-with mgpu.open(sys.argv[1], "host", "--dim", "batch=8") as program:
-    assert program.arguments
-    print(len(program.arguments), "arguments")
+model, bytecode, text, call = sys.argv[1:]
+with mgpu.open(model, "host", "--dim", "batch=8") as program:
+    results = program(x=[[0.125 * k for k in range(16)]] * 8)["r0"]
+    assert results.shape == (8, 16) and len({tuple(row) for row in results.tolist()}) == 1, results
+with mgpu.open(text) as program:
+    assert program.arguments and program.explain()
+with mgpu.open(bytecode) as program:
+    assert program.arguments and program.explain()
+
+def twice(operands, results, config):
+    for k, value in enumerate(operands[0].tolist()):
+        results[0].data[k] = 2 * value
+
+mgpu.register("twice", twice)
+with mgpu.open(call, "host", "--custom", "twice=registered") as program:
+    name, = (name for name, argument in program.arguments.items() if argument.role == b"input")
+    assert list(program(**{name: [1, 2, 3, 4]}).values())[0].tolist() == [2, 4, 6, 8]
+try:
+    mgpu.compile(len, ())
+except ImportError:
+    print("a .pt2, MLIR, bytecode and a registered function run; torch is not here")
 """
+CALL = """func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = stablehlo.custom_call @twice(%x) : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+"""
+
+
+def check_package(python, clean, source, folder):
+    with tarfile.open(os.path.join(source, "tests/stablehlo/exports.tar.gz")) as archive:
+        member = next(name for name in archive.getnames() if name.endswith("/jax-mlp.vhlo"))
+        with open(os.path.join(folder, "model.bc"), "wb") as file:
+            file.write(archive.extractfile(member).read())
+    with open(os.path.join(folder, "call.mlir"), "w", encoding="utf-8") as file:
+        file.write(CALL)
+    print(run(python, "-c", PROGRAM, os.path.join(source, "examples/torch/mlp.pt2"), os.path.join(folder, "model.bc"),
+              os.path.join(source, "examples/stablehlo/mlp-step.mlir"), os.path.join(folder, "call.mlir"), env=clean).strip())
 
 
 def main():
@@ -92,7 +127,7 @@ def main():
         check_commands(python, clean, source, folder)
         [plugin] = glob.glob(os.path.join(folder, "venv/lib/*/site-packages/mgpu/libmgpu_pjrt.so"))
         check_pjrt(plugin, source, folder)
-        print(run(python, "-c", PROGRAM, os.path.join(source, "examples/torch/mlp.pt2"), env=clean).strip())
+        check_package(python, clean, source, folder)
         print(f"{os.path.basename(wheel)}: {size / 1e6:.1f} MB, {installed / 1e6:.1f} MB installed")
 
 

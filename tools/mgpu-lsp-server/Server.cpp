@@ -5,16 +5,9 @@
 // `mgpu-tune check` finds what only the whole program shows.
 #include "tools/mgpu-lsp-server/Server.h"
 
-#include "dialect/mgpu/MgpuDialect.h"
-#include "dialect/mpmd/MpmdDialect.h"
-#include "dialect/sdy/SdyDialect.h"
-#include "dialect/spmd/SpmdDialect.h"
-#include "dialect/stablehlo/Companions.h"
 #include "tools/mgpu-lsp-server/CheckRun.h"
 
 #include "mlir/IR/DialectRegistry.h"
-#include "mlir/InitAllDialects.h"
-#include "mlir/InitAllExtensions.h"
 #include "mlir/Tools/mlir-lsp-server/MlirLspServerMain.h"
 
 #include <nlohmann/json.hpp>
@@ -496,17 +489,10 @@ void Proxy::run() {
 
 } // namespace
 
-static int serve(int argc, char **argv) {
-  mlir::DialectRegistry registry;
-  registry.insert<mgpu::ir::MgpuDialect, mgpu::mpmd::MpmdDialect,
-                  mgpu::sdy::SdyDialect, mgpu::spmd::SpmdDialect>();
-  mgpu::stablehlo::registerDialects(registry);
-  mlir::registerAllDialects(registry);
-  mlir::registerAllExtensions(registry);
-  return mlir::failed(mlir::MlirLspServerMain(argc, argv, registry));
-}
-
-int runServer(int argc, char **argv) {
+int runServer(int argc, char **argv, mlir::DialectRegistry &dialects) {
+  auto serve = [&](int count, char **words) {
+    return mlir::failed(mlir::MlirLspServerMain(count, words, dialects));
+  };
   // -lit-test is of tests: messages are delimited, and the answers pretty.
   bool isTest = false;
   std::vector<char *> others;

@@ -14,6 +14,8 @@
 #ifdef MGPU_TUNE_COMPILES
 #include "pipeline/compiler/MlirCompiler.h"
 #include "tools/mgpu-lsp-server/Server.h"
+
+#include "mlir/IR/DialectRegistry.h"
 #endif
 #ifndef MGPU_LLVM // the build says it where there is one
 #define MGPU_LLVM ""
@@ -114,7 +116,8 @@ int main(int argc, char **argv) {
   if (argc > 0 &&
       std::filesystem::path(argv[0]).filename() == "mgpu-lsp-server") {
 #if defined(MGPU_TUNE_COMPILES)
-    return tools::lsp::runServer(argc, argv);
+    mlir::DialectRegistry dialects = pipeline::programDialects();
+    return tools::lsp::runServer(argc, argv, dialects);
 #elif defined(MGPU_TUNE_STARTS_COMPILER)
     return startCompiler(argv);
 #else

@@ -160,6 +160,7 @@ std::optional<Element> Elements::below(const Element &element, bool movesOnly) {
         from.at.push_back(*at);
       }
     }
+    from.at.resize(sizes.size(), Index{}); // to a single number, of no group
     return from;
   }
   auto structured = dyn_cast<linalg::LinalgOp>(op);

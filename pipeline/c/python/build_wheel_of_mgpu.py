@@ -73,11 +73,11 @@ def _build(folder, tag, program=None):
         rows.append(f"{name},sha256={digest},{len(data)}")
     files[f"{info}/RECORD"] = ("\n".join([*rows, f"{info}/RECORD,,"]) + "\n").encode()
     wheel = f"mgpu-{version}-{tag}.whl"
-    with zipfile.ZipFile(os.path.join(folder, wheel), "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+    with zipfile.ZipFile(os.path.join(folder, wheel), "w", zipfile.ZIP_DEFLATED) as archive:
         for name, data in files.items():
             entry = zipfile.ZipInfo(name)
             entry.external_attr = (0o100755 if name == command else 0o100644) << 16  # a regular file
-            archive.writestr(entry, data, zipfile.ZIP_DEFLATED)
+            archive.writestr(entry, data, zipfile.ZIP_DEFLATED, compresslevel=9)
     return wheel
 
 

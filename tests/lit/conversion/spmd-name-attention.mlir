@@ -111,3 +111,30 @@ func.func @few(%q: tensor<8x16xf32>, %k: tensor<16x2048xf32>, %v: tensor<2048x5x
   %r = linalg.matmul ins(%w, %v : tensor<8x2048xf32>, tensor<2048x5xf32>) outs(%f2 : tensor<8x5xf32>) -> tensor<8x5xf32>
   return %r : tensor<8x5xf32>
 }
+
+// -----
+
+// A number that was computed as a tensor of one element.
+// CHECK-LABEL: func.func @one_element
+// CHECK-NOT: spmd.attention
+// CHECK: return
+func.func @one_element(%x: tensor<2x3xf32>, %w: tensor<1xf64>) -> tensor<2x3xf32> {
+  %empty = tensor.empty() : tensor<1xf32>
+  %narrow = linalg.generic {
+      indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]}
+      ins(%w : tensor<1xf64>) outs(%empty : tensor<1xf32>) {
+  ^bb0(%in: f64, %out: f32):
+    %0 = arith.truncf %in : f64 to f32
+    linalg.yield %0 : f32
+  } -> tensor<1xf32>
+  %number = tensor.collapse_shape %narrow [] : tensor<1xf32> into tensor<f32>
+  %like = tensor.empty() : tensor<2x3xf32>
+  %y = linalg.generic {
+      indexing_maps = [affine_map<(d0, d1) -> ()>, affine_map<(d0, d1) -> (d0, d1)>],
+      iterator_types = ["parallel", "parallel"]}
+      ins(%number : tensor<f32>) outs(%like : tensor<2x3xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    linalg.yield %in : f32
+  } -> tensor<2x3xf32>
+  return %y : tensor<2x3xf32>
+}

@@ -93,6 +93,8 @@ def to_dlpack(kind: str, shape: Sequence[int], address: int, device: Tuple[int, 
 
 
 def _contiguous(shape: Sequence[int], strides: Sequence[int]) -> bool:
+    if 0 in shape:
+        return True
     expected = 1
     for size, stride in zip(reversed(shape), reversed(strides)):
         if size != 1 and stride != expected:
@@ -146,8 +148,14 @@ def on_gpu(name: str, value: Any, kind: str, shape: Sequence[int]) -> Tuple[int,
     return address, owner
 
 
-def _from_dlpack(name: str, value: Any, kind: str) -> Tuple[bytes, Tuple[int, ...]]:
-    capsule = value.__dlpack__()
+def _from_dlpack(name: str, value: Any, kind: str) -> Tuple[Any, Tuple[int, ...]]:
+    try:
+        capsule = value.__dlpack__()
+    except (BufferError, RuntimeError, TypeError) as error:  # of truth values before torch 2, of gradients
+        if kind != "i1" or not hasattr(value, "__array__"):
+            raise UsageError(f"'{name}': its array is not given by DLPack: {error}") from None
+        view = memoryview(value.__array__())
+        return _from_buffer(name, view, kind)
     pointer = ctypes.cast(_api.PyCapsule_GetPointer(capsule, b"dltensor"), ctypes.POINTER(_DLManagedTensor))
     managed, tensor = pointer.contents, pointer.contents.tensor
     _api.PyCapsule_SetName(capsule, b"used_dltensor")

@@ -7,7 +7,7 @@ import os
 import tempfile
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple, Union
 
-from mgpu import _arrays, _commands
+from mgpu import _arrays, _commands, _pt2
 from mgpu._library import (LOG, Argument, CountersSpec, FactsSpec, FiguresSpec, OpenOptions, RanksSpec, Time, UsageError, call, library, milliseconds,
                            text, workers)
 
@@ -438,12 +438,14 @@ def load(path: str, target: str = "host", ranks: Optional[Ranks] = None, deadlin
 def open(path: str, target: str = "host", *words: str, functions: Optional[Dict[str, Any]] = None,  # pylint: disable=redefined-builtin
          **options: Any) -> Program:
     """Opens a program that mgpu-tune reads (MLIR as text or bytecode, an export of JAX's, a `.pt2`), or a bundle. It is
-    compiled by `mgpu-tune bundle`, with `words` as its options ("--dim", "batch=8"); the others are load()'s.
+    compiled by `mgpu-tune bundle`, with `words` as its options ("--dim", "batch=8"); the others are load()'s. A `.pt2`
+    has its weights written, which write() changes until it is loaded.
     `functions` are register()ed for custom calls of their names."""
     from mgpu.functions import register  # pylint: disable=import-outside-toplevel,cyclic-import
     for name, function in (functions or {}).items():
         register(name, function)
-    if _is_bundle(path):
+    begin = _begin(path)
+    if begin == _BUNDLE:
         if words:
             raise UsageError(f"'{path}' is a bundle, which is compiled: it takes no {words[0]}")
         return load(path, target, **options)
@@ -452,12 +454,18 @@ def open(path: str, target: str = "host", *words: str, functions: Optional[Dict[
         _commands.run(["bundle", "-o", bundle, "--target", target, *_commands.host_level(target, options.get("cpu")),
                        *(word for name in functions or () for word in ("--custom", f"{name}=registered")), *words, "--",
                        str(path)])
-        return load(bundle, target, **options)
+        program = load(bundle, target, **options)
+    if begin.startswith(b"PK\3\4"):  # a zip
+        _pt2.write_weights(program, path)
+    return program
 
 
-def _is_bundle(path: str) -> bool:
+_BUNDLE = b"SQLite format 3\0"
+
+
+def _begin(path: str) -> bytes:
     try:
         with builtins.open(path, "rb") as file:
-            return file.read(16) == b"SQLite format 3\0"
+            return file.read(len(_BUNDLE))
     except OSError:
-        return False  # mgpu-tune says why
+        return b""  # mgpu-tune says why

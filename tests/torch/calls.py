@@ -1,0 +1,384 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What a user may give mgpu.compile and do with what it returns: forms of inputs and results, tensors in any memory, changes of
+inputs and buffers, parts in torch, and what is refused, against torch itself.
+
+Usage: calls.py MGPU_TUNE LIBMGT PACKAGE [NAME...]
+"""
+
+import copy
+import glob
+import os
+import sys
+import tempfile
+import unittest
+
+os.environ["MGPU_TUNE"], os.environ["MGPU_LIBRARY"] = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
+sys.path.insert(0, sys.argv[3])
+try:
+    import torch
+except ImportError:
+    print("skipped: there is no torch")
+    sys.exit(1 if os.environ.get("MGPU_REQUIRE_TORCH") else 77)
+
+import hostile
+import mgpu
+import mgpu.torch
+import numpy
+from torch import nn
+from torch.nn import functional as F
+
+BOUND = 4e-6
+torch.manual_seed(7)
+X, Y = torch.randn(3, 4), torch.randn(3, 4)
+LINEAR = nn.Linear(4, 2)
+
+
+class Compared(unittest.TestCase):
+    def same(self, found, want):
+        found, want = mgpu.torch._flat(found), mgpu.torch._flat(want)
+        self.assertEqual(len(found), len(want))
+        for one, other in zip(found, want):
+            if not isinstance(other, torch.Tensor):
+                self.assertEqual(one, other)
+                continue
+            self.assertEqual((one.shape, one.dtype), (other.shape, other.dtype))
+            one, other = (each.to_dense() if each.is_sparse else each for each in (one, other))
+            gap = float((one.detach().double() - other.detach().double()).abs().max()) if other.numel() else 0.0
+            self.assertLessEqual(gap, BOUND * max(1.0, float(other.detach().double().abs().max()) if other.numel() else 1.0))
+
+    def both(self, function, *inputs, parts=None):
+        """The function, compiled and as it is, gives the same results and leaves its inputs the same; `parts` is a word of the
+        one reason for which torch runs a part."""
+        ours, theirs = copy.deepcopy(inputs), copy.deepcopy(inputs)
+        compiled = mgpu.compile(function, copy.deepcopy(inputs))
+        for _ in range(2):
+            self.same(compiled(*ours), function(*theirs))
+            self.same(ours, theirs)
+        self.assertEqual(len(compiled.reasons), 0 if parts is None else 1, compiled.reasons)
+        self.assertIn(parts or "", "".join(compiled.reasons))
+        self.assertNotIn(tempfile.gettempdir(), "".join(compiled.reasons))
+        return compiled
+
+    def refused(self, kind, words, function):
+        with self.assertRaises(kind) as said:
+            function()
+        self.assertIn(words, str(said.exception))
+
+
+class Forms(Compared):
+    """Trees of inputs and results."""
+
+    def test_results_that_are_no_tensors(self):
+        self.both(lambda x: {"y": x + 1, "none": None, "more": (3, "name", [x])}, X)
+
+    def test_one_result_twice_and_inputs_as_results(self):
+        self.both(lambda x, y: (x, y * 2, x), X, Y)
+        self.both(lambda x: (lambda y: (y, y))(x + 1), X)
+
+    def test_no_inputs(self):
+        self.both(lambda: torch.ones(3) * 2)
+
+    def test_numbers_are_part_of_the_program(self):
+        compiled = self.both(lambda x, factor, mask=None: x * factor if mask is None else x, X, 3, None)
+        for words, inputs in (("compiled for 3, and is given 4", (X, 4, None)), ("given True", (X, True, None)),
+                              ("given a tensor", (X, X, None)), ("for None", (X, 3, 1)), ("where int is given", (3, 3, None))):
+            self.refused(mgpu.UsageError, words, lambda: compiled(*inputs))
+
+    def test_a_call_of_another_form(self):
+        compiled = self.both(lambda d: d["a"] - d["b"], {"a": X, "b": Y})
+        for given in ({"b": X, "a": Y}, {"a": X, "c": Y}, [X, Y]):
+            self.refused(mgpu.UsageError, "another form", lambda: compiled(given))
+        self.refused(mgpu.UsageError, "for 1 inputs, and 2 are given", lambda: compiled({"a": X, "b": Y}, X))
+        self.refused(mgpu.UsageError, "compile it again", lambda: compiled({"a": X, "b": Y[:2]}))
+        self.refused(mgpu.UsageError, "compile it again", lambda: compiled({"a": X, "b": Y.double()}))
+
+    def test_what_is_no_tuple_or_no_tensor(self):
+        self.refused(mgpu.UsageError, "(x,) where that is one tensor", lambda: mgpu.compile(LINEAR, X))
+        self.refused(mgpu.UsageError, "an input is ndarray", lambda: mgpu.compile(LINEAR, (X.numpy(),)))
+
+    def test_arguments_have_the_names_of_forward(self):
+        class Named(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.linear, self.x = nn.Linear(4, 2), nn.Parameter(torch.randn(4))
+
+            def forward(self, x, input, parts, *more):  # pylint: disable=redefined-builtin
+                return self.linear(x + self.x + input + parts[0] + parts[1] + more[0])
+
+        compiled = self.both(Named(), X, Y, (X + 1, Y + 1), X + 2)
+        with tempfile.TemporaryDirectory() as folder:
+            compiled.save(f"{folder}/named.mgpu")
+            with mgpu.load(f"{folder}/named.mgpu") as program:
+                self.assertEqual(list(program.arguments), ["x", "linear.weight", "linear.bias", "x_input", "input", "parts_0", "parts_1",
+                                                           "input3", "r0"])
+
+
+class Memory(Compared):
+    """Tensors in any memory."""
+
+    def test_views_and_gaps(self):
+        compiled = mgpu.compile(LINEAR, (X,))
+        for x in (torch.randn(4, 3).t(), torch.randn(10, 4)[2:5], torch.randn(1, 4).expand(3, 4), torch.randn(3, 8)[:, ::2],
+                  torch._neg_view(X), X.clone().requires_grad_()):
+            self.same(compiled(x), LINEAR(x))
+
+    def test_elements_that_begin_anywhere(self):
+        memory = numpy.frombuffer(bytearray(60), dtype=numpy.float32, count=12, offset=3).reshape(3, 4)
+        x = torch.from_numpy(memory)
+        x.copy_(X)
+        self.same(mgpu.compile(LINEAR, (X,))(x), LINEAR(X))
+
+    def test_a_view_that_is_changed(self):
+        def double(x):
+            x.mul_(2)
+            return x + 1
+
+        memory = torch.randn(4, 3)
+        want = memory.clone()
+        self.same(mgpu.compile(double, (X,))(memory.t()), double(want.t()))
+        self.same(memory, want)
+
+    def test_types(self):
+        for dtype in (torch.int8, torch.int16, torch.int32, torch.int64):
+            x = torch.randint(-9, 9, (3, 4)).to(dtype)
+            self.both(lambda x: (x * 2, x.sum(), x.float().mean(), x % 4, x > 0), x)
+        self.both(lambda x, y: (x & ~y, x.any(0), (x == y).all()), X > 0, Y > 0)
+        self.both(lambda x: x * 2.5, torch.tensor(2.0, dtype=torch.float64))
+        self.both(lambda x: x * 2, torch.zeros(0, 3))
+        self.both(lambda x: x * 2, torch.ones(3, 4, dtype=torch.bfloat16))
+
+    def test_results_outlive_the_program(self):
+        compiled = mgpu.compile(LINEAR, (X,))
+        folder = compiled._whole().folder
+        result = compiled(X)
+        want = result.clone()
+        del compiled
+        self.assertFalse(glob.glob(folder))
+        self.same(result, want)
+
+
+    def test_dlpack_in_and_out(self):
+        values = {"b": torch.tensor([True, False, True]), "h": torch.randn(2, 2).bfloat16(), "z": torch.zeros(0, 4), "f": X, "i": torch.arange(3),
+                  "g": torch.randn(2).half(), "n": torch.tensor(2.5, dtype=torch.float64)}
+        kinds = {"b": "3xi1", "h": "2x2xbf16", "z": "0x4xf32", "f": "3x4xf32", "i": "3xi64", "g": "2xf16", "n": "f64"}
+        types = [f"tensor<{kind}>" for kind in kinds.values()]
+        adds = [f"  %r{k} = stablehlo.add %{name}, %{name} : {type}\n" for k, (name, type) in enumerate(zip(kinds, types))]
+        with tempfile.NamedTemporaryFile("w", suffix=".mlir") as file:
+            arguments, results = ", ".join(f"%{name}: {type}" for name, type in zip(kinds, types)), ", ".join(types)
+            file.write(f"func.func @main({arguments}) -> ({results}) {{\n{''.join(adds)}"
+                       f"  return {', '.join(f'%r{k}' for k in range(len(kinds)))} : {results}\n}}\n")
+            file.flush()
+            program = mgpu.open(file.name)
+        found = program(**values)
+        for k, value in enumerate(values.values()):
+            result, live = found[f"r{k}"], program.array(f"r{k}")
+            self.assertEqual(mgpu._arrays.take("r", Only(result), result.type, result.shape), result.tobytes())
+            try:
+                taken = [torch.from_dlpack(each) for each in (result, live)]
+            except RuntimeError:  # torch 1.13 takes no truth values
+                self.assertEqual(value.dtype, torch.bool)
+                taken = [torch.from_numpy(numpy.asarray(each)) for each in (result, live)]
+            for each in taken:
+                self.same(each, value | value if value.dtype is torch.bool else value + value)
+        with self.assertRaisesRegex(mgpu.UsageError, "gaps or another order"):
+            program.write("f", torch.randn(4, 3).t())
+        with self.assertRaisesRegex(mgpu.UsageError, "'f': .*detach"):
+            program.write("f", X.clone().requires_grad_())
+        want = taken[0].clone()
+        del program, result, live, found  # the tensors keep the memory
+        self.same(taken, [want, want])
+
+
+class Only:
+    """An array that has nothing but DLPack."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def __dlpack__(self):
+        return self.array.__dlpack__()
+
+
+class Changes(Compared):
+    """Inputs and buffers that change."""
+
+    def test_inputs(self):
+        def through_a_view(x):
+            row = x[0]
+            row.add_(1)
+            return x.sum(), row
+
+        def swapped(x, y):
+            kept = x.clone()
+            x.copy_(y)
+            y.copy_(kept)
+            return x - y
+
+        def both_changed(x, y):
+            x.add_(y)
+            y.mul_(x)
+            return x @ y.t()
+
+        self.both(through_a_view, X)
+        self.both(swapped, X, Y)
+        self.both(both_changed, X, Y)
+
+    def test_statistics_that_are_inputs(self):
+        self.both(lambda x, mean, var: F.batch_norm(x, mean, var, training=True), X, torch.randn(4), torch.rand(4))
+        self.both(lambda x, mean, var: F.batch_norm(x, mean * 1, var * 1, training=True), X, torch.randn(4), torch.rand(4))
+
+    def test_one_memory_twice(self):
+        def added(x, y):
+            x.add_(1)
+            return x + y
+
+        compiled = mgpu.compile(added, (X.clone(), Y.clone()))
+        x = X.clone()
+        self.refused(mgpu.UsageError, "overlap", lambda: compiled(x, x))
+        self.both(lambda x, y: x * 2 + y, X, X)
+
+
+class Parts(Compared):
+    """What mgpu does not read runs in torch, in the order of the graph."""
+
+    def test_inputs_that_change_before_and_after(self):
+        def mixed(x):
+            x.mul_(2)
+            y = torch.linalg.matrix_exp(x @ x.t() * 0.01)
+            x.add_(1)
+            return y + 1
+
+        compiled = self.both(mixed, X, parts="matrix_exp")
+        for use in (compiled.plan, compiled.tune, lambda: compiled.save("/nowhere")):
+            self.refused(mgpu.UnsupportedError, "matrix_exp", use)
+        self.assertIn("matrix_exp", compiled.report())
+        self.assertIn("matrix_exp", compiled._repr_html_())
+
+    def test_buffers(self):
+        class Counting(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.norm, self.linear = nn.BatchNorm1d(4), nn.Linear(4, 4)
+                self.register_buffer("count", torch.zeros(3))
+
+            def forward(self, x):
+                self.count.add_(x.mean(1))
+                return torch.linalg.matrix_exp(self.norm(self.linear(x)) @ x.t() * 0.01) + self.count
+
+        mine = Counting()
+        theirs = copy.deepcopy(mine)
+        compiled = mgpu.compile(mine, (X,))
+        for _ in range(3):
+            self.same(compiled(X), theirs(X))
+        compiled.sync()
+        self.same(list(mine.state_dict().values()), list(theirs.state_dict().values()))
+
+    def test_several_results_and_constants(self):
+        constant = torch.randn(2)
+
+        def mixed(x):
+            first, second = x.split(2, -1)
+            return torch.erfinv(first.tanh() * 0.5) * constant + second.exp(), x.max(-1), torch.tensor([1.0, 2.0]) + second
+
+        self.both(mixed, X, parts="erfinv")
+
+    def test_elements_that_mgpu_does_not_read(self):
+        self.both(lambda x: x.float() / 255 + 1, torch.arange(12, dtype=torch.uint8).reshape(3, 4), parts="torch.uint8")
+        self.both(lambda x: (torch.fft.rfft(x.tanh()).abs() + 1).log(), X, parts="_fft_r2c")
+        sparse = torch.eye(3).to_sparse()
+        self.both(lambda x: torch.sparse.mm(x, torch.ones(3, 3)).tanh(), sparse, parts="sparse")
+        self.refused(mgpu.UnsupportedError, "uint8", lambda: mgpu.compile(lambda x: x + 1, (X.to(torch.uint8),), fallback=False))
+        self.refused(mgpu.UsageError, "sparse", lambda: mgpu.compile(lambda x: x + 1, (torch.eye(3),))(sparse))
+
+    def test_sizes_that_follow_from_values(self):
+        def positive(x):
+            return x[x > 0].sum() / x[x > 0].numel()
+
+        compiled = mgpu.compile(positive, (X,))
+        for x in (X, Y, X + 5):
+            self.same(compiled(x), positive(x))
+        self.assertIn("follows from values", compiled.reasons[0])
+        self.refused(mgpu.UnsupportedError, "truth values", lambda: mgpu.compile(positive, (X,), fallback=False))
+
+    def test_another_default_type(self):
+        torch.set_default_dtype(torch.float64)
+        try:
+            self.refused(mgpu.UnsupportedError, "torch.float64", lambda: mgpu.compile(lambda x: x + torch.ones(4), (X,)))
+        finally:
+            torch.set_default_dtype(torch.float32)
+
+
+class Uses(Compared):
+    """plan, tune, save and report."""
+
+    def test_forward(self):
+        model = nn.Sequential(nn.Linear(64, 64), nn.ReLU())
+        x = torch.randn(32, 64)
+        compiled = mgpu.compile(model, (x,))
+        compiled.tune(3)
+        self.same(compiled(x), model(x))
+        self.assertIn("one program of mgpu on host, 2 weights", compiled.report())
+        self.assertTrue(compiled._repr_html_().startswith("<pre>one program"))
+        self.assertIn("starts after", compiled.plan())
+        with tempfile.TemporaryDirectory() as folder:
+            compiled.save(f"{folder}/model.mgpu")
+            with mgpu.load(f"{folder}/model.mgpu") as program:
+                weights = {name: value.detach() for name, value in model.state_dict().items()}
+                result = program(**weights, input=x)["r0"]
+            self.same(torch.from_dlpack(result), model(x))
+
+    def test_a_file_is_opened_with_its_weights(self):
+        model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 2))
+        compiled = mgpu.compile(model, (X,))
+        with open(compiled._whole().file, "rb") as file:
+            data = file.read()
+        files = hostile.as_good(data)
+        with tempfile.TemporaryDirectory() as folder:
+            for name, other in [("as it is", data), *files]:
+                with self.subTest(name), open(f"{folder}/model.pt2", "wb") as file:
+                    file.write(other)
+                    file.flush()
+                    with mgpu.open(file.name) as program:
+                        self.same(torch.from_dlpack(program(input=X)["r0"]), model(X))
+            for change, words in ((("storage_offset", {"as_int": 9}), "outside"), (("strides", [{"as_int": -1}] * 2), "not of the shape"),
+                                  (("sizes", [{"as_int": 1}]), "not of the shape")):
+                with open(f"{folder}/model.pt2", "wb") as file:
+                    file.write(hostile.config_changed(hostile.members(data), lambda about: about["tensor_meta"].__setitem__(*change)))
+                self.refused(mgpu.InvalidError, words, lambda: mgpu.open(f"{folder}/model.pt2"))
+            with open(f"{folder}/model.pt2", "wb") as file:
+                file.write(hostile.config_changed(hostile.members(data), lambda about: about.__setitem__("use_pickle", True)))
+            self.refused(mgpu.UnsupportedError, "pickled", lambda: mgpu.open(f"{folder}/model.pt2"))
+
+    def test_a_search_in_the_middle_of_training(self):
+        mine = nn.Linear(4, 2)
+        theirs = copy.deepcopy(mine)
+        optimizer, loss = torch.optim.Adam(theirs.parameters()), lambda y, _: (y * y).sum()
+        compiled = mgpu.compile(mine, (X, X), train=torch.optim.Adam(mine.parameters()), loss=loss)
+        for k in range(4):
+            if k == 2:
+                compiled.tune(2)
+            optimizer.zero_grad()
+            want = loss(theirs(X), X)
+            want.backward()
+            optimizer.step()
+            self.same(compiled(X, X), want)
+        compiled.sync()
+        self.same(list(mine.parameters()), list(theirs.parameters()))
+
+    def test_an_optimiser_of_another_module(self):
+        other = torch.optim.SGD(nn.Linear(2, 2).parameters(), lr=0.1)
+        self.refused(mgpu.UsageError, "no parameter of the module", lambda: mgpu.compile(LINEAR, (X, X[:, :2]), train=other, loss=F.mse_loss))
+        self.refused(mgpu.UnsupportedError, "RMSprop", lambda: mgpu.compile(
+            LINEAR, (X, X[:, :2]), train=torch.optim.RMSprop(LINEAR.parameters()), loss=F.mse_loss))
+
+    def test_devices(self):
+        x = torch.randn(8, 4)
+        compiled = mgpu.compile(LINEAR, (x,), devices=4, data_parallel=True)
+        compiled.tune(2)
+        self.same(compiled(x), LINEAR(x))
+        self.same(mgpu.compile(LINEAR, (X,), devices=2, data_parallel=True)(X), LINEAR(X))  # 3 rows on two devices
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *sys.argv[4:]])
