@@ -92,6 +92,7 @@ class Compiled:
         for leaf in leaves:
             if not isinstance(leaf, (_TENSOR, *_CONSTANTS)):
                 raise mgpu.UsageError(f"an input is {type(leaf).__name__}: give tensors, or numbers and names, which are then part of the program")
+        self._is_plain = all([isinstance(each, torch.Tensor) for each in inputs])
         self._given, tensors = _pattern(leaves), [tensor.detach() for tensor in _tensors(leaves)]
         self._outputs: Any = None
         self._results: List[Any] = []
@@ -149,6 +150,8 @@ class Compiled:
 
     def _taken(self, inputs: Sequence[Any]) -> List[torch.Tensor]:
         """The tensors of a call, which is of the form that it was compiled for."""
+        if self._is_plain and len(inputs) == len(self._given) and all([isinstance(each, torch.Tensor) for each in inputs]):
+            return list(inputs)
         leaves, form = pytree.tree_flatten(tuple(inputs))
         known = self._inputs.children_specs
         if len(inputs) != len(known):
