@@ -68,6 +68,14 @@ public:
                     std::span<std::byte> memory) override {
     return replayer.rebind(dag, plan, id, memory);
   }
+  Result<void> lend(planner::BufferId id,
+                    std::span<const std::byte> memory) override {
+    return replayer.lend(dag, plan, id, memory);
+  }
+  Result<void> makeOwn(planner::BufferId id, bool exposes) override {
+    return replayer.makeOwn(dag, plan, id, exposes);
+  }
+  Result<void> shareReads() override { return replayer.shareReads(dag, plan); }
   Result<void> checkAlive() const override { return replayer.checkAlive(); }
   Result<void> load() override {
     MGPU_TRY(replayer.complete(dag, plan));

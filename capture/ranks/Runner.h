@@ -31,6 +31,16 @@ public:
   /// From here on the buffer's bytes are those of `memory`.
   virtual Result<void> bind(planner::BufferId id,
                             std::span<std::byte> memory) = 0;
+  /// As those of Replayer; elsewhere than on the host of one process lend()
+  /// copies, and the others do nothing.
+  virtual Result<void> lend(planner::BufferId id,
+                            std::span<const std::byte> memory) {
+    return write(id, memory);
+  }
+  virtual Result<void> makeOwn(planner::BufferId, bool /*exposes*/) {
+    return {};
+  }
+  virtual Result<void> shareReads() { return {}; }
   /// An error once the target is lost, or what the program has on it: no other
   /// call may follow but description().
   virtual Result<void> checkAlive() const = 0;
