@@ -42,7 +42,7 @@ mgt_status onLocked(mgt_program *program, const char *name, Call call) {
 
 template <typename Call>
 mgt_status onProgram(mgt_program *program, const char *name, Call call) {
-  std::unique_lock<std::mutex> guard;
+  std::unique_lock<serve::CallLock> guard;
   if (program)
     guard = std::unique_lock(program->lock);
   return onLocked(program, name, call);

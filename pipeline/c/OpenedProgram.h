@@ -8,6 +8,7 @@
 #include "device/api/MessageRendezvous.h"
 #include "pipeline/c/mgt.h"
 #include "pipeline/serve/Audit.h"
+#include "pipeline/serve/CallLock.h"
 #include "pipeline/serve/Counters.h"
 #include "pipeline/serve/StepThread.h"
 #include "planner/dag/Program.h"
@@ -15,7 +16,6 @@
 #include <chrono>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
@@ -146,7 +146,7 @@ struct mgt_program : mgpu::pipeline::Served {
   }
 
   /// One call at a time, as mgt_swap() may come from any thread.
-  mutable std::mutex lock;
+  mutable mgpu::pipeline::serve::CallLock lock;
   /// Its arguments and results as the caller was told of them.
   std::vector<mgpu::planner::ProgramArgument> described;
   mgpu::pipeline::serve::Counters counters;

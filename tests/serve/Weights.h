@@ -31,7 +31,8 @@ struct Close {
 using Opened = std::unique_ptr<mgt_program, Close>;
 
 /// Saves y[k] = x[k] * w[0] + sum of the n weights + `add`, on each of two
-/// devices for half of the four k; w is resident.
+/// devices for half of the four k; w is resident. Where x[0] or x[2] is
+/// negative it takes seconds.
 inline void saveWeights(const std::string &path, int64_t n, float add,
                         const char *output = "y") {
   mgt::Builder builder("weights", 2);
@@ -40,7 +41,9 @@ inline void saveWeights(const std::string &path, int64_t n, float add,
   mgt_kernel_spec spec{};
   spec.entry = "apply";
   const std::string text = "void apply(mgpu_block, float *y, const float *w) {"
-                           " float sum = 0; for (long k = 0; k < " +
+                           " volatile float spin = 0; if (y[0] < 0)"
+      " for (long k = 0; k < 1000000000; ++k) spin = spin + 1;"
+      " float sum = 0; for (long k = 0; k < " +
                            std::to_string(n) +
                            "; ++k) sum += w[k];"
                            " y[0] = y[0] * w[0] + sum + " +
