@@ -54,6 +54,7 @@ public:
   /// Replays into a caller's stream, as Replayer::enqueue() and finish() do.
   /// Unsupported on several GPUs.
   virtual Result<void> enqueue(void *stream);
+  virtual Result<void> captureInto(void *stream);
   virtual Result<void> finish() { return {}; }
   virtual Result<void> fetch() = 0;
   /// Tells `observer` of nodes, as Replayer::observe() does.

@@ -478,6 +478,23 @@ Result<void> Replayer::enqueue(void *stream) {
       });
 }
 
+Result<void> Replayer::captureInto(void *stream) {
+  if (part.meet)
+    return fail(ErrorKind::Unsupported,
+                "a program on several GPUs is in no single graph: replay it "
+                "beside the capture");
+  if (!loop.inductions.empty())
+    return fail(ErrorKind::Unsupported,
+                "the number of each trip of the program's rolled loop is "
+                "written by the host: replay it beside the capture, or unroll "
+                "it (--roll-from 0)");
+  MGPU_TRY(checkAlive());
+  return queueAll([&](device::GraphExec &graph,
+                      std::span<const device::HostValue>) {
+    return graph.captureInto(stream);
+  });
+}
+
 Result<std::optional<double>> Replayer::replaySpan() {
   std::optional<double> all = 0.0;
   auto add = [&](Phase phase) -> Result<void> {

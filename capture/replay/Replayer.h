@@ -145,6 +145,10 @@ public:
   /// called. Unsupported on the host, on several GPUs, and of a rolled loop
   /// whose number has less than 32 bits.
   Result<void> enqueue(void *stream);
+  /// Makes a replay a part of the graph that a stream of the caller's is being
+  /// captured into (GraphExec::captureInto()), with the addresses as they are
+  /// now. Unsupported where enqueue() is, and of a rolled loop with a number.
+  Result<void> captureInto(void *stream);
   /// Returns once everything that was enqueued has ended.
   Result<void> finish() { return driver->finish(); }
   Result<void> fetch() { return run(planner::Phase::Fetch); }

@@ -97,7 +97,8 @@ struct Served {
   std::vector<bool> needsValue, isWritten; ///< by argument
   bool isLoaded = false;
   bool isBegun = false;  ///< mgt_replay_begin() was not waited for
-  bool isQueued = false; ///< runs of mgt_replay_on() may not have ended
+  bool isCaptured = false; ///< into a graph of the caller's
+  bool isQueued = false;   ///< runs of mgt_replay_on() may not have ended
 };
 
 /// Makes the handle of a program that is open, with values of its arguments.

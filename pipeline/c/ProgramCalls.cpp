@@ -195,6 +195,7 @@ Result<void> share(mgt_program *program, const char *name, mgt_program *of,
                 fmt::format("{}: the memory is to be that of another program "
                             "that is not lost",
                             call));
+  MGPU_TRY(pipeline::requireMovable(program, call));
   MGPU_TRY(settle(program));
   MGPU_TRY(settle(of));
   capture::Runner &from = of->opened->runner(), &to = program->opened->runner();
@@ -423,6 +424,7 @@ mgt_status mgt_bind(mgt_program *program, const char *name, void *data,
     MGPU_TRY_ASSIGN(const size_t index,
                     findSized(program, name, data, bytes, call));
     MGPU_TRY(requireAligned(program, index, data, call));
+    MGPU_TRY(pipeline::requireMovable(program, call));
     if (program->opened->others())
       return fail(ErrorKind::Unsupported,
                   "mgt_bind: a program of several processes has memory of its "

@@ -44,6 +44,27 @@ mgt_status mgt_wait(mgt_program *program) {
                    [&] { return pipeline::settle(program); });
 }
 
+mgt_status mgt_capture_into(mgt_program *program, void *stream) {
+  return onProgram(program, "mgt_capture_into", [&]() -> Result<void> {
+    MGPU_TRY(pipeline::requireLoaded(program, "mgt_capture_into"));
+    MGPU_TRY(pipeline::settle(program));
+    MGPU_TRY(program->opened->runner().captureInto(stream));
+    program->isCaptured = true;
+    return {};
+  });
+}
+
+Result<void> pipeline::requireMovable(const mgt_program *program,
+                                      const char *call) {
+  if (program->isCaptured)
+    return fail(ErrorKind::Usage,
+                fmt::format("{}: a graph of the caller's has the program's "
+                            "addresses (mgt_capture_into), and would use the "
+                            "old ones: open the program again to change them",
+                            call));
+  return {};
+}
+
 mgt_status mgt_replay_on(mgt_program *program, void *stream) {
   return onProgram(program, "mgt_replay_on", [&]() -> Result<void> {
     MGPU_TRY(pipeline::requireLoaded(program, "mgt_replay_on"));

@@ -50,6 +50,8 @@ Result<void> requireReady(const mgt_program &program, const mgt_program &next) {
                                               "({})",
                                               call, next.lost));
   MGPU_TRY(pipeline::requireLoaded(&next, "mgt_swap: of the other program"));
+  MGPU_TRY(pipeline::requireMovable(&program, call));
+  MGPU_TRY(pipeline::requireMovable(&next, call));
   if (program.opened->others() || next.opened->others())
     return fail(ErrorKind::Unsupported,
                 fmt::format("{}: programs of several processes are not "

@@ -346,8 +346,18 @@ mgt_status mgt_audit(mgt_program *program, const char **difference);
  * (mgt_bind, mgt_memory) is left alone until the stream has passed it. Every
  * other call on the program first waits for its runs, and says what became of
  * them. MGT_UNSUPPORTED on the host and on several GPUs, of a rolled loop whose
- * number has less than 32 bits, and while the stream is being captured. */
+ * number has less than 32 bits, and while the stream is being captured (mgt_capture_into). */
 mgt_status mgt_replay_on(mgt_program *program, void *stream);
+/* Makes a run a part of the graph that `stream`, a stream as of
+ * mgt_replay_on(), is being captured into: a child graph behind what the stream
+ * has captured, which what it captures later follows. Each launch of the
+ * caller's graph is then a run, which nothing orders with other calls on the
+ * program but the caller, and no counter counts. The graph has the addresses of
+ * the program's memory: from here on mgt_bind(), mgt_share() and mgt_swap() are
+ * MGT_USAGE, and the program is closed after the graph is gone. MGT_USAGE where
+ * the stream is not captured; MGT_UNSUPPORTED on the host, on several GPUs, and
+ * of a rolled loop with a number. */
+mgt_status mgt_capture_into(mgt_program *program, void *stream);
 /* Begins a run on a thread of the library's and returns; on several GPUs too.
  * mgt_wait() returns once it has ended, as mgt_replay() would have, and so does
  * every other call on the program, which says what became of it. Until then the

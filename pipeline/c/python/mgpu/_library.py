@@ -169,6 +169,7 @@ _CALLS = {
     "mgt_open_with": (c_char_p, c_char_p, POINTER(OpenOptions), POINTER(_HANDLE)),
     "mgt_open_memory": (c_char_p, c_size_t, c_char_p, POINTER(OpenOptions), POINTER(_HANDLE)),
     "mgt_swap": (_HANDLE, _HANDLE),
+    "mgt_capture_into": (_HANDLE, c_void_p),
     "mgt_replay_begin": (_HANDLE,),
     "mgt_wait": (_HANDLE,),
     "mgt_get_rank": (_HANDLE, POINTER(c_uint32), POINTER(c_uint32)),

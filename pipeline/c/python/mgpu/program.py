@@ -310,6 +310,14 @@ class Program:
             self.load()
         call("mgt_replay_on", self._open(), getattr(stream, "cuda_stream", stream))
 
+    def capture_into(self, stream: Any) -> None:
+        """Makes a run a part of what a CUDA stream is being captured into (torch.cuda.graph): each launch of
+        that graph is a run, which its caller orders. Arrays are not bound anew, nor programs swapped, after
+        it. On one GPU only."""
+        if not self._isLoaded:
+            self.load()
+        call("mgt_capture_into", self._open(), getattr(stream, "cuda_stream", stream))
+
     def replay_begin(self) -> None:
         """Begins one run on a thread of the library's; wait(), and every other call on the program, returns
         once it has ended. Its arrays are left alone until then."""
