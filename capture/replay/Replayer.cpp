@@ -489,10 +489,10 @@ Result<void> Replayer::captureInto(void *stream) {
                 "written by the host: replay it beside the capture, or unroll "
                 "it (--roll-from 0)");
   MGPU_TRY(checkAlive());
-  return queueAll([&](device::GraphExec &graph,
-                      std::span<const device::HostValue>) {
-    return graph.captureInto(stream);
-  });
+  return queueAll(
+      [&](device::GraphExec &graph, std::span<const device::HostValue>) {
+        return graph.captureInto(stream);
+      });
 }
 
 Result<std::optional<double>> Replayer::replaySpan() {

@@ -96,7 +96,7 @@ struct Served {
   std::string lost;          ///< why nothing can be called any more; "": it can
   std::vector<bool> needsValue, isWritten; ///< by argument
   bool isLoaded = false;
-  bool isBegun = false;  ///< mgt_replay_begin() was not waited for
+  bool isBegun = false;    ///< mgt_replay_begin() was not waited for
   bool isCaptured = false; ///< into a graph of the caller's
   bool isQueued = false;   ///< runs of mgt_replay_on() may not have ended
 };

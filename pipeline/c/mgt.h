@@ -346,7 +346,8 @@ mgt_status mgt_audit(mgt_program *program, const char **difference);
  * (mgt_bind, mgt_memory) is left alone until the stream has passed it. Every
  * other call on the program first waits for its runs, and says what became of
  * them. MGT_UNSUPPORTED on the host and on several GPUs, of a rolled loop whose
- * number has less than 32 bits, and while the stream is being captured (mgt_capture_into). */
+ * number has less than 32 bits, and while the stream is being captured
+ * (mgt_capture_into). */
 mgt_status mgt_replay_on(mgt_program *program, void *stream);
 /* Makes a run a part of the graph that `stream`, a stream as of
  * mgt_replay_on(), is being captured into: a child graph behind what the stream

@@ -93,9 +93,9 @@ public:
       OK(status);
     }
     OK(mgt_read(program.get(), "y", request.y, sizeof request.y));
-    request.us = uint32_t(
-        std::chrono::duration<double, std::micro>(Clock::now() - start)
-            .count());
+    request.us =
+        uint32_t(std::chrono::duration<double, std::micro>(Clock::now() - start)
+                     .count());
     request.state.store(Request::Answered, std::memory_order_release);
   }
   void swap(Requests &requests) {
@@ -159,8 +159,7 @@ bool isOf(const Request &request, uint64_t number, const Version &version) {
   float x[4];
   inputOf(number, x);
   for (int k = 0; k < 4; ++k)
-    if (request.y[k] !=
-        expected(x[k], version.weight, numWeights, version.add))
+    if (request.y[k] != expected(x[k], version.weight, numWeights, version.add))
       return false;
   return true;
 }
@@ -205,9 +204,9 @@ int main(int argc, char **argv) {
   const int kills = std::atoi(argv[3]);
   for (const Version &version : versions)
     saveWeights(folder + "/" + version.file, numWeights, version.add);
-  void *memory = ::mmap(nullptr, sizeof(Requests) + count * sizeof(Request),
-                        PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
-                        0);
+  void *memory =
+      ::mmap(nullptr, sizeof(Requests) + count * sizeof(Request),
+             PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   REQUIRE(memory != MAP_FAILED);
   auto &requests = *static_cast<Requests *>(memory);
   std::minstd_rand random(1);

@@ -12,8 +12,7 @@ namespace {
 constexpr int64_t numWeights = 1 << 15; // 128 KiB, which are shared
 const float x[4] = {1, 2, 3, 4};
 
-Opened open(const std::string &path, float weight,
-            mgt_options options = {}) {
+Opened open(const std::string &path, float weight, mgt_options options = {}) {
   mgt_program *program = nullptr;
   options.size = sizeof options;
   OK(mgt_open_with(path.c_str(), nullptr, &options, &program));

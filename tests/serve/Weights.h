@@ -40,16 +40,16 @@ inline void saveWeights(const std::string &path, int64_t n, float add,
              w = builder.argument("w", {n}, "f32", "resident");
   mgt_kernel_spec spec{};
   spec.entry = "apply";
-  const std::string text = "void apply(mgpu_block, float *y, const float *w) {"
-                           " volatile float spin = 0; if (y[0] < 0)"
+  const std::string text =
+      "void apply(mgpu_block, float *y, const float *w) {"
+      " volatile float spin = 0; if (y[0] < 0)"
       " for (long k = 0; k < 1000000000; ++k) spin = spin + 1;"
       " float sum = 0; for (long k = 0; k < " +
-                           std::to_string(n) +
-                           "; ++k) sum += w[k];"
-                           " y[0] = y[0] * w[0] + sum + " +
-                           std::to_string(add) +
-                           "; y[1] = y[1] * w[0] + sum + " +
-                           std::to_string(add) + "; }";
+      std::to_string(n) +
+      "; ++k) sum += w[k];"
+      " y[0] = y[0] * w[0] + sum + " +
+      std::to_string(add) + "; y[1] = y[1] * w[0] + sum + " +
+      std::to_string(add) + "; }";
   spec.host = text.c_str();
   const mgt_kernel apply = builder.kernel(spec);
   for (int32_t d : {0, 1}) {
