@@ -31,8 +31,8 @@ public:
   /// From here on the buffer's bytes are those of `memory`.
   virtual Result<void> bind(planner::BufferId id,
                             std::span<std::byte> memory) = 0;
-  /// As those of Replayer; elsewhere than on the host of one process lend()
-  /// copies, and the others do nothing.
+  /// They do what Replayer's do; elsewhere than on the host of one process
+  /// lend() copies, and the others do nothing.
   virtual Result<void> lend(planner::BufferId id,
                             std::span<const std::byte> memory) {
     return write(id, memory);

@@ -12,10 +12,10 @@ using namespace planner;
 
 namespace {
 
-/// What is smaller is not worth a page of its own.
+/// Smaller buffers are not worth a page of their own.
 constexpr uint64_t leastShared = 64 << 10;
 
-/// What the nodes of a program do with a buffer.
+/// Says how the nodes of a program use a buffer.
 struct Uses {
   bool any = false, writes = false; ///< in any phase
   bool outsideLoad = false, writesOutsideLoad = false;

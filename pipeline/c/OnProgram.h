@@ -2,8 +2,8 @@
 #ifndef MGPU_PIPELINE_C_ONPROGRAM_H
 #define MGPU_PIPELINE_C_ONPROGRAM_H
 
-// What every call on an open program does: one at a time, and none once the
-// program is lost. The first that loses its target says why; all that follow
+// Every call on an open program goes through here: one at a time, and none
+// once the program is lost. The first that loses its target says why; all that follow
 // say that it was lost.
 
 #include "pipeline/c/Calls.h"

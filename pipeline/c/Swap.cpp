@@ -66,7 +66,7 @@ Result<void> requireReady(const mgt_program &program, const mgt_program &next) {
 }
 
 /// `next` has the arguments and results as `program` has them now, and in the
-/// memory that the caller knows. What is resident is its own.
+/// memory that the caller knows, but keeps its own residents.
 Result<void> takeOver(mgt_program &program, mgt_program &next) {
   capture::Runner &from = program.opened->runner(), &to = next.opened->runner();
   std::vector<std::byte> bytes;
