@@ -152,11 +152,10 @@ Result<void> Replayer::lend(const Dag &dag, const Plan &plan, BufferId id,
     MGPU_TRY(write(dag, id, memory));
     return {};
   }
-  const std::span<std::byte> before = own[id.value];
   const BufferId moved[] = {id};
   if (moveTo(id, memory, nullptr))
     MGPU_TRY(rebuild(dag, plan, moved));
-  releasePages(before);
+  releasePages(borrowed[id.value].before); // the program's own, not the last
   return {};
 }
 

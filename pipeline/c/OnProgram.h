@@ -3,8 +3,8 @@
 #define MGPU_PIPELINE_C_ONPROGRAM_H
 
 // Every call on an open program goes through here: one at a time, and none
-// once the program is lost. The first that loses its target says why; all that follow
-// say that it was lost.
+// once the program is lost. The first that loses its target says why; all that
+// follow say that it was lost.
 
 #include "pipeline/c/Calls.h"
 #include "pipeline/c/OpenedProgram.h"

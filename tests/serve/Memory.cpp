@@ -251,7 +251,16 @@ void beside(const std::string &path, const std::string &folder) {
     check(program.get(), 0.125f, 1);
     check(third.get(), 0.5f, 1);
   }
-  const std::vector<float> weights = weightsOf(0.5f);
+  const std::vector<float> weights = weightsOf(0.5f), others = weightsOf(0.25f);
+  { // the last one counts, and the caller's memory stays as it is
+    const std::vector<mgt_input> twice{{"w", weights.data(), weightBytes},
+                                       {"w", others.data(), weightBytes}};
+    const mgt_options options = with(twice);
+    const Opened program = open(path, &options);
+    start(program.get());
+    check(program.get(), 0.25f, 1);
+    REQUIRE(weights == weightsOf(0.5f) && others == weightsOf(0.25f));
+  }
   const std::vector<std::pair<mgt_input, const char *>> wrong{
       {{"v", weights.data(), weightBytes}, "no argument 'v'"},
       {{"w", weights.data(), weightBytes - 4}, "'w' has"},
