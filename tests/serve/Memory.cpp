@@ -21,6 +21,13 @@ constexpr int64_t numWeights = 4 << 20; // 16 MB
 constexpr size_t weightBytes = size_t(numWeights) * sizeof(float);
 constexpr size_t pageBytes = 4096;
 
+/// A sanitizer keeps memory that was freed, and has more beside it.
+#ifdef MGPU_SANITIZED
+constexpr bool measures = false;
+#else
+constexpr bool measures = true;
+#endif
+
 /// Bytes of this process that are in memory, of these kinds.
 size_t bytesOf(const std::vector<std::string> &kinds) {
   ::malloc_trim(0);
@@ -85,13 +92,13 @@ void workers(const std::string &one, const std::string &other) {
   };
   start(0);
   const size_t first = privateBytes() - before;
-  REQUIRE(first >= weightBytes && first < 2 * weightBytes);
+  REQUIRE(!measures || (first >= weightBytes && first < 2 * weightBytes));
   for (size_t k = 1; k < 4; ++k)
     start(k);
   const size_t all = privateBytes() - before;
   std::printf("private memory: %.1f MB of one worker, %.1f MB of four\n",
               double(first) / 1e6, double(all) / 1e6);
-  REQUIRE(all <= first + 3 * (size_t(4) << 20));
+  REQUIRE(!measures || all <= first + 3 * (size_t(4) << 20));
   // Others have other weights, and nobody sees them.
   programs[1] = open(one);
   load(programs[1].get(), 0.25f);
@@ -101,7 +108,7 @@ void workers(const std::string &one, const std::string &other) {
   programs[0].reset(); // it made what others read
   check(programs[2].get(), 0.5f, 1);
   programs.clear();
-  REQUIRE(privateBytes() < before + weightBytes / 2);
+  REQUIRE(!measures || privateBytes() < before + weightBytes / 2);
 }
 
 /// Memory that the caller was told of is his to write, whatever is shared, and
@@ -242,7 +249,7 @@ void beside(const std::string &path, const std::string &folder) {
                  most = (shift == 0 ? 1 : 2) * weightBytes + (4 << 20);
     std::printf("memory of no file: %.1f MB of three, weights beside\n",
                 double(taken) / 1e6);
-    REQUIRE(taken < most);
+    REQUIRE(!measures || taken < most);
     void *memory = nullptr;
     size_t bytes = 0;
     OK(mgt_memory(program.get(), "w", &memory, &bytes));
