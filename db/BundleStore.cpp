@@ -208,9 +208,21 @@ Result<BundleStore> BundleStore::open(const std::string &path) {
   options.access = Access::Untrusted;
   options.purpose = Purpose::Bundle;
   MGPU_TRY_ASSIGN(Database database, Database::open(path, options));
+  MGPU_TRY_ASSIGN(const uint64_t bytes, fileSize(path));
+  return check(std::move(database), bytes);
+}
+
+Result<BundleStore> BundleStore::ofBytes(std::span<const std::byte> bytes,
+                                         const std::string &name) {
+  MGPU_TRY_ASSIGN(Database database,
+                  Database::ofBytes(bytes, name, Purpose::Bundle));
+  return check(std::move(database), bytes.size());
+}
+
+Result<BundleStore> BundleStore::check(Database database, uint64_t bytes) {
   BundleStore store(std::move(database));
   MGPU_TRY(store.checkVersion());
-  MGPU_TRY(store.checkLength());
+  MGPU_TRY(store.checkLength(bytes));
   MGPU_TRY(store.checkSchema());
   MGPU_TRY(store.read());
   return store;
@@ -245,10 +257,9 @@ Result<void> BundleStore::checkVersion() {
 }
 
 /// SQLite takes a last page that is cut short for one that ends in zeros.
-Result<void> BundleStore::checkLength() {
+Result<void> BundleStore::checkLength(uint64_t bytes) {
   MGPU_TRY_ASSIGN(int64_t pages, database.queryInteger("PRAGMA page_count"));
   MGPU_TRY_ASSIGN(int64_t pageBytes, database.queryInteger("PRAGMA page_size"));
-  MGPU_TRY_ASSIGN(uint64_t bytes, fileSize(database.path()));
   if (bytes != uint64_t(pages) * uint64_t(pageBytes))
     return damaged(database.path(), "it is cut short");
   return {};

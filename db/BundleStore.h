@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <span>
 #include <vector>
 
 namespace mgpu::db {
@@ -63,6 +64,10 @@ public:
   /// Errors: Usage where it cannot be opened, Invalid where it is not a bundle
   /// or damaged, Unsupported where a newer mgpu made it.
   static Result<BundleStore> open(const std::string &path);
+  /// The bytes of a bundle, which outlive it; `name` is what messages call
+  /// them.
+  static Result<BundleStore> ofBytes(std::span<const std::byte> bytes,
+                                     const std::string &name);
 
   const BundleRecord &record() const { return contents; }
   /// Invalid where it is missing or is not what the hash says.
@@ -71,7 +76,8 @@ public:
 private:
   explicit BundleStore(Database database) : database(std::move(database)) {}
   Result<void> checkVersion();
-  Result<void> checkLength();
+  static Result<BundleStore> check(Database database, uint64_t bytes);
+  Result<void> checkLength(uint64_t bytes);
   Result<void> checkSchema();
   Result<void> read();
 

@@ -259,6 +259,34 @@ Result<Database> Database::inMemory() {
   return database;
 }
 
+Result<Database> Database::ofBytes(std::span<const std::byte> bytes,
+                                   const std::string &name, Purpose purpose) {
+  MGPU_TRY_ASSIGN(Database database, inMemory());
+  Connection &connection = *database.connection;
+  connection.name = name;
+  connection.readOnly = true;
+  connection.access = Access::Untrusted;
+  connection.purpose = purpose;
+  // SQLite only reads what it is told is read-only.
+  auto *data =
+      reinterpret_cast<unsigned char *>(const_cast<std::byte *>(bytes.data()));
+  const auto size = sqlite3_int64(bytes.size());
+  const int code = sqlite3_deserialize(database.get(), "main", data, size, size,
+                                       SQLITE_DESERIALIZE_READONLY);
+  if (code != SQLITE_OK)
+    return fail(database.lastError(code));
+  sqlite3_extended_result_codes(database.get(), 1);
+  // Nothing was read yet. One in the mode of a log beside it has no log.
+  const int read = sqlite3_exec(database.get(), "PRAGMA schema_version",
+                                nullptr, nullptr, nullptr);
+  if (read != SQLITE_OK)
+    return fail(database.lastError(
+        (read & 0xff) == SQLITE_CANTOPEN ? SQLITE_CORRUPT : read));
+  MGPU_TRY(database.harden());
+  MGPU_TRY(database.checkPages());
+  return database;
+}
+
 Result<Database> Database::copyInMemory() {
   MGPU_TRY_ASSIGN(Database copy, inMemory());
   copy.connection->name = path();

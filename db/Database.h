@@ -9,6 +9,7 @@
 
 #include <chrono>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -58,6 +59,10 @@ public:
                                const DatabaseOptions &options = {});
   /// One that ends with the object.
   static Result<Database> inMemory();
+  /// The bytes of a file, as Access::Untrusted has one. They outlive it; `name`
+  /// is what messages call them.
+  static Result<Database> ofBytes(std::span<const std::byte> bytes,
+                                  const std::string &name, Purpose purpose);
   /// A copy of this one in memory, for changes that end with the object; it
   /// keeps the path.
   Result<Database> copyInMemory();

@@ -88,7 +88,7 @@ Result<void> NodeMaker::resolveBuffers() {
   buffers.assign(dag.buffers.size(), nullptr);
   inArena.assign(dag.buffers.size(), std::nullopt);
   for (size_t k = 0; k < dag.buffers.size(); ++k)
-    if (!isInArena(dag.buffers[k]) && k < addresses.own.size())
+    if (k < addresses.own.size())
       buffers[k] = addresses.own[k];
   for (const Placement &placement : plan.placements) {
     if (placement.buffer.value >= dag.buffers.size())
@@ -110,7 +110,7 @@ Result<void> NodeMaker::resolveBuffers() {
                               buffer.name, placement.offset,
                               buffer.device.value));
     inArena[placement.buffer.value] = placement.offset;
-    if (addresses.arenas[device])
+    if (addresses.arenas[device] && !buffers[placement.buffer.value])
       buffers[placement.buffer.value] =
           addresses.arenas[device] + placement.offset;
   }

@@ -38,7 +38,8 @@ struct EarlyNodes {
 /// Where the program's buffers are.
 struct BufferAddresses {
   std::vector<std::byte *> arenas; ///< by device
-  std::vector<std::byte *> own;    ///< by BufferId; null for those in arenas
+  /// By BufferId. Null for one that lies in its arena, where the plan says.
+  std::vector<std::byte *> own;
 };
 
 /// An edge of the graph, as node numbers.

@@ -12,6 +12,12 @@ Result<void> Runner::enqueue(void *) {
               "a program on several GPUs has no single stream: use mgt_replay");
 }
 
+Result<void> Runner::captureInto(void *) {
+  return fail(ErrorKind::Unsupported,
+              "a program on several GPUs is in no single graph: replay it "
+              "beside the capture");
+}
+
 Result<void> Runner::observe(ReplayObserver *) {
   return fail(ErrorKind::Unsupported,
               "single nodes are observed in one process alone");
@@ -68,6 +74,14 @@ public:
                     std::span<std::byte> memory) override {
     return replayer.rebind(dag, plan, id, memory);
   }
+  Result<void> lend(planner::BufferId id,
+                    std::span<const std::byte> memory) override {
+    return replayer.lend(dag, plan, id, memory);
+  }
+  Result<void> makeOwn(planner::BufferId id, bool exposes) override {
+    return replayer.makeOwn(dag, plan, id, exposes);
+  }
+  Result<void> shareReads() override { return replayer.shareReads(dag, plan); }
   Result<void> checkAlive() const override { return replayer.checkAlive(); }
   Result<void> load() override {
     MGPU_TRY(replayer.complete(dag, plan));
@@ -83,6 +97,9 @@ public:
   }
   Result<void> enqueue(void *stream) override {
     return replayer.enqueue(stream);
+  }
+  Result<void> captureInto(void *stream) override {
+    return replayer.captureInto(stream);
   }
   Result<void> finish() override { return replayer.finish(); }
   Result<void> fetch() override { return replayer.fetch(); }

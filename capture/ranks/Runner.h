@@ -31,6 +31,16 @@ public:
   /// From here on the buffer's bytes are those of `memory`.
   virtual Result<void> bind(planner::BufferId id,
                             std::span<std::byte> memory) = 0;
+  /// They do what Replayer's do; elsewhere than on the host of one process
+  /// lend() copies, and the others do nothing.
+  virtual Result<void> lend(planner::BufferId id,
+                            std::span<const std::byte> memory) {
+    return write(id, memory);
+  }
+  virtual Result<void> makeOwn(planner::BufferId, bool /*exposes*/) {
+    return {};
+  }
+  virtual Result<void> shareReads() { return {}; }
   /// An error once the target is lost, or what the program has on it: no other
   /// call may follow but description().
   virtual Result<void> checkAlive() const = 0;
@@ -44,6 +54,7 @@ public:
   /// Replays into a caller's stream, as Replayer::enqueue() and finish() do.
   /// Unsupported on several GPUs.
   virtual Result<void> enqueue(void *stream);
+  virtual Result<void> captureInto(void *stream);
   virtual Result<void> finish() { return {}; }
   virtual Result<void> fetch() = 0;
   /// Tells `observer` of nodes, as Replayer::observe() does.

@@ -75,15 +75,25 @@ Result<void> writeBundle(const std::string &path,
 
 Result<Bundle> Bundle::open(const std::string &path) {
   MGPU_TRY_ASSIGN(db::BundleStore store, db::BundleStore::open(path));
-  Bundle bundle(path, std::move(store));
+  return read(path, std::move(store));
+}
+
+Result<Bundle> Bundle::ofBytes(std::span<const std::byte> bytes) {
+  const std::string name = "bundle in memory";
+  MGPU_TRY_ASSIGN(db::BundleStore store, db::BundleStore::ofBytes(bytes, name));
+  return read(name, std::move(store));
+}
+
+Result<Bundle> Bundle::read(std::string name, db::BundleStore store) {
+  Bundle bundle(std::move(name), std::move(store));
   auto program =
       readProgram(bundle.origin().text, [&](const std::string &hash) {
         return bundle.store.blob(hash);
       });
   if (!program)
-    return failIn(
-        fmt::format("'{}', made by mgpu {}: ", path, bundle.origin().version),
-        program.error());
+    return failIn(fmt::format("'{}', made by mgpu {}: ", bundle.name,
+                              bundle.origin().version),
+                  program.error());
   bundle.theProgram = std::move(*program);
   return bundle;
 }

@@ -60,6 +60,8 @@ public:
   /// Errors: as db::BundleStore::open, and Invalid for a program that does not
   /// pass.
   static Result<Bundle> open(const std::string &path);
+  /// The bytes of such a file, which outlive it.
+  static Result<Bundle> ofBytes(std::span<const std::byte> bytes);
 
   const std::string &path() const { return name; }
   const planner::Program &program() const { return theProgram; }
@@ -114,6 +116,7 @@ public:
 private:
   Bundle(std::string name, db::BundleStore store)
       : name(std::move(name)), store(std::move(store)) {}
+  static Result<Bundle> read(std::string name, db::BundleStore store);
   Result<std::vector<std::vector<std::byte>>> images(std::string_view form,
                                                      std::string_view target);
   /// None where the bundle has no alternatives of the kernel.

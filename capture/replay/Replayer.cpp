@@ -151,6 +151,7 @@ Replayer::create(const Dag &dag, const Plan &plan,
   }
   for (const Buffer &buffer : dag.buffers)
     replayer.devices.push_back(buffer.device);
+  replayer.isExposed.resize(dag.buffers.size());
   replayer.part = std::move(part);
   replayer.driver = &driver;
   replayer.addresses = std::move(addresses);
@@ -168,8 +169,9 @@ Result<void> Replayer::complete(const Dag &dag, const Plan &plan) {
     if (isOnDevice(dag.buffers[k]))
       MGPU_TRY(ensureMemory(dag, {k}));
   for (Phase phase : allPhases) {
-    MGPU_TRY_ASSIGN(graphs[size_t(phase)],
-                    buildGraph(plan, dag, phase, addresses, kernels, *driver));
+    MGPU_TRY_ASSIGN(
+        graphs[size_t(phase)],
+        buildGraph(plan, dag, phase, addressesIn(phase), kernels, *driver));
     MGPU_TRY(observePhase(phase));
   }
   isComplete = true;
@@ -242,20 +244,37 @@ Result<void> Replayer::rebind(const Dag &dag, const Plan &plan, BufferId id,
   MGPU_TRY(adopt(dag, id, memory));
   std::byte *before = std::exchange(addresses.own[id.value], memory.data());
   if (isComplete) {
-    Result<void> ok = rebuild(dag, plan, id);
+    const BufferId moved[] = {id};
+    Result<void> ok = rebuild(dag, plan, moved);
     if (!ok) {
       addresses.own[id.value] = before;
       return ok;
     }
   }
   own[id.value] = memory;
+  borrowed.erase(id.value);
+  isExposed[id.value] = true;
   if (!devices[id.value].isHost() && before && before != memory.data())
     driver->forget(before);
   return {};
 }
 
-/// The graphs that use a buffer, with its address as it is now.
-Result<void> Replayer::rebuild(const Dag &dag, const Plan &plan, BufferId id) {
+/// Loading fills the arenas, wherever replays then find the same bytes.
+BufferAddresses Replayer::addressesIn(Phase phase) const {
+  BufferAddresses out = addresses;
+  if (phase == Phase::Load)
+    for (const auto &[id, from] : borrowed)
+      if (!devices[id].isHost())
+        out.own[id] = nullptr;
+  return out;
+}
+
+/// The graphs that use buffers, with their addresses as they are now.
+Result<void> Replayer::rebuild(const Dag &dag, const Plan &plan,
+                               std::span<const BufferId> moved) {
+  std::vector<bool> isMoved(dag.buffers.size());
+  for (BufferId id : moved)
+    isMoved[id.value] = true;
   // In no matter whose part: what ranks do with each other's, NCCL captures on
   // all of them or on none.
   auto isUsed = [&](Phase phase) {
@@ -264,7 +283,7 @@ Result<void> Replayer::rebuild(const Dag &dag, const Plan &plan, BufferId id) {
                          return node.phase == phase &&
                                 std::any_of(node.uses.begin(), node.uses.end(),
                                             [&](const BufferUse &use) {
-                                              return use.buffer == id;
+                                              return isMoved[use.buffer.value];
                                             });
                        });
   };
@@ -274,8 +293,8 @@ Result<void> Replayer::rebuild(const Dag &dag, const Plan &plan, BufferId id) {
       continue;
     if (driver->part()) // or one would be changed and another made anew
       graph.exec.reset();
-    Result<void> ok =
-        rebuildGraph(plan, dag, phase, addresses, kernels, *driver, graph);
+    Result<void> ok = rebuildGraph(plan, dag, phase, addressesIn(phase),
+                                   kernels, *driver, graph);
     if (!ok) {
       graph.exec.reset(); // others may have the new address already
       isLost = true;
@@ -287,11 +306,11 @@ Result<void> Replayer::rebuild(const Dag &dag, const Plan &plan, BufferId id) {
 }
 
 void Replayer::findPlaces(const Dag &dag, const Plan &plan,
-                          std::vector<std::byte *> &places) const {
-  places = addresses.own;
+                          std::vector<std::byte *> &places, Phase phase) const {
+  places = addressesIn(phase).own;
   for (const Placement &placement : plan.placements) {
     const auto device = size_t(dag.buffer(placement.buffer).device.value);
-    if (addresses.arenas[device])
+    if (addresses.arenas[device] && !places[placement.buffer.value])
       places[placement.buffer.value] =
           addresses.arenas[device] + placement.offset;
   }
@@ -456,6 +475,23 @@ Result<void> Replayer::enqueue(void *stream) {
   return queueAll(
       [&](device::GraphExec &graph, std::span<const device::HostValue> values) {
         return graph.enqueue(stream, values);
+      });
+}
+
+Result<void> Replayer::captureInto(void *stream) {
+  if (part.meet)
+    return fail(ErrorKind::Unsupported,
+                "a program on several GPUs is in no single graph: replay it "
+                "beside the capture");
+  if (!loop.inductions.empty())
+    return fail(ErrorKind::Unsupported,
+                "the number of each trip of the program's rolled loop is "
+                "written by the host: replay it beside the capture, or unroll "
+                "it (--roll-from 0)");
+  MGPU_TRY(checkAlive());
+  return queueAll(
+      [&](device::GraphExec &graph, std::span<const device::HostValue>) {
+        return graph.captureInto(stream);
       });
 }
 

@@ -7,9 +7,12 @@
 // fetch(), read results.
 
 #include "capture/graph/GraphBuilder.h"
+#include "capture/replay/SharedBytes.h"
 
 #include <array>
 #include <functional>
+#include <map>
+#include <memory>
 
 namespace mgpu::capture {
 
@@ -117,6 +120,23 @@ public:
   Result<void> rebind(const planner::Dag &dag, const planner::Plan &plan,
                       planner::BufferId id, std::span<std::byte> memory);
 
+  // Weights that other programs of this process have as well
+  // (SharedResidents.cpp): `dag` and `plan` are those of create().
+
+  /// After load(), on the host: what the program only reads, unless it is
+  /// small, moves to memory that all programs of this process have in common.
+  /// Elsewhere nothing happens.
+  Result<void> shareReads(const planner::Dag &dag, const planner::Plan &plan);
+  /// `memory` has the bytes of a host buffer, is not written by anyone and
+  /// outlives this. On the host it is read where it is if no replay writes or
+  /// copies the buffer, else copied at once.
+  Result<void> lend(const planner::Dag &dag, const planner::Plan &plan,
+                    planner::BufferId id, std::span<const std::byte> memory);
+  /// The buffer has memory of its own again; `exposes`: from here on, for a
+  /// caller who may write there at any time.
+  Result<void> makeOwn(const planner::Dag &dag, const planner::Plan &plan,
+                       planner::BufferId id, bool exposes);
+
   Result<void> load() { return run(planner::Phase::Load); }
   /// All trips of a rolled loop, with what comes before and after it.
   Result<void> replay();
@@ -125,6 +145,10 @@ public:
   /// called. Unsupported on the host, on several GPUs, and of a rolled loop
   /// whose number has less than 32 bits.
   Result<void> enqueue(void *stream);
+  /// Makes a replay a part of the graph that a stream of the caller's is being
+  /// captured into (GraphExec::captureInto()), with the addresses as they are
+  /// now. Unsupported where enqueue() is, and of a rolled loop with a number.
+  Result<void> captureInto(void *stream);
   /// Returns once everything that was enqueued has ended.
   Result<void> finish() { return driver->finish(); }
   Result<void> fetch() { return run(planner::Phase::Fetch); }
@@ -139,10 +163,11 @@ public:
   /// runs; null: nobody. Unsupported but on the host.
   Result<void> observe(ReplayObserver *observer);
 
-  /// Sets where each buffer lies, by BufferId, in arenas too; null for what is
-  /// not here. `dag` and `plan` are those of create().
+  /// Sets where each buffer lies in a phase, by BufferId, in arenas too; null
+  /// for what is not here. `dag` and `plan` are those of create().
   void findPlaces(const planner::Dag &dag, const planner::Plan &plan,
-                  std::vector<std::byte *> &places) const;
+                  std::vector<std::byte *> &places,
+                  planner::Phase phase = planner::Phase::Replay) const;
 
   /// An error once it is lost: no run may follow.
   Result<void> checkAlive() const;
@@ -170,7 +195,11 @@ private:
   Result<void> adopt(const planner::Dag &dag, planner::BufferId id,
                      std::span<std::byte> memory);
   Result<void> rebuild(const planner::Dag &dag, const planner::Plan &plan,
-                       planner::BufferId id);
+                       std::span<const planner::BufferId> moved);
+  BufferAddresses addressesIn(planner::Phase phase) const;
+  bool mayShare() const;
+  bool moveTo(planner::BufferId id, std::span<const std::byte> memory,
+              std::shared_ptr<const SharedBytes> keeps);
   bool isHosts(planner::BufferId id) const;
   Result<void> transfer(const planner::Dag &dag, planner::BufferId id,
                         std::span<std::byte> host, bool isWrite);
@@ -192,8 +221,17 @@ private:
   /// The graph of a phase with nodes; Invalid once it is lost.
   Result<device::GraphExec *> exec(planner::Phase phase) const;
 
+  /// Memory of others' that a buffer has.
+  struct Borrowed {
+    std::span<std::byte> before;              ///< a host buffer's own
+    std::shared_ptr<const SharedBytes> keeps; ///< null: the caller's
+  };
+
   device::Driver *driver = nullptr;
+  /// A device's buffer has one outside its arena where it is borrowed.
   BufferAddresses addresses;
+  std::map<uint32_t, Borrowed> borrowed; ///< by BufferId
+  std::vector<bool> isExposed;           ///< by BufferId: it stays where it is
   std::vector<device::KernelHandle> kernels; ///< by KernelId
   std::vector<DeviceId> devices;             ///< by BufferId
   /// The bytes of `addresses.own`, by BufferId.

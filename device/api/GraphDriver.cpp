@@ -27,6 +27,12 @@ Result<void> GraphExec::enqueue(void *, std::span<const HostValue>) {
               "this target has no streams of the caller's: replay and wait");
 }
 
+Result<void> GraphExec::captureInto(void *) {
+  return fail(ErrorKind::Unsupported,
+              "this target has no streams that are captured: replay it beside "
+              "the caller's graph");
+}
+
 Result<void> GraphExec::launchNext(std::span<const HostValue>) {
   return fail(ErrorKind::Unsupported,
               "this target queues no launches: replay and wait");

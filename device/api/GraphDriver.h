@@ -131,6 +131,11 @@ public:
   /// Driver::finish(), nothing else may be launched. Unsupported unless the
   /// backend overrides it.
   virtual Result<void> enqueue(void *stream, std::span<const HostValue> values);
+  /// Adds the graph as it is now to what a stream of the caller's is being
+  /// captured into, behind what the stream has captured; what it captures later
+  /// follows. Usage where it is not captured; Unsupported unless the backend
+  /// overrides it.
+  virtual Result<void> captureInto(void *stream);
   /// enqueue() in a stream of the driver's own. It returns once the launch
   /// before the last one has ended, so that one is always queued while another
   /// runs. Unsupported unless Driver::queuesLaunches().

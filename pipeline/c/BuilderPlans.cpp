@@ -213,12 +213,12 @@ mgt_status mgt_builder_open(mgt_builder *builder, const char *target,
       MGPU_TRY_ASSIGN(auto shared, pipeline::OpenedBuilt::openShared(
                                        *built, textOf(target), choice,
                                        choice.deadline, *choice.meeting));
-      return giveProgram(std::move(shared), {}, program);
+      return giveProgram(std::move(shared), {}, {}, program);
     }
     MGPU_TRY_ASSIGN(auto opened, pipeline::OpenedBuilt::open(
                                      *built, textOf(target), choice,
                                      {.pins = choice.pins}, choice.deadline));
-    return giveProgram(std::move(opened), {choice.deadline}, program);
+    return giveProgram(std::move(opened), {choice.deadline}, {}, program);
   });
 }
 

@@ -4,8 +4,8 @@
 // exception leaves it; every failure is a status and a sentence.
 #include "pipeline/c/mgt.h"
 
-#include "pipeline/c/Calls.h"
 #include "pipeline/c/MeetingOf.h"
+#include "pipeline/c/OnProgram.h"
 #include "pipeline/c/OpenedBundle.h"
 #include "pipeline/program/Version.h"
 #include "support/FileIO.h"
@@ -16,12 +16,16 @@ using pipeline::guarded;
 
 mgt_program::mgt_program(std::unique_ptr<pipeline::OpenedProgram> of,
                          const pipeline::Serving &serving)
-    : opened(std::move(of)), serving(serving), facts(opened->facts()),
-      counters(facts.name) {
+    : counters(of->program().dag.name) {
+  opened = std::move(of);
+  this->serving = serving;
+  facts = opened->facts();
   std::vector<bool> reads = planner::readsFirst(program().dag);
   for (const planner::ProgramArgument &argument : program().arguments)
     needsValue.push_back(argument.buffer && reads[argument.buffer->value]);
   isWritten.resize(numArguments());
+  for (size_t k = 0; k < numArguments(); ++k)
+    described.push_back(argument(k));
 }
 
 Result<void> mgt_program::start() {
@@ -81,9 +85,13 @@ mgt_program::~mgt_program() {
 }
 
 Result<void> pipeline::giveProgram(std::unique_ptr<OpenedProgram> opened,
-                                   const Serving &serving, mgt_program **out) {
+                                   const Serving &serving,
+                                   std::span<const mgt_input> constants,
+                                   mgt_program **out) {
   auto made = std::make_unique<mgt_program>(std::move(opened), serving);
   MGPU_TRY(made->start());
+  for (const mgt_input &constant : constants)
+    MGPU_TRY(made->lend(constant));
   *out = made.release();
   return {};
 }
@@ -95,12 +103,10 @@ std::string &pipeline::lastError() {
 
 namespace {
 
-Result<void> open(const char *path, const char *target,
+using Source = pipeline::OpenedBundle::Source;
+
+Result<void> open(const Source &source, const char *target,
                   const mgt_options *given, mgt_program **out) {
-  if (!path || !out)
-    return fail(ErrorKind::Usage,
-                "mgt_open: path and program must not be null");
-  *out = nullptr;
   mgt_options options{};
   if (given) {
     // "nccl" has been there from the beginning.
@@ -140,15 +146,21 @@ Result<void> open(const char *path, const char *target,
     return fail(ErrorKind::Unsupported,
                 "audits are of the host, in one process and without a "
                 "deadline: leave ranks and deadline_ms out");
+  if (options.num_constants > 0 && !options.constants)
+    return fail(ErrorKind::Usage,
+                "mgt_open_with: constants must not be null where there are "
+                "any");
+  const std::span constants(options.constants, options.num_constants);
   if (options.ranks) {
     MGPU_TRY_ASSIGN(const pipeline::Meeting meeting,
                     pipeline::meetingOf("mgt_open_with", options.ranks));
     MGPU_TRY_ASSIGN(auto opened, pipeline::OpenedBundle::openShared(
-                                     path, where, how, meeting));
-    return pipeline::giveProgram(std::move(opened), serving, out);
+                                     source, where, how, meeting));
+    return pipeline::giveProgram(std::move(opened), serving, constants, out);
   }
-  MGPU_TRY_ASSIGN(auto opened, pipeline::OpenedBundle::open(path, where, how));
-  return pipeline::giveProgram(std::move(opened), serving, out);
+  MGPU_TRY_ASSIGN(auto opened,
+                  pipeline::OpenedBundle::open(source, where, how));
+  return pipeline::giveProgram(std::move(opened), serving, constants, out);
 }
 
 } // namespace
@@ -169,13 +181,30 @@ mgt_status mgt_open(const char *path, const char *target,
 
 mgt_status mgt_open_with(const char *path, const char *target,
                          const mgt_options *options, mgt_program **program) {
-  return guarded(nullptr, [&] { return open(path, target, options, program); });
+  return guarded(nullptr, [&]() -> Result<void> {
+    if (!path || !program)
+      return fail(ErrorKind::Usage,
+                  "mgt_open: path and program must not be null");
+    *program = nullptr;
+    return open({path, {}}, target, options, program);
+  });
+}
+
+mgt_status mgt_open_memory(const void *data, size_t bytes, const char *target,
+                           const mgt_options *options, mgt_program **program) {
+  return guarded(nullptr, [&]() -> Result<void> {
+    if (!data || bytes == 0 || !program)
+      return fail(ErrorKind::Usage, "mgt_open_memory: data and program must "
+                                    "not be null, and there are bytes");
+    *program = nullptr;
+    return open({"", {static_cast<const std::byte *>(data), bytes}}, target,
+                options, program);
+  });
 }
 
 void mgt_close(mgt_program *program) {
-  if (program && program->isQueued) // what it says nobody asks any more
-    (void)guarded(&program->error,
-                  [&] { return program->opened->runner().finish(); });
+  if (program) // what it says nobody asks any more
+    (void)guarded(&program->error, [&] { return pipeline::settle(program); });
   delete program;
 }
 
@@ -240,29 +269,31 @@ mgt_status mgt_get_rank(const mgt_program *program, uint32_t *rank,
 }
 
 size_t mgt_num_arguments(const mgt_program *program) {
-  return program ? program->numArguments() : 0;
+  return program ? program->described.size() : 0;
 }
 
 mgt_status mgt_get_argument(const mgt_program *program, size_t index,
                             mgt_argument *out) {
   return guarded(nullptr, [&]() -> Result<void> {
-    if (!program || !out || index >= program->numArguments())
+    if (!program || !out || index >= program->described.size())
       return fail(
           ErrorKind::Usage,
           fmt::format("mgt_get_argument: there is no argument {}", index));
-    const planner::ProgramArgument &argument = program->argument(index);
+    const std::lock_guard guard(program->lock);
+    const planner::ProgramArgument &argument = program->described[index];
     // The names of types and roles are literals.
-    *out = {
-        argument.name.c_str(),
-        toString(argument.role).data(),
-        toString(argument.elementType).data(),
-        argument.shape.size(),
-        argument.shape.data(),
-        argument.buffer
-            ? size_t(program->program().dag.buffer(*argument.buffer).sizeBytes)
-            : 0,
-        argument.value.c_str(),
-        index >= program->program().arguments.size()};
+    *out = {argument.name.c_str(),
+            toString(argument.role).data(),
+            toString(argument.elementType).data(),
+            argument.shape.size(),
+            argument.shape.data(),
+            argument.buffer
+                ? size_t(program->program()
+                             .dag.buffer(*program->argument(index).buffer)
+                             .sizeBytes)
+                : 0,
+            argument.value.c_str(),
+            index >= program->program().arguments.size()};
     return {};
   });
 }

@@ -104,12 +104,12 @@ static Result<void> changeRoles(planner::Program &program,
 }
 
 Result<std::unique_ptr<OpenedBundle>>
-OpenedBundle::open(const std::string &path, const std::string &target,
+OpenedBundle::open(const Source &source, const std::string &target,
                    const How &how) {
   MGPU_TRY_ASSIGN(const device::NcclOptions settings,
                   device::parseNccl(how.nccl));
   MGPU_TRY(checkWorkersOf(target, how.threads, how.cpu, how.pins));
-  MGPU_TRY_ASSIGN(capture::Bundle bundle, capture::Bundle::open(path));
+  MGPU_TRY_ASSIGN(capture::Bundle bundle, source.open());
   std::unique_ptr<OpenedBundle> out(new OpenedBundle);
   out->deadline = how.deadline;
   out->target = target.empty() ? "host" : target;
@@ -130,6 +130,8 @@ OpenedBundle::open(const std::string &path, const std::string &target,
   MGPU_TRY(several ? out->openRanks(bundle, *several, settings)
            : device::isCudaTarget(target) ? out->openGpu(bundle, target)
                                           : out->openHost(bundle, target, how));
+  for (planner::Buffer &buffer : out->theProgram.dag.buffers)
+    buffer.contents = {}; // the target has them
   return out;
 }
 
@@ -170,7 +172,7 @@ Result<void> checkShared(const std::string &target) {
 }
 
 Result<std::unique_ptr<OpenedBundle>>
-OpenedBundle::openShared(const std::string &path, const std::string &target,
+OpenedBundle::openShared(const Source &source, const std::string &target,
                          const How &how, const Meeting &meeting) {
   MGPU_TRY_ASSIGN(const device::NcclOptions settings,
                   device::parseNccl(how.nccl));
@@ -192,8 +194,8 @@ OpenedBundle::openShared(const std::string &path, const std::string &target,
   MGPU_TRY_ASSIGN(out->ranks, pipeline::meetRanks(meeting));
   // The others wait for this rank, so they are told why it does not come.
   if (Result<void> done = areGpus
-                              ? out->openGpuPart(path, target, how, settings)
-                              : out->openPart(path, target, how);
+                              ? out->openGpuPart(source, target, how, settings)
+                              : out->openPart(source, target, how);
       !done) {
     out->ranks->abort(done.error().message);
     return tl::unexpected(done.error());
@@ -201,9 +203,9 @@ OpenedBundle::openShared(const std::string &path, const std::string &target,
   return out;
 }
 
-Result<void> OpenedBundle::openPart(const std::string &path,
+Result<void> OpenedBundle::openPart(const Source &source,
                                     const std::string &target, const How &how) {
-  MGPU_TRY_ASSIGN(capture::Bundle bundle, capture::Bundle::open(path));
+  MGPU_TRY_ASSIGN(capture::Bundle bundle, source.open());
   MGPU_TRY(readBundle(bundle, how));
   MGPU_TRY(pipeline::targetDevices(target.empty() ? "host" : target,
                                    theProgram.dag.numDevices));
@@ -221,11 +223,11 @@ Result<void> OpenedBundle::openPart(const std::string &path,
   return {};
 }
 
-Result<void> OpenedBundle::openGpuPart(const std::string &path,
+Result<void> OpenedBundle::openGpuPart(const Source &source,
                                        const std::string &target,
                                        const How &how,
                                        const device::NcclOptions &nccl) {
-  MGPU_TRY_ASSIGN(capture::Bundle bundle, capture::Bundle::open(path));
+  MGPU_TRY_ASSIGN(capture::Bundle bundle, source.open());
   MGPU_TRY(readBundle(bundle, how));
   MGPU_TRY_ASSIGN(
       const RankGpus here,

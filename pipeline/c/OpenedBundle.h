@@ -27,13 +27,23 @@ public:
     std::string roles;              ///< "x=output,w*=resident"
     bool audits = false;            ///< it has a reference
   };
+  /// A bundle's file, or its bytes where there are any; they are not needed
+  /// once it is open.
+  struct Source {
+    std::string path;
+    std::span<const std::byte> bytes;
+    Result<capture::Bundle> open() const {
+      return bytes.empty() ? capture::Bundle::open(path)
+                           : capture::Bundle::ofBytes(bytes);
+    }
+  };
   /// `target` is "host", "host:N", "" or one of GPUs
   /// (device/cuda/CudaTarget.h).
   static Result<std::unique_ptr<OpenedBundle>>
-  open(const std::string &path, const std::string &target, const How &how);
+  open(const Source &source, const std::string &target, const How &how);
   /// Opens it on a host target or GPUs that several processes share.
   static Result<std::unique_ptr<OpenedBundle>>
-  openShared(const std::string &path, const std::string &target, const How &how,
+  openShared(const Source &source, const std::string &target, const How &how,
              const Meeting &meeting);
 
   const planner::Program &program() const override { return theProgram; }
@@ -48,9 +58,9 @@ public:
 private:
   OpenedBundle() = default;
   Result<void> readBundle(capture::Bundle &bundle, const How &how);
-  Result<void> openPart(const std::string &path, const std::string &target,
+  Result<void> openPart(const Source &source, const std::string &target,
                         const How &how);
-  Result<void> openGpuPart(const std::string &path, const std::string &target,
+  Result<void> openGpuPart(const Source &source, const std::string &target,
                            const How &how, const device::NcclOptions &nccl);
   Result<void> openHost(capture::Bundle &bundle, const std::string &target,
                         const How &how);

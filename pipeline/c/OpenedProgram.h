@@ -8,6 +8,7 @@
 #include "device/api/MessageRendezvous.h"
 #include "pipeline/c/mgt.h"
 #include "pipeline/serve/Audit.h"
+#include "pipeline/serve/CallLock.h"
 #include "pipeline/serve/Counters.h"
 #include "pipeline/serve/StepThread.h"
 #include "planner/dag/Program.h"
@@ -15,6 +16,7 @@
 #include <chrono>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -72,13 +74,42 @@ struct Serving {
   std::string fresh = {}; ///< "x,y"
 };
 
-/// Makes the handle of a program that is open.
+/// A program with what was done to it: all that mgt_swap() exchanges.
+struct Served {
+  /// Whose memory arguments are, by their number (mgt_share).
+  std::map<size_t, std::shared_ptr<OpenedProgram>> lenders;
+  std::shared_ptr<OpenedProgram> opened;
+  Serving serving;
+  Facts facts;
+  std::shared_ptr<serve::NodeWatch> watch;   ///< null: none
+  std::unique_ptr<serve::StepThread> steps;  ///< where there is a deadline
+  std::unique_ptr<serve::StepThread> beside; ///< of mgt_replay_begin(), else
+  std::vector<capture::TimedReplay> timed;
+  /// Memory of arguments that the caller gave or was told of, by their number.
+  std::map<size_t, std::span<std::byte>> known;
+  double lastUs = 0;         ///< of the last replay that was not audited
+  uint32_t sinceAudit = 0;   ///< replays
+  bool fallsBack = false;    ///< the reference is replayed
+  bool isStopped = false;    ///< by an audit
+  std::vector<size_t> fresh; ///< arguments to be given before each replay
+  std::vector<bool> isGiven; ///< since the replay before, by argument
+  std::string lost;          ///< why nothing can be called any more; "": it can
+  std::vector<bool> needsValue, isWritten; ///< by argument
+  bool isLoaded = false;
+  bool isBegun = false;    ///< mgt_replay_begin() was not waited for
+  bool isCaptured = false; ///< into a graph of the caller's
+  bool isQueued = false;   ///< runs of mgt_replay_on() may not have ended
+};
+
+/// Makes the handle of a program that is open, with values of its arguments.
 Result<void> giveProgram(std::unique_ptr<OpenedProgram> opened,
-                         const Serving &serving, mgt_program **out);
+                         const Serving &serving,
+                         std::span<const mgt_input> constants,
+                         mgt_program **out);
 
 } // namespace mgpu::pipeline
 
-struct mgt_program {
+struct mgt_program : mgpu::pipeline::Served {
   mgt_program(std::unique_ptr<mgpu::pipeline::OpenedProgram> of,
               const mgpu::pipeline::Serving &serving);
   ~mgt_program();
@@ -94,6 +125,8 @@ struct mgt_program {
 
   /// Sets up what `serving` asks for. Before anything else is called.
   mgpu::Result<void> start();
+  /// Takes an argument's value, to be read where it is.
+  mgpu::Result<void> lend(const mgt_input &constant);
   /// Does a step, on its thread where there is a deadline.
   mgpu::Result<void> run(mgpu::pipeline::serve::Step step, double &us) {
     return steps ? steps->run(step, us, timed)
@@ -113,25 +146,11 @@ struct mgt_program {
     }
   }
 
-  /// Whose memory arguments are, by their number (mgt_share).
-  std::map<size_t, std::shared_ptr<mgpu::pipeline::OpenedProgram>> lenders;
-  std::shared_ptr<mgpu::pipeline::OpenedProgram> opened;
-  mgpu::pipeline::Serving serving;
-  mgpu::pipeline::Facts facts;
+  /// One call at a time, as mgt_swap() may come from any thread.
+  mutable mgpu::pipeline::serve::CallLock lock;
+  /// Its arguments and results as the caller was told of them.
+  std::vector<mgpu::planner::ProgramArgument> described;
   mgpu::pipeline::serve::Counters counters;
-  std::shared_ptr<mgpu::pipeline::serve::NodeWatch> watch; ///< null: none
-  std::unique_ptr<mgpu::pipeline::serve::StepThread> steps;
-  std::vector<mgpu::capture::TimedReplay> timed;
-  double lastUs = 0;         ///< of the last replay that was not audited
-  uint32_t sinceAudit = 0;   ///< replays
-  bool fallsBack = false;    ///< the reference is replayed
-  bool isStopped = false;    ///< by an audit
-  std::vector<size_t> fresh; ///< arguments to be given before each replay
-  std::vector<bool> isGiven; ///< since the replay before, by argument
-  std::string lost;          ///< why nothing can be called any more; "": it can
-  std::vector<bool> needsValue, isWritten; ///< by argument
-  bool isLoaded = false;
-  bool isQueued = false;   ///< runs of mgt_replay_on() may not have ended
   std::string error, text; ///< of mgt_program_error(), mgt_explain()
   std::vector<mgt_node_time> times;
 };

@@ -1,22 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The calls on an open program. The first that loses its target says why; all
-// that follow say that it was lost.
-#include "pipeline/c/Calls.h"
-#include "pipeline/c/OpenedProgram.h"
+// The calls on an open program.
+#include "pipeline/c/OnProgram.h"
 #include "pipeline/program/Roles.h"
 #include "planner/schedule/Timeline.h"
 
 using namespace mgpu;
-using pipeline::guarded;
+using pipeline::guarded, pipeline::onProgram, pipeline::settle,
+    pipeline::requireLoaded;
 using pipeline::serve::Event, pipeline::serve::Step;
 namespace serve = pipeline::serve;
 
-namespace {
-
-/// Counts and logs a call that failed, and finds out whether the program is
-/// lost.
-mgt_status failed(mgt_program *program, const char *name, mgt_status status) {
+mgt_status pipeline::failed(mgt_program *program, const char *name,
+                            mgt_status status) {
   program->counters.count(Event::Failure);
   const bool isLate = program->steps && program->steps->isLate();
   bool isLost = isLate || program->isStopped;
@@ -39,29 +35,24 @@ mgt_status failed(mgt_program *program, const char *name, mgt_status status) {
   return isLate ? MGT_LOST : status;
 }
 
-/// Runs a call on a program, which has its sentence where it fails.
-template <typename Call>
-mgt_status onProgram(mgt_program *program, const char *name, Call call) {
-  if (program && !program->lost.empty()) {
-    program->counters.count(Event::Failure);
-    (void)guarded(&program->error, [&]() -> Result<void> {
-      return fail(ErrorKind::Internal,
-                  fmt::format("{}: the program was lost before ({})", name,
-                              program->lost));
-    });
-    return MGT_LOST;
-  }
-  mgt_status status =
-      guarded(program ? &program->error : nullptr, [&]() -> Result<void> {
-        if (!program)
-          return fail(ErrorKind::Usage,
-                      fmt::format("{}: program must not be null", name));
-        return call();
-      });
-  if (program && status != MGT_OK)
-    status = failed(program, name, status);
-  return status;
+mgt_status pipeline::saysLost(mgt_program *program, const char *name) {
+  program->counters.count(Event::Failure);
+  (void)guarded(&program->error, [&]() -> Result<void> {
+    return fail(ErrorKind::Internal,
+                fmt::format("{}: the program was lost before ({})", name,
+                            program->lost));
+  });
+  return MGT_LOST;
 }
+
+Result<void> pipeline::requireLoaded(const mgt_program *program,
+                                     const char *call) {
+  if (!program->isLoaded)
+    return fail(ErrorKind::Usage, fmt::format("{}: call mgt_load first", call));
+  return {};
+}
+
+namespace {
 
 /// The argument or result of that name that has memory.
 Result<size_t> find(const mgt_program *program, const char *name,
@@ -100,13 +91,6 @@ Result<void> requireAligned(const mgt_program *program, size_t index,
                           call, argument.name, bytes));
 }
 
-/// Waits for what mgt_replay_on() queued.
-Result<void> settle(mgt_program *program) {
-  if (!std::exchange(program->isQueued, false))
-    return {};
-  return program->opened->runner().finish();
-}
-
 /// Finds an argument that has as many bytes as are given.
 Result<size_t> findSized(mgt_program *program, const char *name,
                          const void *data, size_t bytes, const char *call) {
@@ -133,12 +117,6 @@ Result<void> requireHere(mgt_program *program, size_t index, const char *call) {
       fmt::format("{}: '{}' is not in the memory of rank {}: ask rank 0", call,
                   program->argument(index).name,
                   program->opened->others()->rank()));
-}
-
-Result<void> requireLoaded(const mgt_program *program, const char *call) {
-  if (!program->isLoaded)
-    return fail(ErrorKind::Usage, fmt::format("{}: call mgt_load first", call));
-  return {};
 }
 
 /// A resident argument is the devices' from mgt_load() on.
@@ -217,6 +195,7 @@ Result<void> share(mgt_program *program, const char *name, mgt_program *of,
                 fmt::format("{}: the memory is to be that of another program "
                             "that is not lost",
                             call));
+  MGPU_TRY(pipeline::requireMovable(program, call));
   MGPU_TRY(settle(program));
   MGPU_TRY(settle(of));
   capture::Runner &from = of->opened->runner(), &to = program->opened->runner();
@@ -230,11 +209,31 @@ Result<void> share(mgt_program *program, const char *name, mgt_program *of,
                             call));
   MGPU_TRY(to.bind(id, memory));
   program->lenders[index] = of->opened;
+  program->known[index] = memory;
   program->isWritten[index] = true;
   return {};
 }
 
 } // namespace
+
+Result<void> mgt_program::lend(const mgt_input &constant) {
+  const char *call = "mgt_options::constants";
+  MGPU_TRY_ASSIGN(
+      const size_t index,
+      findSized(this, constant.name, constant.data, constant.bytes, call));
+  if (argument(index).role != planner::ArgumentRole::Resident)
+    return fail(ErrorKind::Usage,
+                fmt::format("{}: '{}' is not resident but {}: give it to "
+                            "mgt_write before each replay",
+                            call, constant.name,
+                            toString(argument(index).role)));
+  MGPU_TRY(requireAligned(this, index, constant.data, call));
+  MGPU_TRY(opened->runner().lend(
+      *argument(index).buffer,
+      {static_cast<const std::byte *>(constant.data), constant.bytes}));
+  isWritten[index] = true;
+  return {};
+}
 
 std::string mgt_program::stale() const {
   for (size_t k : fresh)
@@ -373,9 +372,10 @@ mgt_status mgt_write(mgt_program *program, const char *name, const void *data,
     MGPU_TRY_ASSIGN(const size_t index,
                     findSized(program, name, data, bytes, call));
     MGPU_TRY(requireOurs(program, index, call));
-    MGPU_TRY(program->opened->runner().write(
-        *program->argument(index).buffer,
-        {static_cast<const std::byte *>(data), bytes}));
+    capture::Runner &runner = program->opened->runner();
+    const planner::BufferId id = *program->argument(index).buffer;
+    MGPU_TRY(runner.makeOwn(id, false));
+    MGPU_TRY(runner.write(id, {static_cast<const std::byte *>(data), bytes}));
     program->isWritten[index] = program->isGiven[index] = true;
     return {};
   });
@@ -404,9 +404,12 @@ mgt_status mgt_memory(mgt_program *program, const char *name, void **data,
                   fmt::format("{}: data and bytes must not be null", call));
     MGPU_TRY(settle(program));
     MGPU_TRY(requireHere(program, index, call));
-    MGPU_TRY_ASSIGN(
-        const std::span<std::byte> memory,
-        program->opened->runner().memory(*program->argument(index).buffer));
+    capture::Runner &runner = program->opened->runner();
+    const planner::BufferId id = *program->argument(index).buffer;
+    MGPU_TRY(runner.makeOwn(id, true));
+    MGPU_TRY_ASSIGN(const std::span<std::byte> memory, runner.memory(id));
+    if (program->known.try_emplace(index, memory).second)
+      program->lenders.try_emplace(index, program->opened);
     *data = memory.data();
     *bytes = memory.size();
     program->isWritten[index] = true;
@@ -421,6 +424,7 @@ mgt_status mgt_bind(mgt_program *program, const char *name, void *data,
     MGPU_TRY_ASSIGN(const size_t index,
                     findSized(program, name, data, bytes, call));
     MGPU_TRY(requireAligned(program, index, data, call));
+    MGPU_TRY(pipeline::requireMovable(program, call));
     if (program->opened->others())
       return fail(ErrorKind::Unsupported,
                   "mgt_bind: a program of several processes has memory of its "
@@ -429,6 +433,7 @@ mgt_status mgt_bind(mgt_program *program, const char *name, void *data,
         *program->argument(index).buffer,
         {static_cast<std::byte *>(data), bytes}));
     program->lenders.erase(index);
+    program->known[index] = {static_cast<std::byte *>(data), bytes};
     program->isWritten[index] = program->isGiven[index] = true;
     return {};
   });
@@ -483,16 +488,6 @@ mgt_status mgt_audit(mgt_program *program, const char **difference) {
     const Result<void> done = program->replay(true, program->text);
     *difference = program->text.c_str();
     return done;
-  });
-}
-
-mgt_status mgt_replay_on(mgt_program *program, void *stream) {
-  return onProgram(program, "mgt_replay_on", [&]() -> Result<void> {
-    MGPU_TRY(requireLoaded(program, "mgt_replay_on"));
-    program->isQueued = true; // some of it may be, even after an error
-    MGPU_TRY(program->opened->runner().enqueue(stream));
-    program->counters.count(Event::Replay);
-    return {};
   });
 }
 

@@ -16,9 +16,9 @@
  *   }
  *
  * A program is used by one thread at a time, but that any may ask for its
- * counters; different programs by any. A call that fails changes nothing,
- * unless it loses the program (MGT_LOST). Kernels are native code: open a
- * bundle only if you would run a program from the same source. */
+ * counters and swap it; different programs by any. A call that fails changes
+ * nothing, unless it loses the program (MGT_LOST). Kernels are native code:
+ * open a bundle only if you would run a program from the same source. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -115,6 +115,13 @@ typedef enum mgt_audit_action {
   MGT_AUDIT_FALL_BACK = 2,
 } mgt_audit_action;
 
+/* The value of an argument. */
+typedef struct mgt_input {
+  const char *name;
+  const void *data;
+  size_t bytes;
+} mgt_input;
+
 /* What else mgt_open_with() is told; what is zero is as mgt_open() has it. A
  * newer header may have more at the end, so a program that sets `size` and
  * clears the rest works with older and newer libraries; one that asks an older
@@ -177,10 +184,32 @@ typedef struct mgt_options {
    * "x,y": an audited replay before which one was not is a difference. Writing
    * in place (mgt_memory) is not seen. NULL: none. */
   const char *audit_fresh;
+  /* Values of resident arguments, as weights that lie beside the bundle. On the
+   * host the program reads them where they are, in this process alone, if the
+   * program copies them whole and they begin at a multiple of 256 bytes, so
+   * that processes which map one file share its pages; else they are copied.
+   * They are not changed, and stay until the program is closed; of one that was
+   * lost, for good. mgt_write() gives the program a value of its own. */
+  size_t num_constants;
+  const mgt_input *constants;
 } mgt_options;
 /* NULL `options` is mgt_open(). */
 mgt_status mgt_open_with(const char *path, const char *target,
                          const mgt_options *options, mgt_program **program);
+/* The same of a bundle's bytes, which may be freed when this returns. */
+mgt_status mgt_open_memory(const void *data, size_t bytes, const char *target,
+                           const mgt_options *options, mgt_program **program);
+/* `program` goes on as `next`, which is loaded and has the same arguments and
+ * results, and `next` becomes what `program` was: to be closed, or kept for the
+ * way back. It comes between two calls of whoever uses `program`, from any
+ * thread that has `next` for itself, and the caller sees no other results than
+ * before: arguments and results keep their values and their memory (mgt_bind,
+ * mgt_memory), but that what is resident is as `next` has it. `next` is not
+ * replayed while both have memory in common. Counters stay with `program`, and
+ * so do the strings and shapes of mgt_get_argument(); those of mgt_get_facts()
+ * go. MGT_USAGE where the programs are not alike, and MGT_UNSUPPORTED of
+ * several processes: `program` then goes on as it was. */
+mgt_status mgt_swap(mgt_program *program, mgt_program *next);
 /* Takes NULL as well. */
 void mgt_close(mgt_program *program);
 /* Which of how many processes this is; 0 of 1 where it is alone. */
@@ -289,9 +318,10 @@ mgt_status mgt_bind(mgt_program *program, const char *name, void *data,
 mgt_status mgt_share(mgt_program *program, const char *name, mgt_program *of,
                      const char *of_name);
 
-/* Uploads what is resident. Once before the replays, and again where resident
- * arguments are to start anew. Usage error while an argument that is read has
- * not been written. */
+/* Uploads what is resident, which programs of this process on the host then
+ * have in common where they only read it, of 64 KiB and more. Once before the
+ * replays, and again where resident arguments are to start anew. Usage error
+ * while an argument that is read has not been written. */
 mgt_status mgt_load(mgt_program *program);
 /* One run, done when it returns; on the host it allocates nothing. A GPU that
  * does not end within two minutes, or whose context CUDA loses, is an error
@@ -316,8 +346,27 @@ mgt_status mgt_audit(mgt_program *program, const char **difference);
  * (mgt_bind, mgt_memory) is left alone until the stream has passed it. Every
  * other call on the program first waits for its runs, and says what became of
  * them. MGT_UNSUPPORTED on the host and on several GPUs, of a rolled loop whose
- * number has less than 32 bits, and while the stream is being captured. */
+ * number has less than 32 bits, and while the stream is being captured
+ * (mgt_capture_into). */
 mgt_status mgt_replay_on(mgt_program *program, void *stream);
+/* Makes a run a part of the graph that `stream`, a stream as of
+ * mgt_replay_on(), is being captured into: a child graph behind what the stream
+ * has captured, which what it captures later follows. Each launch of the
+ * caller's graph is then a run, which nothing orders with other calls on the
+ * program but the caller, and no counter counts. The graph has the addresses of
+ * the program's memory: from here on mgt_bind(), mgt_share() and mgt_swap() are
+ * MGT_USAGE, and the program is closed after the graph is gone. MGT_USAGE where
+ * the stream is not captured; MGT_UNSUPPORTED on the host, on several GPUs, and
+ * of a rolled loop with a number. */
+mgt_status mgt_capture_into(mgt_program *program, void *stream);
+/* Begins a run on a thread of the library's and returns; on several GPUs too.
+ * mgt_wait() returns once it has ended, as mgt_replay() would have, and so does
+ * every other call on the program, which says what became of it. Until then the
+ * program's arguments and results are left alone. mgt_wait() is MGT_OK where
+ * nothing was begun, and waits for what mgt_replay_on() queued. MGT_UNSUPPORTED
+ * of a program that is audited or of several processes. */
+mgt_status mgt_replay_begin(mgt_program *program);
+mgt_status mgt_wait(mgt_program *program);
 /* Brings back what is resident and was written. */
 mgt_status mgt_fetch(mgt_program *program);
 
@@ -661,12 +710,6 @@ typedef struct mgt_save_options {
 mgt_status mgt_builder_save(mgt_builder *builder, const char *path,
                             const mgt_save_options *options);
 
-/* The value of an argument while the program is tuned. */
-typedef struct mgt_input {
-  const char *name;
-  const void *data;
-  size_t bytes;
-} mgt_input;
 typedef struct mgt_tune_options {
   size_t size;
   const char *budget; /* "60s" (NULL), or a number of candidates; what earlier

@@ -66,6 +66,13 @@ public:
   void replay() { check(mgt_replay(get())); }
   /// Queues one run into a cudaStream_t of the caller's and returns.
   void replay_on(void *stream) { check(mgt_replay_on(get(), stream)); }
+  /// Begins a run beside the caller, until wait().
+  void replay_begin() { check(mgt_replay_begin(get())); }
+  void wait() { check(mgt_wait(get())); }
+  /// Makes a run a part of what a cudaStream_t is being captured into.
+  void capture_into(void *stream) { check(mgt_capture_into(get(), stream)); }
+  /// Goes on as `next`, which becomes what this was.
+  void swap(Program &next) { check(mgt_swap(get(), next.get())); }
   void fetch() { check(mgt_fetch(get())); }
   std::string explain() {
     const char *text = nullptr;

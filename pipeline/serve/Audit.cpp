@@ -4,6 +4,7 @@
 #include "device/host/HostDriver.h"
 #include "support/Clock.h"
 #include "support/Random.h"
+#include "support/WordHash.h"
 #include "tuner/candidate/Guards.h"
 
 #include <algorithm>
@@ -17,38 +18,7 @@ using namespace planner;
 
 namespace {
 
-/// A hash that any change of one word changes, as each step is a bijection of
-/// its lane. It resists no forger.
-class Hash {
-public:
-  void add(const std::byte *bytes, size_t count) {
-    for (; count >= sizeof lanes; bytes += sizeof lanes, count -= sizeof lanes)
-      for (size_t k = 0; k < 4; ++k)
-        mix(lanes[k], bytes + 8 * k, 8);
-    for (size_t k = 0; count > 0; ++k) {
-      const size_t part = std::min<size_t>(count, 8);
-      mix(lanes[k % 4], bytes, part);
-      bytes += part, count -= part;
-    }
-  }
-  uint64_t value() const {
-    uint64_t all = 0;
-    for (uint64_t lane : lanes)
-      all = (all ^ lane ^ (lane >> 29)) * factor;
-    return all;
-  }
-
-private:
-  static constexpr uint64_t factor = 0x9e3779b97f4a7c15;
-  static void mix(uint64_t &lane, const std::byte *bytes, size_t count) {
-    uint64_t word = 0;
-    std::memcpy(&word, bytes, count);
-    lane = (lane ^ word) * factor;
-  }
-  uint64_t lanes[4] = {1, 2, 3, 4};
-};
-
-void addBox(Hash &hash, const std::byte *base, const Box &box,
+void addBox(WordHash &hash, const std::byte *base, const Box &box,
             size_t axis = 0) {
   if (axis == 0 && box.isContiguous()) {
     const auto [first, last] = box.byteRange();
@@ -83,7 +53,7 @@ bool NodeHashes::begin(NodeId node, uint32_t queue) {
 }
 
 void NodeHashes::end(NodeId node, uint32_t) {
-  Hash hash;
+  WordHash hash;
   for (const BufferUse &use : dag.node(node).uses)
     if (const std::byte *base = places[use.buffer.value]; use.writes && base)
       addBox(hash, base, use.box);

@@ -67,7 +67,8 @@ Result<void> runStep(capture::Runner &runner, Step step, double &us,
                      std::vector<capture::TimedReplay> &timed) {
   switch (step) {
   case Step::Load:
-    return runner.load();
+    MGPU_TRY(runner.load());
+    return runner.shareReads();
   case Step::Replay:
     return runner.replay({&us, 1});
   case Step::Fetch:
@@ -148,15 +149,21 @@ void StepThread::keep(std::shared_ptr<void> owner) {
     shared->kept.push_back(std::move(owner));
 }
 
-Result<void> StepThread::run(Step step, double &us,
-                             std::vector<capture::TimedReplay> &timed) {
-  std::unique_lock lock(shared->mutex);
+void StepThread::begin(Step step) {
+  const std::lock_guard lock(shared->mutex);
+  begun = std::chrono::steady_clock::now();
   shared->step = step;
   shared->state = Shared::State::Asked;
   shared->changed.notify_all();
-  if (!shared->changed.wait_for(lock, deadline, [&] {
-        return shared->state == Shared::State::Done;
-      })) {
+}
+
+Result<void> StepThread::wait(double &us,
+                              std::vector<capture::TimedReplay> &timed) {
+  std::unique_lock lock(shared->mutex);
+  const auto isDone = [&] { return shared->state == Shared::State::Done; };
+  if (deadline.count() == 0)
+    shared->changed.wait(lock, isDone);
+  else if (!shared->changed.wait_until(lock, begun + deadline, isDone)) {
     late = true;
     const std::string running = watch->running();
     watch->stop();

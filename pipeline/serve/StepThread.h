@@ -60,7 +60,8 @@ Result<void> runStep(capture::Runner &runner, Step step, double &us,
 class StepThread {
 public:
   /// `owner` keeps `runner`, and all that it needs, for as long as a thread may
-  /// be in it. Throws std::system_error where the system refuses a thread.
+  /// be in it. A deadline of 0 is none, and needs no `watch`. Throws
+  /// std::system_error where the system refuses a thread.
   StepThread(std::shared_ptr<void> owner, capture::Runner &runner,
              std::shared_ptr<NodeWatch> watch,
              std::chrono::milliseconds deadline);
@@ -72,7 +73,13 @@ public:
   /// Does a step as runStep() does. One that is late is an error that names the
   /// nodes that run; it ends at the next node, and no other may follow.
   Result<void> run(Step step, double &us,
-                   std::vector<capture::TimedReplay> &timed);
+                   std::vector<capture::TimedReplay> &timed) {
+    begin(step);
+    return wait(us, timed);
+  }
+  /// The two halves of it, in turns.
+  void begin(Step step);
+  Result<void> wait(double &us, std::vector<capture::TimedReplay> &timed);
   bool isLate() const { return late; }
   /// Keeps `owner` as well until a step that is late has ended.
   void keep(std::shared_ptr<void> owner);
@@ -82,6 +89,7 @@ private:
   std::shared_ptr<Shared> shared;
   std::shared_ptr<NodeWatch> watch;
   const std::chrono::milliseconds deadline;
+  std::chrono::steady_clock::time_point begun;
   bool late = false;
   std::thread thread;
 };

@@ -181,6 +181,48 @@ static void settings(const char *path, const char *target) {
   mgt_close(program);
 }
 
+/* Runs that are begun, and a program in the place of another, whose memory the
+ * caller knows. */
+static void beside(const char *path, const char *target) {
+  mgt_program *programs[2];
+  float a[16], b[10], *known;
+  void *memory;
+  size_t bytes;
+  int k, round;
+  for (k = 0; k < 2; ++k) {
+    const float none[16] = {0};
+    REQUIRE(mgt_open(path, target, &programs[k]) == MGT_OK);
+    REQUIRE(mgt_write(programs[k], "a", none, sizeof none) == MGT_OK);
+    REQUIRE(mgt_write(programs[k], "b", none, sizeof b) == MGT_OK);
+    REQUIRE(mgt_load(programs[k]) == MGT_OK);
+  }
+  REQUIRE(mgt_memory(programs[0], "a", &memory, &bytes) == MGT_OK);
+  known = memory;
+  for (round = 0; round < 4; ++round) {
+    for (k = 0; k < 16; ++k)
+      known[k] = a[k] = (float)(k + 3 * round);
+    for (k = 0; k < 10; ++k)
+      b[k] = (float)(k - round);
+    REQUIRE(mgt_write(programs[0], "b", b, sizeof b) == MGT_OK);
+    if (round > 0)
+      REQUIRE(mgt_swap(programs[0], programs[1]) == MGT_OK);
+    REQUIRE(mgt_replay_begin(programs[0]) == MGT_OK);
+    REQUIRE(mgt_wait(programs[0]) == MGT_OK);
+    REQUIRE(mgt_replay_begin(programs[0]) == MGT_OK);
+    REQUIRE(mgt_fetch(programs[0]) == MGT_OK); /* which waits as well */
+    results(programs[0], a, b);
+  }
+  FAILS(mgt_capture_into(programs[0], NULL),
+        target && !strchr(target, '/') ? MGT_UNSUPPORTED
+        : target                       ? MGT_USAGE
+                                       : MGT_UNSUPPORTED,
+        target && strchr(target, '/') ? "begin a capture"
+        : target                      ? "several GPUs"
+                                      : "no streams that are captured");
+  mgt_close(programs[1]);
+  mgt_close(programs[0]);
+}
+
 int main(int argc, char **argv) {
   mgt_program *program;
   mgt_argument argument;
@@ -238,6 +280,7 @@ int main(int argc, char **argv) {
     return 0;
   }
   bind(program, argv[1], target);
+  beside(argv[1], target);
   if (target && !strchr(target, '/')) /* of four devices: several GPUs */
     settings(argv[1], target);
   printf("replays through the C interface on %s give what they should\n",

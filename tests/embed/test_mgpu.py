@@ -5,6 +5,7 @@
 import array
 import contextlib
 import ctypes
+import mmap
 import os
 import sqlite3
 import subprocess
@@ -447,6 +448,53 @@ class Bundles(unittest.TestCase):
             for how, kind in (({"memory": "9"}, mgpu.AbsentError), ({"roles": {"x": "resident"}}, mgpu.UnsupportedError)):
                 with self.assertRaises(kind):
                     mgpu.load(path, "host:2", **how)
+
+    def testABundleOfMemoryTakesAnothersPlace(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "a.mgpu")
+            scaled().save(path, cpu="x86-64-v2")
+            with open(path, "rb") as file:
+                contents = file.read()
+            with mgpu.load(contents, "host:2") as program, mgpu.load(bytearray(contents), "host:2", threads=1) as other:
+                x = array.array("f", range(16))
+                before = program(x=x, w=[0] * 8)["y"].tolist()
+                other(x=[1] * 16, w=[0] * 8)
+                program.swap(other)
+                self.assertEqual(program.read("y").tolist(), before)  # of the replay before
+                self.assertIn("on 1 thread", program.facts().device)
+                self.assertEqual(program(x=x)["y"].tolist(), before)
+                program.replay_begin()
+                program.wait()
+                self.assertEqual(program.read("y").tolist(), before)
+                self.assertEqual(program.arguments["x"].name, b"x")
+                other.close()
+                self.assertEqual(program(x=x)["y"].tolist(), before)
+                with self.assertRaises(mgpu.UsageError):
+                    program.swap(program)
+            with self.assertRaisesRegex(mgpu.InvalidError, "in memory"):
+                mgpu.load(contents[:-1000])
+
+    def testWeightsLieBesideABundle(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path, n = os.path.join(folder, "a.mgpu"), 1 << 16
+            g = mgpu.Graph()
+            w, y = g.input("w", (n,), role="resident"), g.output("y", (n,))
+            part = g.empty((n,))
+            g.copy(part, w)
+            g.copy(y, part)
+            g.save(path, cpu="x86-64-v2")
+            with open(os.path.join(folder, "w.bin"), "wb") as file:
+                file.write(array.array("f", [2.5] * n).tobytes())
+            with open(os.path.join(folder, "w.bin"), "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as weights:
+                with mgpu.load(path, constants={"w": weights}) as program:
+                    self.assertEqual(program()["y"].tolist(), [2.5] * n)
+                    program.load()
+                    self.assertEqual(program()["y"][n - 1], 2.5)
+                with mgpu.load(path, constants={"w": weights}) as program:
+                    program.write("w", [3.0] * n)
+                    self.assertEqual(program()["y"][0], 3.0)
+                with self.assertRaisesRegex(mgpu.UsageError, "'w' has"):
+                    mgpu.load(path, constants={"w": memoryview(weights)[4:]})
 
     def testAlternativesAreTheTunables(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -64,6 +64,8 @@ namespace mgpu::device {
   X(cuStreamBeginCaptureToGraph, 12030)                                        \
   X(cuStreamGetCaptureInfo, 12030)                                             \
   X(cuStreamEndCapture, 10000)                                                 \
+  X(cuStreamUpdateCaptureDependencies, 12030)                                  \
+  X(cuThreadExchangeStreamCaptureMode, 10010)                                  \
   X(cuEventCreate, 2000)                                                       \
   X(cuEventDestroy, 4000)                                                      \
   X(cuEventRecord, 2000)                                                       \

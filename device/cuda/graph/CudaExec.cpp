@@ -75,6 +75,16 @@ Result<void> CudaExec::enqueue(void *stream,
                       values);
 }
 
+Result<void> CudaExec::captureInto(void *stream) {
+  Claim claim(running);
+  MGPU_TRY(claim.check());
+  MGPU_TRY(state->checkAlive());
+  if (spec->nodes.empty())
+    return {};
+  // A graph anew: that of `plain` does not know what update() changed.
+  return captureAsChild(state, static_cast<CUstream>(stream), *spec);
+}
+
 Result<void> CudaExec::launchNext(std::span<const HostValue> values) {
   Claim claim(running);
   MGPU_TRY(claim.check());

@@ -23,6 +23,7 @@ public:
   Result<void> launch() override;
   Result<void> enqueue(void *stream,
                        std::span<const HostValue> values) override;
+  Result<void> captureInto(void *stream) override;
   Result<void> launchNext(std::span<const HostValue> values) override;
   Result<void> launchTimed(std::vector<NodeTiming> &timings) override;
   std::vector<HostSpan> hostSpans() const override;

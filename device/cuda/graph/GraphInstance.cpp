@@ -212,12 +212,8 @@ GraphInstance::addEvent(const std::vector<CUgraphNode> &dependencies,
   return addNode(params, dependencies, name);
 }
 
-Result<void> GraphInstance::build(const GraphSpec &spec, bool timed,
-                                  CuptiSession *cupti) {
-  CudaState::Current current(*state);
-  MGPU_TRY(current.entered);
-  const CudaApi &api = *state->api;
-  MGPU_TRY(state->check(api.cuGraphCreate(&graph, 0), "cuGraphCreate",
+Result<void> GraphInstance::addNodes(const GraphSpec &spec, bool timed) {
+  MGPU_TRY(state->check(state->api->cuGraphCreate(&graph, 0), "cuGraphCreate",
                         state->where()));
   if (timed) {
     MGPU_TRY_ASSIGN(CUevent start, makeEvent());
@@ -256,6 +252,22 @@ Result<void> GraphInstance::build(const GraphSpec &spec, bool timed,
       MGPU_TRY_ASSIGN(made[range.end], addEvent({made[range.end]}, range.name));
     }
   }
+  return {};
+}
+
+Result<void> GraphInstance::buildChild(const GraphSpec &spec) {
+  CudaState::Current current(*state);
+  MGPU_TRY(current.entered);
+  MGPU_TRY(addNodes(spec, false));
+  return readBack();
+}
+
+Result<void> GraphInstance::build(const GraphSpec &spec, bool timed,
+                                  CuptiSession *cupti) {
+  CudaState::Current current(*state);
+  MGPU_TRY(current.entered);
+  const CudaApi &api = *state->api;
+  MGPU_TRY(addNodes(spec, timed));
   MGPU_TRY(state->check(api.cuStreamCreateWithPriority(&stream,
                                                        CU_STREAM_NON_BLOCKING,
                                                        state->lowestPriority),

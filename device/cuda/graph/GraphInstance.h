@@ -31,6 +31,9 @@ public:
   /// isUpdatable() says; after an error some have them. The executable alone is
   /// changed: `spec` is from then on what it does.
   Result<void> update(const GraphSpec &old, const GraphSpec &spec);
+  /// The graph alone, to be a child of another one, which has a copy of it.
+  Result<void> buildChild(const GraphSpec &spec);
+  CUgraph child() const { return graph; }
   CUgraphExec executable() const { return exec; }
   /// Launches once and waits. An error says which collective has not ended.
   Result<void> run(const GraphSpec &spec);
@@ -77,6 +80,7 @@ private:
   Result<void> runForRecords(const GraphSpec &spec, CuptiSession &cupti);
   Result<CUevent> makeEvent();
   Result<void> readBack();
+  Result<void> addNodes(const GraphSpec &spec, bool timed);
   Result<void> instantiate();
   /// Which node a record is of, for all that CUPTI cloned and for the
   /// originals.
@@ -111,6 +115,12 @@ private:
   std::map<uint64_t, uint32_t> byNumber; ///< CUPTI's, to ranges
   std::vector<HostSpan> spans;
 };
+
+/// Makes a graph of the spec a child of the one that `on`, a stream of the
+/// caller's, is being captured into; the capture goes on behind it. Usage where
+/// it is not captured.
+Result<void> captureAsChild(std::shared_ptr<CudaState> state, CUstream on,
+                            const GraphSpec &spec);
 
 } // namespace mgpu::device
 

@@ -35,8 +35,9 @@ Result<void> CudaState::checkNotCaptured(CUstream on,
     return {};
   return fail(ErrorKind::Unsupported,
               fmt::format("{}: the stream is being captured into another CUDA "
-                          "graph, of which a replay cannot be a part: queue "
-                          "it before or after the capture",
+                          "graph, of which a queued replay cannot be a part: "
+                          "queue it before or after the capture, or make it a "
+                          "part by mgt_capture_into",
                           place));
 }
 

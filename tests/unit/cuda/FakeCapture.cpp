@@ -129,6 +129,34 @@ CUresult endCapture(CUstream handle, CUgraph *graph) {
   return entered;
 }
 
+CUresult updateDependencies(CUstream handle, CUgraphNode *dependencies,
+                            const CUgraphEdgeData *, size_t count,
+                            unsigned flags) {
+  MGPU_FAKE_ENTER("cuStreamUpdateCaptureDependencies");
+  Stream *stream = fake.streamOf(handle);
+  if (!stream || (count && !dependencies) ||
+      flags > CU_STREAM_SET_CAPTURE_DEPENDENCIES)
+    return fake.refuse(CUDA_ERROR_INVALID_VALUE);
+  if (!stream->capture) // 15603
+    return fake.refuse(CUDA_ERROR_ILLEGAL_STATE);
+  if (flags == CU_STREAM_SET_CAPTURE_DEPENDENCIES)
+    stream->frontier.clear();
+  for (size_t k = 0; k < count; ++k)
+    stream->frontier.push_back(reinterpret_cast<Node *>(dependencies[k]));
+  return CUDA_SUCCESS;
+}
+
+/// What the thread was told by cuThreadExchangeStreamCaptureMode.
+thread_local CUstreamCaptureMode modeHere = CU_STREAM_CAPTURE_MODE_GLOBAL;
+
+CUresult exchangeMode(CUstreamCaptureMode *mode) {
+  MGPU_FAKE_ENTER("cuThreadExchangeStreamCaptureMode");
+  if (!mode)
+    return fake.refuse(CUDA_ERROR_INVALID_VALUE);
+  std::swap(*mode, modeHere);
+  return CUDA_SUCCESS;
+}
+
 CUresult nodeDependencies(CUgraphNode handle, CUgraphNode *dependencies,
                           CUgraphEdgeData *data, size_t *count) {
   MGPU_FAKE_ENTER("cuGraphNodeGetDependencies");
@@ -151,8 +179,10 @@ CUresult nodeDependencies(CUgraphNode handle, CUgraphNode *dependencies,
 } // namespace
 
 // 15454: a capture that is not RELAXED forbids them to its thread, and a GLOBAL
-// one to all.
+// one to all, but to a thread that is RELAXED itself.
 static bool forbids(const Capture &capture) {
+  if (modeHere == CU_STREAM_CAPTURE_MODE_RELAXED)
+    return false;
   return capture.mode == CU_STREAM_CAPTURE_MODE_GLOBAL ||
          (capture.mode == CU_STREAM_CAPTURE_MODE_THREAD_LOCAL &&
           capture.by == std::this_thread::get_id());
@@ -251,6 +281,8 @@ void addCaptureEntries(device::CudaApi &api) {
   api.cuStreamBeginCaptureToGraph = beginCapture;
   api.cuStreamGetCaptureInfo = captureInfo;
   api.cuStreamEndCapture = endCapture;
+  api.cuStreamUpdateCaptureDependencies = updateDependencies;
+  api.cuThreadExchangeStreamCaptureMode = exchangeMode;
   api.cuGraphNodeGetDependencies = nodeDependencies;
 }
 

@@ -50,6 +50,32 @@ bool isEdgeLegal(const FakeCuda &fake, const CUgraphEdgeData &edge,
   }
 }
 
+/// The nodes of a child graph, behind what `parent` follows, which then follows
+/// them all: here a graph has no graphs in it.
+CUresult addChild(FakeCuda &fake, CUgraph child, Node &parent) {
+  const Graph *from = fake.graphs.find(child);
+  if (!from || from == parent.graph || parent.params.graph.ownership != 0)
+    return CUDA_ERROR_INVALID_VALUE;
+  std::map<const Node *, Node *> copies;
+  for (const auto &each : from->nodes) {
+    auto copy = std::make_unique<Node>(*each);
+    copy->graph = parent.graph;
+    copy->id = ++fake.nodesMade;
+    for (Node *&dependency : copy->dependencies)
+      dependency = copies.at(dependency);
+    if (copy->dependencies.empty()) {
+      copy->dependencies = parent.dependencies;
+      copy->edgeData = parent.edgeData;
+    }
+    copies[each.get()] = copy.get();
+    parent.graph->nodes.push_back(std::move(copy));
+  }
+  for (const auto &[original, copy] : copies)
+    parent.dependencies.push_back(copy);
+  parent.edgeData.clear();
+  return CUDA_SUCCESS;
+}
+
 CUresult addNode(CUgraphNode *out, CUgraph handle,
                  const CUgraphNode *dependencies, const CUgraphEdgeData *edges,
                  size_t count, CUgraphNodeParams *params) {
@@ -95,6 +121,9 @@ CUresult addNode(CUgraphNode *out, CUgraph handle,
   case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
     if (!fake.events.find(params->eventRecord.event))
       code = CUDA_ERROR_INVALID_HANDLE;
+    break;
+  case CU_GRAPH_NODE_TYPE_GRAPH:
+    code = addChild(fake, params->graph.graph, *node);
     break;
   default:
     code = CUDA_ERROR_NOT_SUPPORTED;

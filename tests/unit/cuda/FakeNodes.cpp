@@ -16,6 +16,8 @@ static size_t usedBytes(CUgraphNodeType type) {
     return sizeof(CUDA_MEMSET_NODE_PARAMS_v2);
   case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
     return sizeof(CUDA_EVENT_RECORD_NODE_PARAMS);
+  case CU_GRAPH_NODE_TYPE_GRAPH:
+    return sizeof(CUDA_CHILD_GRAPH_NODE_PARAMS);
   default:
     return 0;
   }

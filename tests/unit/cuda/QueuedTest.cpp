@@ -131,6 +131,71 @@ TEST_F(Queued, NotIntoAStreamThatIsCaptured) {
   EXPECT_TRUE(fake->violations.empty()) << fake->violations.front();
 }
 
+/// Between what the caller captures before and after, in every mode of a
+/// capture, also of a program that is queued elsewhere.
+TEST_F(Queued, APartOfTheCallersGraph) {
+  const auto api = FakeCuda::api();
+  for (CUstreamCaptureMode mode :
+       {CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, CU_STREAM_CAPTURE_MODE_RELAXED}) {
+    CUstream stream = makeStream(0);
+    CUgraph graph = nullptr, ended = nullptr;
+    const uint32_t before = *host;
+    ASSERT_EQ(api->cuGraphCreate(&graph, 0), CUDA_SUCCESS);
+    ASSERT_EQ(api->cuStreamBeginCaptureToGraph(stream, graph, nullptr, nullptr,
+                                               0, mode),
+              CUDA_SUCCESS);
+    for (int k = 0; k < 3; ++k) {
+      Result<void> ok = exec->captureInto(stream);
+      ASSERT_TRUE(ok) << ok.error().message;
+    }
+    ASSERT_EQ(api->cuStreamEndCapture(stream, &ended), CUDA_SUCCESS);
+    EXPECT_EQ(*host, before); // nothing has run
+    CUDA_GRAPH_INSTANTIATE_PARAMS params{};
+    CUgraphExec callers = nullptr;
+    ASSERT_EQ(api->cuGraphInstantiateWithParams(&callers, graph, &params),
+              CUDA_SUCCESS);
+    for (uint32_t k = 1; k <= 2; ++k) {
+      ASSERT_EQ(api->cuGraphLaunch(callers, stream), CUDA_SUCCESS);
+      while (api->cuStreamQuery(stream) != CUDA_SUCCESS)
+        ;
+      EXPECT_EQ(*host, before + 3 * k);
+    }
+    EXPECT_EQ(api->cuGraphExecDestroy(callers), CUDA_SUCCESS);
+    EXPECT_EQ(api->cuGraphDestroy(graph), CUDA_SUCCESS);
+  }
+  ASSERT_TRUE(exec->launch()); // it goes on by itself
+  EXPECT_EQ(*host, 13u);
+  EXPECT_TRUE(fake->violations.empty()) << fake->violations.front();
+}
+
+TEST_F(Queued, OnlyIntoAStreamThatIsCaptured) {
+  const auto api = FakeCuda::api();
+  CUstream stream = makeStream(0);
+  Result<void> refused = exec->captureInto(stream);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().kind, ErrorKind::Usage);
+  EXPECT_NE(refused.error().message.find("use mgt_replay_on"),
+            std::string::npos)
+      << refused.error().message;
+  CUgraph graph = nullptr, ended = nullptr;
+  ASSERT_EQ(api->cuGraphCreate(&graph, 0), CUDA_SUCCESS);
+  ASSERT_EQ(
+      api->cuStreamBeginCaptureToGraph(stream, graph, nullptr, nullptr, 0,
+                                       CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
+      CUDA_SUCCESS);
+  fake->streams.each([](Stream &each) {
+    if (each.capture)
+      each.capture->isSpoiled = true;
+  });
+  refused = exec->captureInto(stream);
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("begin another"), std::string::npos)
+      << refused.error().message;
+  api->cuStreamEndCapture(stream, &ended);
+  EXPECT_EQ(api->cuGraphDestroy(graph), CUDA_SUCCESS);
+  ASSERT_TRUE(exec->launch());
+}
+
 /// Trips of a loop: each adds the host's number, which is written in between,
 /// to what is on the GPU, and copies the sum back.
 TEST_F(Queued, TripsFollowEachOtherAndReadTheirNumbers) {

@@ -72,6 +72,22 @@ _given: Dict[int, Any] = {}
 """Tensors of DLPack that others have, by their addresses, with what they point to."""
 
 
+class _Buffer(ctypes.Structure):
+    """Py_buffer of CPython 3."""
+    _fields_ = [("buf", ctypes.c_void_p), ("obj", ctypes.py_object), ("len", ctypes.c_ssize_t), ("itemsize", ctypes.c_ssize_t),
+                ("readonly", ctypes.c_int), ("ndim", ctypes.c_int), ("format", ctypes.c_char_p), ("shape", ctypes.c_void_p),
+                ("strides", ctypes.c_void_p), ("suboffsets", ctypes.c_void_p), ("internal", ctypes.c_void_p)]
+
+
+def address_of(view: memoryview) -> int:
+    """Where its bytes lie, also of memory that may not be written, for as long as the view lives."""
+    buffer = _Buffer()
+    _api.PyObject_GetBuffer(ctypes.py_object(view), ctypes.byref(buffer), 0)
+    address = buffer.buf or 0
+    _api.PyBuffer_Release(ctypes.byref(buffer))
+    return address
+
+
 @_DELETER
 def _take_back(managed: Any) -> None:
     _given.pop(ctypes.addressof(managed.contents), None)

@@ -65,13 +65,18 @@ class RanksSpec(Sized):
                 ("address", c_char_p), ("port", c_uint32), ("deadline_ms", c_uint32)]
 
 
+class Input(ctypes.Structure):
+    _fields_ = [("name", c_char_p), ("data", c_void_p), ("bytes", c_size_t)]
+
+
 LOG = ctypes.CFUNCTYPE(None, c_void_p, c_int, c_char_p)
 
 
 class OpenOptions(Sized):
     _fields_ = [("size", c_size_t), ("nccl", c_char_p), ("ranks", POINTER(RanksSpec)), ("deadline_ms", c_uint32),
                 ("threads", c_uint32), ("cpu", c_char_p), ("pin", c_int), ("memory", c_char_p), ("roles", c_char_p), ("log", LOG),
-                ("log_user", c_void_p), ("ranges", c_int), ("audit", c_uint32), ("audit_action", c_int), ("audit_fresh", c_char_p)]
+                ("log_user", c_void_p), ("ranges", c_int), ("audit", c_uint32), ("audit_action", c_int), ("audit_fresh", c_char_p),
+                ("num_constants", c_size_t), ("constants", POINTER(Input))]
 
 
 class Argument(ctypes.Structure):
@@ -146,10 +151,6 @@ class SaveOptions(Sized):
     _fields_ = [("size", c_size_t), ("plan", POINTER(PlanOptions)), ("cpu", c_char_p), ("arch", c_char_p), ("alternatives", c_uint32)]
 
 
-class Input(ctypes.Structure):
-    _fields_ = [("name", c_char_p), ("data", c_void_p), ("bytes", c_size_t)]
-
-
 PROGRESS = ctypes.CFUNCTYPE(c_int, c_void_p, c_char_p)
 
 
@@ -166,6 +167,11 @@ _HANDLE = c_void_p
 # Name -> what it takes; all return a status.
 _CALLS = {
     "mgt_open_with": (c_char_p, c_char_p, POINTER(OpenOptions), POINTER(_HANDLE)),
+    "mgt_open_memory": (c_char_p, c_size_t, c_char_p, POINTER(OpenOptions), POINTER(_HANDLE)),
+    "mgt_swap": (_HANDLE, _HANDLE),
+    "mgt_capture_into": (_HANDLE, c_void_p),
+    "mgt_replay_begin": (_HANDLE,),
+    "mgt_wait": (_HANDLE,),
     "mgt_get_rank": (_HANDLE, POINTER(c_uint32), POINTER(c_uint32)),
     "mgt_get_argument": (_HANDLE, c_size_t, POINTER(Argument)),
     "mgt_argument_device": (_HANDLE, c_size_t, POINTER(c_int32)),

@@ -8,7 +8,7 @@ import tempfile
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple, Union
 
 from mgpu import _arrays, _commands, _pt2
-from mgpu._library import (LOG, Argument, CountersSpec, FactsSpec, FiguresSpec, OpenOptions, RanksSpec, Time, UsageError, call, library, milliseconds,
+from mgpu._library import (LOG, Argument, CountersSpec, FactsSpec, FiguresSpec, Input, OpenOptions, RanksSpec, Time, UsageError, call, library, milliseconds,
                            text, workers)
 
 _NUMPY = {"i1": "|b1", "i8": "|i1", "i16": "<i2", "i32": "<i4", "i64": "<i8", "index": "<i8", "f16": "<f2", "bf16": "<u2", "f32": "<f4",
@@ -198,6 +198,7 @@ class Program:
         self._handle: Optional[ctypes.c_void_p] = handle
         self._isLoaded = False
         self._bound: Dict[str, Tuple[int, Any]] = {}  # address and owner, by name
+        self._needed: Any = None  # what it was opened with and goes on using
         self._onGpu = target.startswith("cuda")
         self._isOneGpu = target.startswith("cuda:") and "," not in target
         self.arguments: Dict[str, Argument] = {}
@@ -309,6 +310,33 @@ class Program:
             self.load()
         call("mgt_replay_on", self._open(), getattr(stream, "cuda_stream", stream))
 
+    def capture_into(self, stream: Any) -> None:
+        """Makes a run a part of what a CUDA stream is being captured into (torch.cuda.graph): each launch of
+        that graph is a run, which its caller orders. Arrays are not bound anew, nor programs swapped, after
+        it. On one GPU only."""
+        if not self._isLoaded:
+            self.load()
+        call("mgt_capture_into", self._open(), getattr(stream, "cuda_stream", stream))
+
+    def replay_begin(self) -> None:
+        """Begins one run on a thread of the library's; wait(), and every other call on the program, returns
+        once it has ended. Its arrays are left alone until then."""
+        if not self._isLoaded:
+            self.load()
+        call("mgt_replay_begin", self._open())
+
+    def wait(self) -> None:
+        """Returns once what replay_begin() and replay_on() began has ended."""
+        call("mgt_wait", self._open())
+
+    def swap(self, other: "Program") -> None:
+        """Goes on as another program that is loaded and has the same arguments, which becomes what this was.
+        It comes between two calls on this one, from any thread; arguments and results keep their values
+        and arrays, but for what is resident."""
+        call("mgt_swap", self._open(), other._open())
+        self._needed, other._needed = other._needed, self._needed
+        self._bound, other._bound = {**other._bound, **self._bound}, dict(self._bound)  # what this was keeps its own
+
     def audit(self) -> str:
         """Replays once and compares with a reference: "", or which node wrote something else first. The
         program was loaded with `audit`."""
@@ -389,10 +417,11 @@ class Program:
         """Frees what it has; arrays of array() must not be used any more."""
         if self._handle is not None:
             if self.counters().deadline_misses:
-                _WRITTEN.append(dict(self._bound))
+                _WRITTEN.append(dict(self._bound, **{"": (0, self._needed)}))
             handle, self._handle = self._handle, None
             library().mgt_close(handle)
             self._bound.clear()
+            self._needed = None
 
     def __enter__(self) -> "Program":
         return self
@@ -405,11 +434,14 @@ class Program:
             self.close()
 
 
-def load(path: str, target: str = "host", ranks: Optional[Ranks] = None, deadline: Optional[float] = None,
+def load(path: Union[str, bytes, bytearray, memoryview], target: str = "host", ranks: Optional[Ranks] = None, deadline: Optional[float] = None,
          threads: Optional[int] = None, cpu: Optional[str] = None, pin: bool = False, memory: Optional[str] = None,
          roles: Optional[Dict[str, str]] = None, log: Optional[Callable[[int, str], Any]] = None, ranges: bool = False,
-         audit: int = 0, on_difference: str = "go on", fresh: Tuple[str, ...] = ()) -> Program:
-    """Opens a bundle, with `ranks` together with other processes. `deadline` are the seconds that a load,
+         audit: int = 0, on_difference: str = "go on", fresh: Tuple[str, ...] = (),
+         constants: Optional[Dict[str, Any]] = None) -> Program:
+    """Opens a bundle, a file's or the bytes of one, with `ranks` together with other processes. `constants` are values of
+    resident arguments that lie beside it, as weights of a mapped file: arrays without gaps that nobody writes. On the host
+    they are read where they lie if they begin at a multiple of 256 bytes, else copied. `deadline` are the seconds that a load,
     replay or fetch may take, after which the program is lost; arrays bound to it must live on then. Its
     buffers take at most `memory` ("4GB"). `roles` are other ones than the bundle's by name or pattern, and
     none may change the plan. `log` is told a level (0: what happens, 1: warnings, 2: faults) and a line.
@@ -429,9 +461,16 @@ def load(path: str, target: str = "host", ranks: Optional[Ranks] = None, deadlin
     options.roles = text(",".join(f"{name}={role}" for name, role in roles.items())) if roles else None
     if log is not None:
         options.log = LOG(lambda _, level, line: log(level, line.decode("utf-8", "replace")))
-    call("mgt_open_with", str(path).encode(), text(target), ctypes.byref(options), ctypes.byref(handle))
+    values = [(name, memoryview(value).cast("B")) for name, value in (constants or {}).items()]
+    options.num_constants = len(values)
+    options.constants = (Input * len(values))(*((name.encode(), _arrays.address_of(view), view.nbytes) for name, view in values))
+    if isinstance(path, (bytes, bytearray, memoryview)):
+        contents = bytes(path)
+        call("mgt_open_memory", contents, len(contents), text(target), ctypes.byref(options), ctypes.byref(handle))
+    else:
+        call("mgt_open_with", str(path).encode(), text(target), ctypes.byref(options), ctypes.byref(handle))
     program = Program(handle, target)
-    program._log = options.log  # pylint: disable=protected-access
+    program._needed = options.log, values  # pylint: disable=protected-access
     return program
 
 

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Replays that the caller does not wait for at once.
+#include "pipeline/c/OnProgram.h"
+
+using namespace mgpu;
+using pipeline::onProgram;
+using pipeline::serve::Event, pipeline::serve::Step,
+    pipeline::serve::StepThread;
+
+Result<void> pipeline::settle(mgt_program *program) {
+  if (std::exchange(program->isBegun, false)) {
+    StepThread &thread = program->steps ? *program->steps : *program->beside;
+    MGPU_TRY(thread.wait(program->lastUs, program->timed));
+    program->counters.replayed(program->lastUs);
+  }
+  if (!std::exchange(program->isQueued, false))
+    return {};
+  return program->opened->runner().finish();
+}
+
+mgt_status mgt_replay_begin(mgt_program *program) {
+  return onProgram(program, "mgt_replay_begin", [&]() -> Result<void> {
+    MGPU_TRY(pipeline::requireLoaded(program, "mgt_replay_begin"));
+    if (program->opened->audit() || program->opened->others())
+      return fail(ErrorKind::Unsupported,
+                  "mgt_replay_begin: a program that is audited, or of several "
+                  "processes, is replayed while its caller waits: use "
+                  "mgt_replay");
+    MGPU_TRY(pipeline::settle(program));
+    if (!program->steps && !program->beside)
+      program->beside = std::make_unique<StepThread>(
+          program->opened, program->opened->runner(), program->watch,
+          std::chrono::milliseconds{});
+    program->isGiven.assign(program->isGiven.size(), false);
+    (program->steps ? *program->steps : *program->beside).begin(Step::Replay);
+    program->isBegun = true;
+    return {};
+  });
+}
+
+mgt_status mgt_wait(mgt_program *program) {
+  return onProgram(program, "mgt_wait",
+                   [&] { return pipeline::settle(program); });
+}
+
+mgt_status mgt_capture_into(mgt_program *program, void *stream) {
+  return onProgram(program, "mgt_capture_into", [&]() -> Result<void> {
+    MGPU_TRY(pipeline::requireLoaded(program, "mgt_capture_into"));
+    MGPU_TRY(pipeline::settle(program));
+    MGPU_TRY(program->opened->runner().captureInto(stream));
+    program->isCaptured = true;
+    return {};
+  });
+}
+
+Result<void> pipeline::requireMovable(const mgt_program *program,
+                                      const char *call) {
+  if (program->isCaptured)
+    return fail(ErrorKind::Usage,
+                fmt::format("{}: a graph of the caller's has the program's "
+                            "addresses (mgt_capture_into), and would use the "
+                            "old ones: open the program again to change them",
+                            call));
+  return {};
+}
+
+mgt_status mgt_replay_on(mgt_program *program, void *stream) {
+  return onProgram(program, "mgt_replay_on", [&]() -> Result<void> {
+    MGPU_TRY(pipeline::requireLoaded(program, "mgt_replay_on"));
+    program->isQueued = true; // some of it may be, even after an error
+    MGPU_TRY(program->opened->runner().enqueue(stream));
+    program->counters.count(Event::Replay);
+    return {};
+  });
+}
