@@ -148,7 +148,7 @@ bool Warp::gather(uint32_t needed, const Instr &instr) {
   return false;
 }
 
-/// Those of the lanes whose register names these.
+/// The lanes of some whose register names these.
 static uint32_t lanesThatName(const uint32_t *masks, uint32_t of,
                               uint32_t named) {
   uint32_t found = 0;

@@ -261,6 +261,7 @@ mgt_status mgt_get_rank(const mgt_program *program, uint32_t *rank,
     if (!program || !rank || !count)
       return fail(ErrorKind::Usage,
                   "mgt_get_rank: program, rank and count must not be null");
+    const std::lock_guard guard(program->lock);
     const device::Rendezvous *others = program->opened->others();
     *rank = others ? others->rank() : 0;
     *count = others ? others->count() : 1;

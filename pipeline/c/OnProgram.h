@@ -20,6 +20,8 @@ mgt_status failed(mgt_program *program, const char *name, mgt_status status);
 mgt_status saysLost(mgt_program *program, const char *name);
 /// Waits for the runs that were begun or queued.
 Result<void> settle(mgt_program *program);
+/// Usage while a run of the program was begun or queued, and nobody waited.
+Result<void> requireIdle(const mgt_program *program, const char *call);
 /// Usage once another graph has the addresses of the program's memory.
 Result<void> requireMovable(const mgt_program *program, const char *call);
 Result<void> requireLoaded(const mgt_program *program, const char *call);

@@ -13,6 +13,7 @@
 #include "pipeline/serve/StepThread.h"
 #include "planner/dag/Program.h"
 
+#include <algorithm>
 #include <chrono>
 #include <map>
 #include <memory>
@@ -78,6 +79,8 @@ struct Serving {
 struct Served {
   /// Whose memory arguments are, by their number (mgt_share).
   std::map<size_t, std::shared_ptr<OpenedProgram>> lenders;
+  /// Those of mgt_share() that have memory of this one, as long as they do.
+  std::vector<std::weak_ptr<void>> lent;
   std::shared_ptr<OpenedProgram> opened;
   Serving serving;
   Facts facts;
@@ -96,6 +99,7 @@ struct Served {
   std::string lost;          ///< why nothing can be called any more; "": it can
   std::vector<bool> needsValue, isWritten; ///< by argument
   bool isLoaded = false;
+  bool isOverdue = false;  ///< a run that was begun ended past the deadline
   bool isBegun = false;    ///< mgt_replay_begin() was not waited for
   bool isCaptured = false; ///< into a graph of the caller's
   bool isQueued = false;   ///< runs of mgt_replay_on() may not have ended
@@ -135,6 +139,11 @@ struct mgt_program : mgpu::pipeline::Served {
   /// Replays, audited where it is this one's turn or `isAsked`. `difference` is
   /// set to what was found, or "".
   mgpu::Result<void> replay(bool isAsked, std::string &difference);
+  /// Whether another program has memory of this one.
+  bool isLent() const {
+    return std::any_of(lent.begin(), lent.end(),
+                       [](const auto &each) { return !each.expired(); });
+  }
   /// Says which of `fresh` was not given; "" where all were.
   std::string stale() const;
   /// Exceptions of the caller's function go no further.
@@ -151,6 +160,8 @@ struct mgt_program : mgpu::pipeline::Served {
   /// Its arguments and results as the caller was told of them.
   std::vector<mgpu::planner::ProgramArgument> described;
   mgpu::pipeline::serve::Counters counters;
+  /// Whose memory of resident arguments the caller knows from before a swap.
+  std::vector<std::shared_ptr<mgpu::pipeline::OpenedProgram>> kept;
   std::string error, text; ///< of mgt_program_error(), mgt_explain()
   std::vector<mgt_node_time> times;
 };

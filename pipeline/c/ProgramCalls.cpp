@@ -14,7 +14,8 @@ namespace serve = pipeline::serve;
 mgt_status pipeline::failed(mgt_program *program, const char *name,
                             mgt_status status) {
   program->counters.count(Event::Failure);
-  const bool isLate = program->steps && program->steps->isLate();
+  const bool isLate =
+      program->isOverdue || (program->steps && program->steps->isLate());
   bool isLost = isLate || program->isStopped;
   if (isLate)
     program->counters.count(Event::DeadlineMiss);
@@ -195,9 +196,9 @@ Result<void> share(mgt_program *program, const char *name, mgt_program *of,
                 fmt::format("{}: the memory is to be that of another program "
                             "that is not lost",
                             call));
+  MGPU_TRY(pipeline::requireIdle(of, call));
   MGPU_TRY(pipeline::requireMovable(program, call));
   MGPU_TRY(settle(program));
-  MGPU_TRY(settle(of));
   capture::Runner &from = of->opened->runner(), &to = program->opened->runner();
   const planner::BufferId id = *program->argument(index).buffer,
                           ofId = *of->argument(ofIndex).buffer;
@@ -208,7 +209,13 @@ Result<void> share(mgt_program *program, const char *name, mgt_program *of,
                             "GPU",
                             call));
   MGPU_TRY(to.bind(id, memory));
-  program->lenders[index] = of->opened;
+  // The memory may be a third program's, which lives on as well.
+  std::vector<std::shared_ptr<pipeline::OpenedProgram>> owners{of->opened};
+  if (const auto third = of->lenders.find(ofIndex); third != of->lenders.end())
+    owners.push_back(third->second);
+  const auto held = std::make_shared<decltype(owners)>(std::move(owners));
+  of->lent.emplace_back(held);
+  program->lenders[index] = {held, of->opened.get()};
   program->known[index] = memory;
   program->isWritten[index] = true;
   return {};
@@ -354,10 +361,11 @@ mgt_status mgt_get_facts(mgt_program *program, mgt_facts *facts) {
 mgt_status mgt_argument_device(const mgt_program *program, size_t index,
                                int32_t *device) {
   return guarded(nullptr, [&]() -> Result<void> {
-    if (!program || !device || index >= program->numArguments())
+    if (!program || !device || index >= program->described.size())
       return fail(
           ErrorKind::Usage,
           fmt::format("mgt_argument_device: there is no argument {}", index));
+    const std::lock_guard guard(program->lock);
     *device = program->argument(index).buffer
                   ? bufferOf(program, index).device.value
                   : MGT_HOST;
@@ -441,8 +449,12 @@ mgt_status mgt_bind(mgt_program *program, const char *name, void *data,
 
 mgt_status mgt_share(mgt_program *program, const char *name, mgt_program *of,
                      const char *of_name) {
-  return onProgram(program, "mgt_share",
-                   [&] { return share(program, name, of, of_name); });
+  const char *call = "mgt_share";
+  const auto shares = [&] { return share(program, name, of, of_name); };
+  if (!program || !of || program == of)
+    return onProgram(program, call, shares);
+  const std::scoped_lock guard(program->lock, of->lock);
+  return pipeline::onLocked(program, call, shares);
 }
 
 mgt_status mgt_load(mgt_program *program) {

@@ -12,6 +12,15 @@ Result<void> pipeline::settle(mgt_program *program) {
   if (std::exchange(program->isBegun, false)) {
     StepThread &thread = program->steps ? *program->steps : *program->beside;
     MGPU_TRY(thread.wait(program->lastUs, program->timed));
+    const std::chrono::duration<double, std::micro> allowed =
+        program->serving.deadline;
+    program->isOverdue = program->steps && program->lastUs > allowed.count();
+    if (program->isOverdue)
+      return fail(ErrorKind::Absent,
+                  fmt::format("the run that was begun took {:.0f} ms, and {} "
+                              "ms were allowed",
+                              program->lastUs / 1000,
+                              program->serving.deadline.count()));
     program->counters.replayed(program->lastUs);
   }
   if (!std::exchange(program->isQueued, false))
@@ -52,6 +61,16 @@ mgt_status mgt_capture_into(mgt_program *program, void *stream) {
     program->isCaptured = true;
     return {};
   });
+}
+
+Result<void> pipeline::requireIdle(const mgt_program *program,
+                                   const char *call) {
+  if (program->isBegun || program->isQueued)
+    return fail(ErrorKind::Usage,
+                fmt::format("{}: a run of the other program was begun: wait "
+                            "for its replay first (mgt_wait)",
+                            call));
+  return {};
 }
 
 Result<void> pipeline::requireMovable(const mgt_program *program,

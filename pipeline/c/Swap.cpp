@@ -44,11 +44,31 @@ Result<void> requireAlike(const mgt_program &program, const mgt_program &next) {
   return {};
 }
 
+/// Usage where memory would change hands that its caller does not expect to.
+Result<void> requireApart(const mgt_program &program, const mgt_program &next) {
+  if (program.isLent() || next.isLent())
+    return fail(ErrorKind::Usage,
+                fmt::format("{}: memory of one of the programs is another's "
+                            "too (mgt_share): close that one first",
+                            call));
+  for (const auto &[k, memory] : next.known)
+    if (next.argument(k).role != planner::ArgumentRole::Resident &&
+        !program.known.contains(k))
+      return fail(ErrorKind::Usage,
+                  fmt::format("{}: '{}' of the other program has memory of its "
+                              "caller's or known to it, and this one's has "
+                              "not: give it that of this program, or use "
+                              "mgt_write",
+                              call, next.argument(k).name));
+  return {};
+}
+
 Result<void> requireReady(const mgt_program &program, const mgt_program &next) {
   if (!next.lost.empty())
     return fail(ErrorKind::Usage, fmt::format("{}: the other program was lost "
                                               "({})",
                                               call, next.lost));
+  MGPU_TRY(pipeline::requireIdle(&next, call));
   MGPU_TRY(pipeline::requireLoaded(&next, "mgt_swap: of the other program"));
   MGPU_TRY(pipeline::requireMovable(&program, call));
   MGPU_TRY(pipeline::requireMovable(&next, call));
@@ -62,7 +82,8 @@ Result<void> requireReady(const mgt_program &program, const mgt_program &next) {
                 fmt::format("{}: one program is on the host and the other on a "
                             "GPU",
                             call));
-  return requireAlike(program, next);
+  MGPU_TRY(requireAlike(program, next));
+  return requireApart(program, next);
 }
 
 /// `next` has the arguments and results as `program` has them now, and in the
@@ -75,6 +96,13 @@ Result<void> takeOver(mgt_program &program, mgt_program &next) {
     const auto known = program.known.find(k);
     if (!argument.buffer)
       continue;
+    if (argument.role == planner::ArgumentRole::Resident) {
+      const auto lender = program.lenders.find(k);
+      if (lender != program.lenders.end() &&
+          std::ranges::find(program.kept, lender->second) == program.kept.end())
+        program.kept.push_back(lender->second); // the caller knows its memory
+      continue;
+    }
     const planner::BufferId id = *next.argument(k).buffer;
     if (known != program.known.end()) {
       MGPU_TRY(to.bind(id, known->second));
@@ -82,12 +110,10 @@ Result<void> takeOver(mgt_program &program, mgt_program &next) {
       const auto lender = program.lenders.find(k);
       next.lenders[k] =
           lender == program.lenders.end() ? nullptr : lender->second;
-    } else if (argument.role != planner::ArgumentRole::Resident) {
+    } else {
       bytes.resize(program.program().dag.buffer(*argument.buffer).sizeBytes);
       MGPU_TRY(from.read(*argument.buffer, bytes));
       MGPU_TRY(to.write(id, bytes));
-    } else {
-      continue;
     }
     next.isWritten[k] = program.isWritten[k];
     next.isGiven[k] = program.isGiven[k];
@@ -107,7 +133,6 @@ mgt_status mgt_swap(mgt_program *program, mgt_program *next) {
   return pipeline::onLocked(program, call, [&]() -> Result<void> {
     MGPU_TRY(requireReady(*program, *next));
     MGPU_TRY(pipeline::settle(program));
-    MGPU_TRY(pipeline::settle(next));
     MGPU_TRY(takeOver(*program, *next));
     std::swap(static_cast<pipeline::Served &>(*program),
               static_cast<pipeline::Served &>(*next));

@@ -201,14 +201,15 @@ Results prelu(Builder &b, const Call &call) {
                     given.element)};
 }
 /// The gradients of input and weight; before torch 2 that of the weight is
-/// summed here, in the weight's shape.
+/// summed here, in the weight's shape. The kernel of torch 2 (`detail`) leaves
+/// it in the input's.
 Results preluGradient(Builder &b, const Call &call) {
   const Tensor given = call.tensor("self"), x = forFunction(b, given),
                grad = forFunction(b, call.tensor("grad_output")),
                weight = call.tensor("weight"), isAbove = is("GT", x, 0);
   const Tensor ofInput = b.select(isAbove, grad, grad * slopes(b, call, x));
   Tensor ofWeight = b.select(isAbove, b.constant(0.0, x.element), grad * x);
-  if (weight.sizes != x.sizes) {
+  if (!call.detail && weight.sizes != x.sizes) {
     Sizes dims = countUp(x.rank());
     if (weight.count() != 1)
       dims.erase(dims.begin() + 1);
@@ -289,7 +290,8 @@ constexpr Operation operations[] = {
     {"tanh_backward(grad_output, output)", gradient<tanhGradient>, "output"},
     {"mish_backward(grad_output, self)", gradient<mishGradient>},
     {"prelu_backward(grad_output, self, weight)", preluGradient},
-    {"_prelu_kernel_backward(grad_output, self, weight)", preluGradient},
+    {"_prelu_kernel_backward(grad_output, self, weight)", preluGradient,
+     "kernel"},
     {"hardshrink_backward(grad_out, self, lambd)", shrinkGradient, "grad_out"},
     {"softshrink_backward(grad_output, self, lambd)", shrinkGradient,
      "grad_output"},

@@ -66,7 +66,8 @@ Results arange(Builder &b, const Call &call) {
       b.convert(steps * b.constant(step, in) + b.constant(start, in), element)};
 }
 
-/// Equal steps from start to end, from the nearer end, as ATen has them.
+/// Equal steps from start to end, from the nearer end, as ATen has them; one
+/// step is the start.
 Results linspace(Builder &b, const Call &call) {
   const double start = call.real("start"), end = call.real("end");
   const int64_t steps = call.integer("steps");
@@ -75,8 +76,9 @@ Results linspace(Builder &b, const Call &call) {
   const double step = steps > 1 ? (end - start) / double(steps - 1) : 0;
   std::vector<double> all;
   for (int64_t k = 0; k < steps; ++k)
-    all.push_back(k < steps / 2 ? start + step * double(k)
-                                : end - step * double(steps - k - 1));
+    all.push_back(k < steps / 2 || steps == 1
+                      ? start + step * double(k)
+                      : end - step * double(steps - k - 1));
   const ElementType element = call.element("dtype", ElementType::F32);
   if (!isFloat(element))
     call.refuse("its numbers are whole");

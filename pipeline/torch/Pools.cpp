@@ -331,7 +331,12 @@ Results upsampleGradient(Builder &b, const Call &call) {
   const Tensor grad = call.tensor("grad_output");
   const size_t rank = upsampledRank(call, grad);
   const Sizes all = call.integers("input_size", rank + 2),
-              sizes(all.begin() + 2, all.end());
+              sizes(all.begin() + 2, all.end()),
+              given(grad.sizes.begin() + 2, grad.sizes.end());
+  if (upsampledSizes(call, sizes) != given)
+    call.refuse(call.isNone("output_size")
+                    ? "its factors do not give whole sizes"
+                    : "its gradient does not fit its input");
   const bool isLinear = *call.detail == 'l',
              aligns = isLinear && call.flag("align_corners");
   return {resized(b, call, grad, sizes, [&](size_t k, int64_t outs) {

@@ -28,7 +28,7 @@ using HostValue =
     std::variant<std::monostate, mlir::Attribute, DeviceId, SourceStream,
                  CommunicatorValue, View, DynamicValue>;
 
-/// What a value of host code is, as a kernel sees it.
+/// Gives a value of host code, as a kernel sees it.
 using HostValueOf = llvm::function_ref<const HostValue &(mlir::Value)>;
 
 /// Our element type for an MLIR one; none when it has no place in memory here.

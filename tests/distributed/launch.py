@@ -432,10 +432,13 @@ def forget_world(folder):
         os.remove(f"{folder}/world")
 
 
-def check_rules(folder):
+def check_rules(folder, keeps=False):
+    """`keeps`: programs of several processes leave their memory to the process when they are closed (docs/limits.md)."""
     if os.path.exists(f"{folder}/violations"):
-        with open(f"{folder}/violations", encoding="utf-8") as left:
-            fail(f"rules of CUDA's that were broken:\n{left.read()}")
+        with open(f"{folder}/violations", encoding="utf-8") as file:
+            broken = [line for line in file if not keeps or ": left behind: " not in line]
+        if broken:
+            fail(f"rules of CUDA's that were broken:\n{''.join(broken)}")
 
 
 def embed_gpus(launcher, ranks, tune, source, libraries, *program):
@@ -449,7 +452,7 @@ def embed_gpus(launcher, ranks, tune, source, libraries, *program):
             forget_world(folder)
             os.environ["MGPU_TEST_TARGET"] = target
             print(f"{target} in {count} processes by {launcher}:", run(launcher, count, [*program, bundle]), end="")
-        check_rules(folder)
+        check_rules(folder, keeps=True)
 
 
 SMALLER = [("4194304", "4096"), ("16384", "16"), ("65536", "1024"), ("#few = 256", "#few = 4"),

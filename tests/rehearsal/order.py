@@ -11,8 +11,8 @@ import subprocess
 import sys
 import tempfile
 
-# Of examples/mlp on 4 GPUs: copies in before the first kernels, those before the second ones, and the sum's result
-# before its copy out. What the sum itself reads is NCCL's affair, which the double does not see.
+# The edges of examples/mlp on 4 GPUs that are taken out: from copies in to first kernels, from those to second ones, and
+# from the sum to the copy of its result. Bytes that the sum itself reads are NCCL's affair, and the double sees none.
 EDGES = [0, 3, 4, 7, 13]
 
 

@@ -11,6 +11,7 @@ import glob
 import os
 import sys
 import tempfile
+import tracemalloc
 import unittest
 
 os.environ["MGPU_TUNE"], os.environ["MGPU_LIBRARY"] = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
@@ -23,6 +24,7 @@ except ImportError:
 
 import hostile
 import mgpu
+import mgpu._pt2
 import mgpu.torch
 import numpy
 from torch import nn
@@ -84,6 +86,13 @@ class Forms(Compared):
         for words, inputs in (("compiled for 3, and is given 4", (X, 4, None)), ("given True", (X, True, None)),
                               ("given a tensor", (X, X, None)), ("for None", (X, 3, 1)), ("where int is given", (3, 3, None))):
             self.refused(mgpu.UsageError, words, lambda: compiled(*inputs))
+
+    def test_a_nan_is_a_number_of_its_own(self):
+        compiled = mgpu.compile(lambda x, least: x * 2 if least != least else x, (X, float("nan")))
+        self.same(compiled(X, float("nan")), X * 2)
+        for given in (0.0, None):
+            self.refused(mgpu.UsageError, "compiled for nan", lambda: compiled(X, given))
+        self.refused(mgpu.UsageError, "is given nan", lambda: mgpu.compile(lambda x, y: x * y, (X, 1.0))(X, float("nan")))
 
     def test_a_call_of_another_form(self):
         compiled = self.both(lambda d: d["a"] - d["b"], {"a": X, "b": Y})
@@ -274,6 +283,32 @@ class Parts(Compared):
         compiled.sync()
         self.same(list(mine.state_dict().values()), list(theirs.state_dict().values()))
 
+    def test_one_memory_twice(self):
+        def mixed(x, y):
+            x.add_(1)
+            return torch.linalg.matrix_exp(x @ x.t() * 0.01) + y.sum()
+
+        compiled = self.both(mixed, X, Y, parts="matrix_exp")
+        memory = torch.randn(6, 4)
+        for pair in ((memory[:3], memory[:3]), (memory[:3], memory[2:5]), (memory[3:], memory[1:4])):
+            want = memory.clone()
+            self.refused(mgpu.UsageError, "overlap", lambda: compiled(*pair))
+            self.same(memory, want)
+        ours, theirs = memory.clone(), memory.clone()
+        self.same(compiled(ours[:3], ours[3:]), mixed(theirs[:3], theirs[3:]))
+        self.same(ours, theirs)
+        self.both(lambda x, y: torch.linalg.matrix_exp(x @ y.t() * 0.01), X, X, parts="matrix_exp")
+
+    def test_statistics_that_the_graph_makes(self):
+        mine = nn.InstanceNorm1d(3, track_running_stats=True)
+        theirs, x = copy.deepcopy(mine), torch.randn(2, 3, 5)
+        compiled = mgpu.compile(mine, (x,))
+        self.assertIn("running statistics", compiled.reasons[0])
+        for _ in range(2):
+            self.same(compiled(x), theirs(x))
+        compiled.sync()
+        self.same(list(mine.state_dict().values()), list(theirs.state_dict().values()))
+
     def test_several_results_and_constants(self):
         constant = torch.randn(2)
 
@@ -288,8 +323,29 @@ class Parts(Compared):
         self.both(lambda x: (torch.fft.rfft(x.tanh()).abs() + 1).log(), X, parts="_fft_r2c")
         sparse = torch.eye(3).to_sparse()
         self.both(lambda x: torch.sparse.mm(x, torch.ones(3, 3)).tanh(), sparse, parts="sparse")
+        self.both(lambda x: x.mul(9).abs().to(torch.uint8).float() + 1, X, parts="torch.uint8")
+        self.both(lambda x: (torch.zeros(3, 4, dtype=torch.uint8) + x).tanh(), X, parts="torch.uint8")
+        bits = torch.arange(12, dtype=torch.uint8).reshape(3, 4)
+        self.both(lambda x: (x * bits).tanh(), X, parts="torch.uint8")
+        self.both(lambda x: torch.view_as_real(x.to(torch.complex64) * 1j).tanh(), X, parts="torch.complex64")
         self.refused(mgpu.UnsupportedError, "uint8", lambda: mgpu.compile(lambda x: x + 1, (X.to(torch.uint8),), fallback=False))
         self.refused(mgpu.UsageError, "sparse", lambda: mgpu.compile(lambda x: x + 1, (torch.eye(3),))(sparse))
+
+    def test_factors_that_give_no_whole_sizes(self):
+        image = torch.randn(1, 2, 5, 7)
+        for mode in ("nearest", "bilinear"):
+            for factor in (2.0, 1.5, 2.3):
+                y = F.interpolate(image, scale_factor=factor, mode=mode)
+                sizes, name = list(y.shape[2:]), f"upsample_{mode}2d_backward"
+                corners = [False] if mode == "bilinear" else []
+                gradient = getattr(torch.ops.aten, name)
+                parts = "factors" if factor != 2.0 else None
+                self.both(lambda grad: gradient.default(grad, sizes, list(image.shape), *corners, factor, factor), y, parts=parts)
+                if "vec" in gradient.overloads():
+                    self.both(lambda grad: gradient.vec(grad, None, list(image.shape), *corners, [factor, factor]), y, parts=parts)
+
+    def test_one_step_is_the_start(self):
+        self.both(lambda: torch.linspace(2.0, 3.0, 1) + 0)
 
     def test_sizes_that_follow_from_values(self):
         def positive(x):
@@ -349,6 +405,22 @@ class Uses(Compared):
             with open(f"{folder}/model.pt2", "wb") as file:
                 file.write(hostile.config_changed(hostile.members(data), lambda about: about.__setitem__("use_pickle", True)))
             self.refused(mgpu.UnsupportedError, "pickled", lambda: mgpu.open(f"{folder}/model.pt2"))
+
+    def test_elements_by_strides(self):
+        for dtype in (torch.int8, torch.float16, torch.float32, torch.int64):
+            whole = torch.arange(120).to(dtype)
+            for sizes, strides, offset in (((4, 6), (1, 4), 3), ((2, 3, 4), (1, 8, 2), 0), ((3, 5), (0, 2), 7), ((2, 5), (1, 0), 1), ((4,), (9,), 2)):
+                want = whole.as_strided(sizes, strides, offset).contiguous().numpy().tobytes()
+                found = mgpu._pt2._gathered(whole.numpy().tobytes() + b"x", sizes, strides, offset, whole.element_size())
+                self.assertEqual(bytes(found), want)
+
+    def test_the_memory_of_a_transposed_weight(self):
+        payload = bytes(4 * 1000 * 500)
+        tracemalloc.start()
+        mgpu._pt2._gathered(payload, (1000, 500), (1, 1000), 0, 4)
+        most = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        self.assertLess(most, 2 * len(payload))
 
     def test_a_search_in_the_middle_of_training(self):
         mine = nn.Linear(4, 2)

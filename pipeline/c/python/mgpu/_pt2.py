@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The weights of a .pt2 file for a program that is opened from it. Nothing is unpickled."""
 
+import itertools
 import json
 import math
 import re
 import zipfile
 import zlib
-from typing import Any, Dict, Sequence
+from typing import Any, Dict, Sequence, Union
 
 from mgpu._library import InvalidError, UnsupportedError
 
@@ -25,7 +26,7 @@ def write_weights(program: Any, path: str) -> None:
         raise InvalidError(f"'{path}' has no valid weights: {error}") from None
 
 
-def _elements(archive: zipfile.ZipFile, folder: str, about: Dict[str, Any], name: str, argument: Any) -> bytes:
+def _elements(archive: zipfile.ZipFile, folder: str, about: Dict[str, Any], name: str, argument: Any) -> Union[bytes, bytearray]:
     """A weight's elements one after the other; several may share a payload by strides and offsets."""
     if about["use_pickle"]:
         raise UnsupportedError(f"weight '{name}' is pickled, and nothing is unpickled: save it again with torch.export.save")
@@ -41,10 +42,24 @@ def _elements(archive: zipfile.ZipFile, folder: str, about: Dict[str, Any], name
         raise ValueError(f"weight '{name}' lies outside of its {len(payload)} bytes")
     if _is_contiguous(sizes, strides):
         return payload[offset * width:(offset + count) * width]
-    places = [offset]
-    for size, stride in zip(sizes, strides):
-        places = [place + k * stride for place in places for k in range(size)]
-    return b"".join(payload[place * width:(place + 1) * width] for place in places)
+    return _gathered(payload, sizes, strides, offset, width)
+
+
+def _gathered(payload: bytes, sizes: Sequence[int], strides: Sequence[int], offset: int, width: int) -> bytearray:
+    """Elements by strides, one after the other: copied by lines along the longest dimension."""
+    result, unit = bytearray(math.prod(sizes) * width), {1: "B", 2: "H", 4: "I", 8: "Q"}[width]
+    source = memoryview(payload)[:len(payload) // width * width].cast("B").cast(unit)
+    target = memoryview(result).cast(unit)
+    along = max(range(len(sizes)), key=sizes.__getitem__)
+    steps = [math.prod(sizes[k + 1:]) for k in range(len(sizes))]
+    count, stride, step = sizes[along], strides[along], steps[along]
+    others = [k for k in range(len(sizes)) if k != along]
+    for place in itertools.product(*(range(sizes[k]) for k in others)):
+        begin = offset + sum(at * strides[k] for at, k in zip(place, others))
+        end, to = begin + (count - 1) * stride + 1, sum(at * steps[k] for at, k in zip(place, others))
+        line = source[begin:end:stride] if stride else memoryview(payload[begin * width:(begin + 1) * width] * count).cast(unit)
+        target[to:to + (count - 1) * step + 1:step] = line
+    return result
 
 
 def _is_contiguous(sizes: Sequence[int], strides: Sequence[int]) -> bool:

@@ -118,6 +118,12 @@ def changes_statistics(node: torch.fx.Node) -> bool:
     return node.target is torch.ops.aten.native_batch_norm.default and bool(node.args[5]) and node.args[3] is not None
 
 
+def _is_lost(statistic: torch.fx.Node) -> bool:
+    """Whether somebody else may read what a batch norm writes into a value that the graph has made."""
+    return len(statistic.users) > 1 or statistic.op != "call_function" or not isinstance(statistic.target, torch._ops.OpOverload) or \
+        any(each.alias_info for each in statistic.target._schema.returns)
+
+
 def attribute(graph: torch.nn.Module, path: str) -> Any:
     """What a node 'get_attr' of a graph takes."""
     return functools.reduce(getattr, path.split("."), graph)
@@ -140,14 +146,15 @@ class Writer:
         for node, (name, tensor) in zip(placeholders, itertools.chain(self.weights.items(), self.inputs.items())):
             self._input(node.name, name, tensor, name in self.weights)
         for node in self.graph.graph.nodes:
-            if node.op == "get_attr":
-                name, constant = f"constant.{node.name}", attribute(self.graph, node.target)
-                self.weights[name] = constant
-                self._input(node.name, name, constant, True)
-            elif node.op == "call_function" and node.target is not operator.getitem:
-                self._node(node)
-            elif node.op in ("call_module", "call_method"):
+            if node.op in ("call_module", "call_method"):
                 raise Refused(f"the graph has a node '{node.op}': trace it with make_fx first")
+            try:
+                if node.op == "get_attr":
+                    self._constant(node)
+                elif node.op == "call_function" and node.target is not operator.getitem:
+                    self._node(node)
+            except Refused as reason:
+                raise reason if reason.node else Refused(f"node '{node.name}' ({node.target}): {reason}", node.name) from None
         outputs = next(node for node in self.graph.graph.nodes if node.op == "output").args[0]
         specs = []
         for value in outputs:
@@ -167,6 +174,11 @@ class Writer:
         self.targets[node] = ("buffer", name) if isWeight else ("user_input", node)
         self.inputSpecs.append({"buffer": {"arg": {"name": node}, "buffer_name": name, "persistent": True}} if isWeight
                                else {"user_input": {"arg": {"as_tensor": {"name": node}}}})
+
+    def _constant(self, node: torch.fx.Node) -> None:
+        name, constant = f"constant.{node.name}", attribute(self.graph, node.target)
+        self._input(node.name, name, constant, True)
+        self.weights[name] = constant
 
     def _node(self, node: torch.fx.Node) -> None:
         if node.target is torch.ops.aten.copy_.default and node.args[0].op == "placeholder":
@@ -195,6 +207,8 @@ class Writer:
                 outputs.append({"as_tensor": {"name": f"{node.name}_{what}"}})
                 if _origin(argument).name in self.targets:
                     self.mutated[_origin(argument).name] = f"{node.name}_{what}"
+                elif _is_lost(argument):
+                    raise Refused(f"node '{node.name}' ({node.target}): it changes running statistics that the graph has made", node.name)
         self.nodes.append({"target": target, "inputs": inputs, "outputs": outputs, "metadata": {}, "name": node.name})
 
     def _save(self, path: str, outputs: List[Dict[str, Any]]) -> None:

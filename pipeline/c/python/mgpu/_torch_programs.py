@@ -24,12 +24,15 @@ class SizesOfValues(mgpu.UnsupportedError):
 
 
 def command(word: str, file: str, *words: str) -> None:
-    """A command of mgpu-tune for a file, whose name, which is nothing to its user, is left out of what is refused."""
+    """A command of mgpu-tune for a file, whose name, which is nothing to its user, is left out of what is refused. A node
+    that is an error here is refused too: torch may run it."""
     try:
         _commands.run([word, file, *words])
-    except mgpu.UnsupportedError as error:
+    except (mgpu.UnsupportedError, mgpu.InvalidError) as error:
         message = str(error).replace(f"'{file}': ", "")
         node = re.search(r"node '([^']+)'", message)
+        if isinstance(error, mgpu.InvalidError) and not node:
+            raise
         raise Refused(message, node and node[1]) from None
 
 
@@ -150,6 +153,7 @@ class Regions:
         self.constants = {node: attribute(graph, node.target) for node in graph.graph.nodes if node.op == "get_attr"}
         self.results = pytree.tree_flatten(next(node for node in graph.graph.nodes if node.op == "output").args[0])[0]
         nodes = _with_parts(graph)
+        self.changed = {each for node in nodes for each in _written(node) if each.op == "placeholder"}
         values = {**dict(zip(self.inputs, (tensor.detach().clone() for tensor in inputs))), **self.constants}
         inTorch = {node for node in nodes if not _is_read(node, values) or node.name in refused}
         inTorch |= {part for part in nodes if part.target is operator.getitem and part.args[0] in inTorch}
@@ -159,10 +163,28 @@ class Regions:
 
     def __call__(self, *inputs: torch.Tensor) -> List[torch.Tensor]:
         values = {**dict(zip(self.inputs, inputs)), **self.constants}
+        self._check_memory(values)
         with torch.no_grad():
             for step in self.steps:
                 step(values)
         return [values[node] for node in self.results]
+
+    def _check_memory(self, values: Dict[Any, Any]) -> None:
+        """No input that is changed lies in the memory of another, as the graph was made for tensors of their own."""
+        for node in self.changed:
+            begin, end = _extent(values[node])
+            for other in self.inputs:
+                first, last = _extent(values[other])
+                if other is not node and begin < last and first < end:
+                    raise mgpu.UsageError(f"'{node.name}', which is changed, and '{other.name}' overlap in memory: give one of them a copy")
+
+
+def _extent(tensor: torch.Tensor) -> Tuple[int, int]:
+    """The addresses that a tensor's elements lie between."""
+    if tensor.layout is not torch.strided or tensor.device.type == "meta" or tensor.numel() == 0:
+        return 0, 0
+    last = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride()))
+    return tensor.data_ptr(), tensor.data_ptr() + (last + 1) * tensor.element_size()
 
 
 class _Region:
@@ -201,6 +223,15 @@ def _evaluate(node: torch.fx.Node, values: Dict[Any, Any]) -> None:
     values[node] = node.target(*arguments, **keywords)
 
 
+def _is_write(node: torch.fx.Node) -> bool:
+    return getattr(node.target, "__name__", "").split(".")[0].endswith("_")
+
+
+def _written(node: torch.fx.Node) -> List[torch.fx.Node]:
+    """The values that a node writes into."""
+    return list(node.args[:1]) if _is_write(node) else list(node.args[3:5]) if changes_statistics(node) else []
+
+
 def _is_read(node: torch.fx.Node, values: Dict[Any, Any]) -> bool:
     """Evaluates a node; whether mgpu may compile it, if it reads the operation."""
     with torch.no_grad():
@@ -210,5 +241,4 @@ def _is_read(node: torch.fx.Node, values: Dict[Any, Any]) -> bool:
     if torch.Tag.dynamic_output_shape in tags and not (node.target is torch.ops.aten.index.Tensor and
                                                        all(each.dtype is not torch.bool for each in known[1:])):
         raise SizesOfValues(f"node '{node.name}': the size of a result of {node.target} follows from values")
-    isWrite = getattr(node.target, "__name__", "").split(".")[0].endswith("_")
-    return not isWrite and not changes_statistics(node) and not any(isinstance(each, torch.Tensor) and why_not(each) for each in known)
+    return not _is_write(node) and not changes_statistics(node) and not any(isinstance(each, torch.Tensor) and why_not(each) for each in known)

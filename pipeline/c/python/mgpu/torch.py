@@ -162,7 +162,8 @@ class Compiled:
         for one, leaf in zip(self._given, leaves):
             if one is _TENSOR and not isinstance(leaf, torch.Tensor):
                 raise mgpu.UsageError(f"it was compiled for a tensor where {type(leaf).__name__} is given: give a tensor")
-            if one is not _TENSOR and (type(leaf) is not type(one) or leaf != one):
+            isNan = isinstance(one, float) and isinstance(leaf, float) and one != one and leaf != leaf
+            if one is not _TENSOR and not isNan and (type(leaf) is not type(one) or leaf != one):
                 given = "a tensor" if isinstance(leaf, torch.Tensor) else repr(leaf)
                 raise mgpu.UsageError(f"it was compiled for {one!r}, and is given {given}: compile it again for that")
         return _tensors(leaves)
