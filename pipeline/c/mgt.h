@@ -205,12 +205,21 @@ mgt_status mgt_open_memory(const void *data, size_t bytes, const char *target,
  * thread that has `next` for itself, and the caller sees no other results than
  * before: arguments and results keep their values and their memory (mgt_bind,
  * mgt_memory), but that what is resident is as `next` has it. `next` is not
- * replayed while both have memory in common. Counters stay with `program`, and
- * so do the strings and shapes of mgt_get_argument(); those of mgt_get_facts()
- * go. MGT_USAGE where the programs are not alike, and MGT_UNSUPPORTED of
- * several processes: `program` then goes on as it was. */
+ * replayed while both have memory in common. Resident arguments go with their
+ * values and memory: mgt_read() gives the value that replays use. Counters stay
+ * with `program`, and so do the strings and shapes of mgt_get_argument(); those
+ * of mgt_get_facts() go. MGT_USAGE where the programs are not alike, where a
+ * run of `next` was begun and not waited for, where memory of either is another
+ * program's too (mgt_share), and where an argument of `next` that is not
+ * resident has memory that was given or told (mgt_bind, mgt_memory) and
+ * `program`'s has not. MGT_UNSUPPORTED of several processes. `program` then
+ * goes on as it was; `next` may have some of its memory where memory that was
+ * bound overlaps. */
 mgt_status mgt_swap(mgt_program *program, mgt_program *next);
-/* Takes NULL as well. */
+/* Takes NULL as well. It waits for a run that was begun (mgt_replay_begin), but
+ * not past its deadline. Call mgt_wait() before: if it says MGT_LOST, the run
+ * may still write to memory that the caller gave (mgt_bind), which then stays
+ * for good. */
 void mgt_close(mgt_program *program);
 /* Which of how many processes this is; 0 of 1 where it is alone. */
 mgt_status mgt_get_rank(const mgt_program *program, uint32_t *rank,
@@ -238,7 +247,8 @@ mgt_status mgt_get_argument(const mgt_program *program, size_t index,
 mgt_status mgt_argument_device(const mgt_program *program, size_t index,
                                int32_t *device);
 
-/* What an open program is. Its strings are valid as long as it is open. */
+/* What an open program is. Its strings are valid until a call of any thread
+ * that swaps or closes it: copy them before. */
 typedef struct mgt_facts {
   size_t size;         /* sizeof(mgt_facts) */
   const char *name;    /* of the program */
@@ -312,8 +322,9 @@ mgt_status mgt_bind(mgt_program *program, const char *name, void *data,
  * `of`'s argument `of_name`, of as many bytes on the same device: weights that
  * two programs read, a state that one writes and the other goes on with. It
  * counts as written. The memory lives until both programs are closed; the
- * programs are not replayed at once, as nothing orders them but the caller. An
- * argument that was never written or bound takes no memory of its own before.
+ * programs are not replayed at once, as nothing orders them but the caller.
+ * MGT_USAGE while a run of `of` was begun and not waited for. An argument that
+ * was never written or bound takes no memory of its own before.
  */
 mgt_status mgt_share(mgt_program *program, const char *name, mgt_program *of,
                      const char *of_name);
@@ -344,10 +355,11 @@ mgt_status mgt_audit(mgt_program *program, const char **difference);
  * stream. Runs of one program follow each other, in whatever streams. A run
  * reads arguments and writes results when its turn comes, so their memory
  * (mgt_bind, mgt_memory) is left alone until the stream has passed it. Every
- * other call on the program first waits for its runs, and says what became of
- * them. MGT_UNSUPPORTED on the host and on several GPUs, of a rolled loop whose
- * number has less than 32 bits, and while the stream is being captured
- * (mgt_capture_into). */
+ * other call that runs the program or is about its memory first waits for its
+ * runs, and says what became of them; mgt_get_facts(), mgt_plan_text() and
+ * others that only tell do not. MGT_UNSUPPORTED on the host and on several
+ * GPUs, of a rolled loop whose number has less than 32 bits, and while the
+ * stream is being captured (mgt_capture_into). */
 mgt_status mgt_replay_on(mgt_program *program, void *stream);
 /* Makes a run a part of the graph that `stream`, a stream as of
  * mgt_replay_on(), is being captured into: a child graph behind what the stream
@@ -361,10 +373,15 @@ mgt_status mgt_replay_on(mgt_program *program, void *stream);
 mgt_status mgt_capture_into(mgt_program *program, void *stream);
 /* Begins a run on a thread of the library's and returns; on several GPUs too.
  * mgt_wait() returns once it has ended, as mgt_replay() would have, and so does
- * every other call on the program, which says what became of it. Until then the
- * program's arguments and results are left alone. mgt_wait() is MGT_OK where
- * nothing was begun, and waits for what mgt_replay_on() queued. MGT_UNSUPPORTED
- * of a program that is audited or of several processes. */
+ * every other call that runs the program or is about its memory, which says
+ * what became of it; mgt_get_facts(), mgt_get_figures(), mgt_plan_text(),
+ * mgt_explain() and mgt_configuration() do not wait. Until then the program's
+ * arguments and results are left alone. The deadline counts from here: a run on
+ * the host that took longer is MGT_LOST, though it may have ended by then.
+ * mgt_wait() is MGT_OK where nothing was begun, and waits for what
+ * mgt_replay_on() queued. MGT_UNSUPPORTED of a program that is audited or of
+ * several processes. A child of fork() has none of the threads: it opens a
+ * program of its own. */
 mgt_status mgt_replay_begin(mgt_program *program);
 mgt_status mgt_wait(mgt_program *program);
 /* Brings back what is resident and was written. */

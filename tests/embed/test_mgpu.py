@@ -467,6 +467,9 @@ class Bundles(unittest.TestCase):
                 program.wait()
                 self.assertEqual(program.read("y").tolist(), before)
                 self.assertEqual(program.arguments["x"].name, b"x")
+                other.replay_begin()
+                with self.assertRaisesRegex(mgpu.UsageError, "wait for its replay"):
+                    program.swap(other)
                 other.close()
                 self.assertEqual(program(x=x)["y"].tolist(), before)
                 with self.assertRaises(mgpu.UsageError):

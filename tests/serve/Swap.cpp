@@ -141,6 +141,55 @@ void refused(const std::string &one, const std::string &folder) {
   replays(program, 0.5f, 1);
 }
 
+/// What would hand memory to a caller that does not expect it is refused.
+void memoryOfOthers(const std::string &one, const std::string &other) {
+  const Opened program = open(one, 0.5f), next = open(other, 0.25f);
+  replays(program, 0.5f, 1);
+  OK(mgt_replay_begin(next.get()));
+  FAILS(mgt_swap(program.get(), next.get()), MGT_USAGE, "wait for its replay");
+  OK(mgt_wait(next.get()));
+  float in[4] = {1, 2, 3, 4};
+  OK(mgt_bind(next.get(), "x", in, sizeof in));
+  FAILS(mgt_swap(program.get(), next.get()), MGT_USAGE,
+        "'x' of the other program has memory");
+  replays(program, 0.5f, 1); // goes on
+  OK(mgt_bind(program.get(), "x", in, sizeof in));
+  OK(mgt_swap(program.get(), next.get()));
+  replays(program, 0.25f, 2);
+  OK(mgt_swap(program.get(), next.get()));
+  replays(program, 0.5f, 1);
+}
+
+/// Residents that were filled in place go with their values.
+void residentsGoAlong(const std::string &one, const std::string &other) {
+  std::vector<float> ours(numWeights, 0.5f), its(numWeights, 0.25f);
+  const size_t size = numWeights * sizeof(float);
+  mgt_program *opened[2];
+  for (int k : {0, 1}) {
+    OK(mgt_open((k ? other : one).c_str(), nullptr, &opened[k]));
+    OK(mgt_write(opened[k], "x", x, sizeof x));
+  }
+  const Opened program(opened[0]);
+  Opened next(opened[1]);
+  void *memory = nullptr;
+  size_t bytes = 0;
+  OK(mgt_memory(program.get(), "w", &memory, &bytes));
+  std::memcpy(memory, ours.data(), size);
+  OK(mgt_bind(next.get(), "w", its.data(), size));
+  OK(mgt_load(program.get()));
+  OK(mgt_load(next.get()));
+  replays(program, 0.5f, 1);
+  OK(mgt_swap(program.get(), next.get()));
+  replays(program, 0.25f, 2);
+  std::vector<float> read(numWeights);
+  OK(mgt_read(program.get(), "w", read.data(), size));
+  REQUIRE(read == its);
+  OK(mgt_load(program.get()));
+  replays(program, 0.25f, 2);
+  next.reset();
+  std::memcpy(memory, its.data(), size); // is there as long as `program`
+}
+
 /// Swaps from another thread while one writes, replays and reads.
 void underLoad(const std::string &one, const std::string &other, bool audits,
                uint32_t deadline) {
@@ -232,6 +281,8 @@ int main(int argc, char **argv) {
   memoryStays(one, other);
   memoryOutlivesItsProgram(one, other);
   refused(one, folder);
+  memoryOfOthers(one, other);
+  residentsGoAlong(one, other);
   underLoad(one, other, false, 0);
   underLoad(one, other, true, 0);
   underLoad(one, other, false, 20000);

@@ -13,6 +13,7 @@ import sys
 import tempfile
 import tracemalloc
 import unittest
+import unittest.mock
 
 os.environ["MGPU_TUNE"], os.environ["MGPU_LIBRARY"] = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 sys.path.insert(0, sys.argv[3])
@@ -346,6 +347,13 @@ class Parts(Compared):
 
     def test_one_step_is_the_start(self):
         self.both(lambda: torch.linspace(2.0, 3.0, 1) + 0)
+
+    def test_a_node_that_is_an_error(self):
+        for words, kind, node in (("'model.pt2': node 'add' (aten.add): its sizes differ", mgpu.torch.Refused, "add"),
+                                  ("'model.pt2': it has no graph", mgpu.InvalidError, None)):
+            with unittest.mock.patch("mgpu._commands.run", side_effect=mgpu.InvalidError(words)), self.assertRaises(kind) as said:
+                mgpu.torch.command("bundle", "model.pt2")
+            self.assertEqual(getattr(said.exception, "node", None), node)
 
     def test_sizes_that_follow_from_values(self):
         def positive(x):

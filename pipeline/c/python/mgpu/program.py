@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Programs that are open on a target: arrays in, a replay, arrays out."""
 
+import atexit
 import builtins
 import ctypes
 import os
 import tempfile
+import threading
+import weakref
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple, Union
 
 from mgpu import _arrays, _commands, _pt2
-from mgpu._library import (LOG, Argument, CountersSpec, FactsSpec, FiguresSpec, Input, OpenOptions, RanksSpec, Time, UsageError, call, library, milliseconds,
+from mgpu._library import (LOG, Argument, CountersSpec, Error, FactsSpec, FiguresSpec, Input, OpenOptions, RanksSpec, Time, UsageError, call, library, milliseconds,
                            text, workers)
 
 _NUMPY = {"i1": "|b1", "i8": "|i1", "i16": "<i2", "i32": "<i4", "i64": "<i8", "index": "<i8", "f16": "<f2", "bf16": "<u2", "f32": "<f4",
@@ -187,6 +190,17 @@ def _bindable(value: Any, kind: str, argument: Argument) -> bool:
 _WRITTEN: List[Dict[str, Tuple[int, Any]]] = []
 """Arrays that a late step of a program that is closed may still write."""
 
+_BEGAN: "weakref.WeakSet[Program]" = weakref.WeakSet()
+"""Programs that began a run, which may call functions of this interpreter."""
+
+
+def _wait_for_all() -> None:
+    for program in list(_BEGAN):
+        program._settle()  # pylint: disable=protected-access
+
+
+atexit.register(_wait_for_all)
+
 
 class Program:
     """A program on its target. Call it with arrays by name; it loads what is resident at the first
@@ -197,6 +211,9 @@ class Program:
     def __init__(self, handle: ctypes.c_void_p, target: str = "host"):
         self._handle: Optional[ctypes.c_void_p] = handle
         self._isLoaded = False
+        self._guard = threading.RLock()  # swap() comes from any thread
+        self._process = os.getpid()
+        self._hasThread = False  # it began a run
         self._bound: Dict[str, Tuple[int, Any]] = {}  # address and owner, by name
         self._needed: Any = None  # what it was opened with and goes on using
         self._onGpu = target.startswith("cuda")
@@ -277,9 +294,10 @@ class Program:
                                  f"a multiple of the {_arrays.TYPES[kind][0]} bytes of one")
             memory = owner = (ctypes.c_char * argument.bytes).from_buffer(view.cast("B"))
             address = ctypes.addressof(owner)
-        if name not in self._bound or self._bound[name][0] != address:
-            call("mgt_bind", self._open(), name.encode(), memory, argument.bytes)
-        self._bound[name] = address, owner
+        with self._guard:
+            if name not in self._bound or self._bound[name][0] != address:
+                call("mgt_bind", self._open(), name.encode(), memory, argument.bytes)
+            self._bound[name] = address, owner
 
     def _isOnGpu(self, name: str) -> bool:
         return self._onGpu and self.devices[name] >= 0
@@ -288,8 +306,10 @@ class Program:
         """From here on the argument, on a device (Graph.external), is the memory of another program's
         argument: one state, or weights, of two programs. They are not replayed at once."""
         self._find(name)
-        call("mgt_share", self._open(), name.encode(), of._open(), (of_name or name).encode())
-        self._bound[name] = 0, of._bound.get(of_name or name)
+        first, second = sorted((self, of), key=id)
+        with first._guard, second._guard:
+            call("mgt_share", self._open(), name.encode(), of._open(), (of_name or name).encode())
+            self._bound[name] = 0, of._bound.get(of_name or name)
 
     def load(self) -> None:
         """Uploads what is resident, again where it is to start anew."""
@@ -319,10 +339,16 @@ class Program:
         call("mgt_capture_into", self._open(), getattr(stream, "cuda_stream", stream))
 
     def replay_begin(self) -> None:
-        """Begins one run on a thread of the library's; wait(), and every other call on the program, returns
-        once it has ended. Its arrays are left alone until then."""
+        """Begins one run on a thread of the library's; wait(), and every other call that runs the program or
+        is about its arrays, returns once it has ended; past the deadline it is a LostError. Its arrays are
+        left alone until then. The interpreter waits for it before it ends. In a child of fork() a program that its parent opened does not begin one."""
+        if os.getpid() != self._process:
+            raise UsageError("replay_begin: the program was opened before this process was forked, and its threads are the parent's: "
+                             "open it here")
         if not self._isLoaded:
             self.load()
+        _BEGAN.add(self)
+        self._hasThread = True
         call("mgt_replay_begin", self._open())
 
     def wait(self) -> None:
@@ -332,10 +358,36 @@ class Program:
     def swap(self, other: "Program") -> None:
         """Goes on as another program that is loaded and has the same arguments, which becomes what this was.
         It comes between two calls on this one, from any thread; arguments and results keep their values
-        and arrays, but for what is resident."""
-        call("mgt_swap", self._open(), other._open())
-        self._needed, other._needed = other._needed, self._needed
-        self._bound, other._bound = {**other._bound, **self._bound}, dict(self._bound)  # what this was keeps its own
+        and arrays, but for what is resident. The other one has no run that was begun, shares no memory
+        (share()), and has arrays bound only where this one has."""
+        first, second = sorted((self, other), key=id)
+        with first._guard, second._guard:
+            try:
+                call("mgt_swap", self._open(), other._open())
+            except Error:  # the other may have some of the memory
+                held = [*other._bound.values(), *self._bound.values()]
+                other._bound = {f" {id(owner)}": (address, owner) for address, owner in held}  # each is bound anew
+                raise
+            for name in ("_needed", "_isLoaded", "_hasThread"):
+                ours = getattr(self, name)
+                setattr(self, name, getattr(other, name))
+                setattr(other, name, ours)
+            for program in (self, other):
+                if program._hasThread:
+                    _BEGAN.add(program)
+            ours, its = self._bound, other._bound
+            resident = {name for name, argument in self.arguments.items() if argument.role == b"resident"}
+            # Residents go along, and the old program keeps its own arrays.
+            self._bound = {**its, **{name: array for name, array in ours.items() if name not in resident}}
+            other._bound = dict(ours)
+
+    def _settle(self) -> None:
+        """Waits for what was begun, whatever becomes of it."""
+        if os.getpid() != self._process:
+            return
+        with self._guard:
+            if self._handle is not None:
+                library().mgt_wait(self._handle)
 
     def audit(self) -> str:
         """Replays once and compares with a reference: "", or which node wrote something else first. The
@@ -387,8 +439,9 @@ class Program:
     def facts(self) -> Facts:
         """What it is."""
         spec = FactsSpec()
-        call("mgt_get_facts", self._open(), ctypes.byref(spec))
-        values = (getattr(spec, name) for name in Facts._fields)
+        with self._guard:  # a swap or close frees the strings
+            call("mgt_get_facts", self._open(), ctypes.byref(spec))
+            values = [getattr(spec, name) for name in Facts._fields]
         return Facts(*(value.decode() if isinstance(value, bytes) else value for value in values))
 
     def counters(self) -> Counters:
@@ -414,12 +467,17 @@ class Program:
         return [NodeTime(rows[k].name.decode(), rows[k].location.decode(), rows[k].start_us, rows[k].end_us) for k in range(count.value)]
 
     def close(self) -> None:
-        """Frees what it has; arrays of array() must not be used any more."""
-        if self._handle is not None:
-            if self.counters().deadline_misses:
+        """Waits for what was begun and frees what it has; arrays of array() must not be used any more."""
+        with self._guard:
+            if self._handle is None:
+                return
+            self._settle()
+            isLeft = self._hasThread and os.getpid() != self._process  # the thread is the parent's
+            if isLeft or self.counters().deadline_misses:
                 _WRITTEN.append(dict(self._bound, **{"": (0, self._needed)}))
             handle, self._handle = self._handle, None
-            library().mgt_close(handle)
+            if not isLeft:
+                library().mgt_close(handle)
             self._bound.clear()
             self._needed = None
 
