@@ -79,7 +79,8 @@ struct Serving {
 struct Served {
   /// Whose memory arguments are, by their number (mgt_share).
   std::map<size_t, std::shared_ptr<OpenedProgram>> lenders;
-  /// Those of mgt_share() that have memory of this one, as long as they do.
+  /// Programs that mgt_share() gave memory of this one, as long as they have
+  /// it.
   std::vector<std::weak_ptr<void>> lent;
   std::shared_ptr<OpenedProgram> opened;
   Serving serving;
