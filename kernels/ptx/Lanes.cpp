@@ -22,9 +22,7 @@ uint32_t secondSource(const Warp &, const Instr &i) { return i.b; }
 /// `c`: the lanes' clamp and segment; `more`: of the mask, then of the
 /// predicate, if there is one.
 void shuffle(Warp &warp, const Instr &i) {
-  if (shuffleMask(warp, i) == noPlace)
-    warp.parties.assign(1, {&i, warp.mask});
-  else if (!warp.gatherNamed(shuffleMask, i))
+  if (!warp.gatherNamed(shuffleMask, i))
     return;
   uint32_t room[3][lanes];
   const uint32_t *a = warp.ofParties(&Instr::a, room[0]),
@@ -101,9 +99,7 @@ void decodeShuffle(Decoder &d) {
 /// `flags`: 0 all, 1 any, 2 uni, 3 ballot; `c`: whether the source is negated;
 /// `b`: the mask.
 void vote(Warp &warp, const Instr &i) {
-  if (i.b == noPlace)
-    warp.parties.assign(1, {&i, warp.mask});
-  else if (!warp.gatherNamed(secondSource, i))
+  if (!warp.gatherNamed(secondSource, i))
     return;
   uint32_t bits = 0;
   warp.forParties([&](const Instr &own) {

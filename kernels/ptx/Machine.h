@@ -151,7 +151,8 @@ public:
   /// gather() of the lanes that each lane's register names: who names others
   /// is not waited for. They may come to several instructions that do one
   /// thing with the same modifiers (ISA 9.0, 9.7.9.6): `mask` is all of them,
-  /// `parties` those of each. `placeOf` gives the register of an instruction.
+  /// `parties` those of each. `placeOf` gives the register of an instruction;
+  /// without one the lanes that are here are all.
   using PlaceOf = uint32_t (*)(const Warp &, const Instr &);
   bool gatherNamed(PlaceOf placeOf, const Instr &instr);
   /// An operand of all parties, each lane's from its own instruction. `room` is

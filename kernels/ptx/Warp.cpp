@@ -188,7 +188,12 @@ void Warp::joinParked(PlaceOf placeOf, const Instr &instr, uint32_t named) {
 }
 
 bool Warp::gatherNamed(PlaceOf placeOf, const Instr &instr) {
-  const auto *masks = cells<uint32_t>(placeOf(*this, instr));
+  const uint32_t place = placeOf(*this, instr);
+  if (place == noPlace) {
+    parties.assign(1, {&instr, mask});
+    return true;
+  }
+  const auto *masks = cells<uint32_t>(place);
   for (uint32_t left = mask; left;) {
     const uint32_t named = masks[std::countr_zero(left)];
     const uint32_t group = lanesThatName(masks, mask, named);

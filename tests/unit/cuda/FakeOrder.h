@@ -33,7 +33,7 @@ private:
   using Spans = std::vector<Span>;
   static void add(Spans &spans, Span span);
   static void merge(Spans &spans);
-  /// What is in both; empty where nothing is.
+  /// The first bytes that both have; empty where they have none.
   static Span meet(const Spans &a, const Spans &b);
   struct Touched {
     Spans reads, writes;

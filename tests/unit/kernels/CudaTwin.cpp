@@ -168,7 +168,7 @@ static ptx::TensorMap fakeMapOf(const TensorMap &map, uint64_t address) {
   fake.elementBytes = sizeBytes(map.type);
   fake.swizzleBytes = map.swizzleBytes;
   fake.rank = map.rank();
-  // As cuda.h numbers them: FLOAT16, BFLOAT16 and FLOAT32.
+  // The numbers of FLOAT16, BFLOAT16 and FLOAT32 in cuda.h.
   fake.dataType = map.type == ElementType::F16    ? 6
                   : map.type == ElementType::BF16 ? 9
                                                   : 7;
