@@ -9,6 +9,7 @@
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/Support/MathExtras.h"
@@ -19,6 +20,41 @@
 namespace mgpu::planner {
 
 using namespace mlir;
+
+/// Whether `op` folds, with those of its operands constant that are so.
+static bool folds(Operation &op) {
+  llvm::SmallVector<Attribute> constants(op.getNumOperands());
+  for (auto [operand, constant] : llvm::zip(op.getOperands(), constants))
+    matchPattern(operand, m_Constant(&constant));
+  llvm::SmallVector<OpFoldResult> folded;
+  Operation *copy = op.clone();
+  bool ok = succeeded(copy->fold(constants, folded));
+  copy->destroy();
+  return ok;
+}
+
+/// Whether a trip surely computes with the loop's value in a way that makes no
+/// induction of it, as a comparison does. To roll such a loop is in vain, and
+/// all that stands before it would be interpreted twice.
+static bool surelyUnrolls(scf::ForOp loop) {
+  llvm::SmallPtrSet<Value, 8> derived{loop.getInductionVar()};
+  for (Operation &op : loop.getBody()->without_terminator()) {
+    auto isDerived = [&](Value value) { return derived.contains(value); };
+    if (!isa<arith::ArithDialect>(op.getDialect()) ||
+        op.getNumResults() != 1 || !llvm::any_of(op.getOperands(), isDerived) ||
+        !llvm::all_of(op.getOperands(), [&](Value value) {
+          return isDerived(value) || matchPattern(value, m_Constant());
+        }))
+      continue;
+    if (isa<arith::IndexCastOp, arith::IndexCastUIOp, arith::ExtSIOp,
+            arith::ExtUIOp, arith::TruncIOp, arith::AddIOp, arith::SubIOp,
+            arith::MulIOp>(op))
+      derived.insert(op.getResult(0));
+    else if (!folds(op))
+      return true;
+  }
+  return false;
+}
 
 scf::ForOp findLoopToRoll(func::FuncOp function) {
   scf::ForOp best;
@@ -52,7 +88,7 @@ scf::ForOp findLoopToRoll(func::FuncOp function) {
         best = loop;
       }
     }
-  return best;
+  return best && !surelyUnrolls(best) ? best : scf::ForOp();
 }
 
 /// Whether all values lie in [low, high], without a wrap on the way.
