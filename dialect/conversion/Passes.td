@@ -613,6 +613,16 @@ def MergeEqual : Pass<"spmd-merge-equal", "::mlir::ModuleOp"> {
   }];
 }
 
+def HoistInvariants : Pass<"spmd-hoist-invariants", "::mlir::ModuleOp"> {
+  let summary = "Compute before a loop what is the same in each of its trips";
+  let description = [{
+    Moves operations over tensors out of scf.for and scf.while, where no trip
+    changes what they take, and the result is no larger than that: what a loop
+    over parts reads of a layer's weights is cut out once. What makes a small
+    tensor large, as a broadcast, stays where its reader may take it in.
+  }];
+}
+
 def PlaceArguments : Pass<"spmd-place-arguments", "::mlir::ModuleOp"> {
   let summary = "Copy arguments to devices, and results back";
   let description = [{

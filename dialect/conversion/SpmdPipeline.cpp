@@ -140,6 +140,7 @@ void addSpmdPlacement(OpPassManager &passes,
   passes.addPass(createFuseElementwise());
   passes.addPass(createPlainCanonicalizer());
   passes.addPass(createMergeEqual());
+  passes.addPass(createHoistInvariants());
   passes.addPass(createFillSplats());
   passes.addPass(createPlaceArguments({options.entry, options.devices}));
   passes.addPass(createKeepLoopBuffers());
