@@ -117,6 +117,7 @@ private:
         summaries;
   };
   llvm::DenseMap<mlir::Operation *, KnownLaunch> launches;
+  size_t numSummaries = 0; ///< in all of them
   struct Turns {
     BufferId buffer;
     int64_t half = 0;         ///< of the last launch

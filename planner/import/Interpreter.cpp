@@ -40,8 +40,8 @@ static bool surelyUnrolls(scf::ForOp loop) {
   llvm::SmallPtrSet<Value, 8> derived{loop.getInductionVar()};
   for (Operation &op : loop.getBody()->without_terminator()) {
     auto isDerived = [&](Value value) { return derived.contains(value); };
-    if (!isa<arith::ArithDialect>(op.getDialect()) ||
-        op.getNumResults() != 1 || !llvm::any_of(op.getOperands(), isDerived) ||
+    if (!isa<arith::ArithDialect>(op.getDialect()) || op.getNumResults() != 1 ||
+        !llvm::any_of(op.getOperands(), isDerived) ||
         !llvm::all_of(op.getOperands(), [&](Value value) {
           return isDerived(value) || matchPattern(value, m_Constant());
         }))

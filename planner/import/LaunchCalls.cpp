@@ -198,7 +198,7 @@ std::shared_ptr<const KernelSummary> Commands::summaryOf(ir::LaunchOp op,
                                                          Dim3 grid, Dim3 block,
                                                          HostValueOf valueOf,
                                                          SummaryParts parts) {
-  constexpr size_t most = 64; // an offset may differ in each trip
+  constexpr size_t most = 1 << 16; // an offset may differ in each trip
   auto [at, isFirst] = launches.try_emplace(op);
   KnownLaunch &own = at->second;
   if (isFirst)
@@ -214,8 +214,8 @@ std::shared_ptr<const KernelSummary> Commands::summaryOf(ir::LaunchOp op,
   if (ir::clusterOf(op) || ir::hasMark(op, ir::Mark::AwaitsOthers))
     for (KernelAccess &access : summary->accesses)
       access.blockSteps = {};
-  if (own.summaries.size() < most)
-    own.summaries.insert_or_assign(key, summary);
+  if (numSummaries < most)
+    numSummaries += own.summaries.insert_or_assign(key, summary).second;
   return summary;
 }
 

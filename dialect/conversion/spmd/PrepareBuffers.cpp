@@ -94,12 +94,13 @@ Operation *placeOf(Operation *op, OpOperand &use) {
 void unshare(Operation *op) {
   SmallVector<OpOperand *> uses =
       llvm::map_to_vector(op->getUses(), [](OpOperand &use) { return &use; });
+  if (uses.empty())
+    return;
   for (OpOperand *use : llvm::drop_begin(uses)) {
     OpBuilder b(placeOf(op, *use));
     use->set(b.clone(*op)->getResult(0));
   }
-  if (!uses.empty())
-    op->moveBefore(placeOf(op, *uses.front()));
+  op->moveBefore(placeOf(op, *uses.front()));
 }
 
 struct FillSplats : impl::FillSplatsBase<FillSplats> {
@@ -151,12 +152,15 @@ void storeIn(ValueRange homes, Operation *yield) {
     if (isa<RankedTensorType>(home.getType()) && next.get() != home &&
         llvm::is_contained(homes, sourceOfViews(next.get())))
       next.set(copyOf(b, next.get()));
+  llvm::DenseMap<Value, Value> stored; // what several homes get
   for (auto [home, next] : llvm::zip(homes, yield->getOpOperands())) {
     if (!isa<RankedTensorType>(home.getType()) || next.get() == home)
       continue;
+    const Value value = next.get();
     next.set(bufferization::MaterializeInDestinationOp::create(
-                 b, yield->getLoc(), next.get(), home)
+                 b, yield->getLoc(), stored.lookup_or(value, value), home)
                  .getResult());
+    stored[value] = next.get();
   }
 }
 

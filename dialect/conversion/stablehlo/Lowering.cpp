@@ -19,7 +19,8 @@ Value Lowering::operator[](Value old) {
   if (!number)
     return old; // the operation stays as it is
   // Made where it is first needed; that may be in a loop, so it is not kept.
-  return filledWith(RankedTensorType::get({}, number.getType()), number);
+  auto shape = cast<RankedTensorType>(old.getType()).getShape();
+  return filledWith(RankedTensorType::get(shape, number.getType()), number);
 }
 
 /// By name.

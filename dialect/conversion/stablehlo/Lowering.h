@@ -66,8 +66,8 @@ public:
   llvm::SmallVector<mlir::Value> all(mlir::ValueRange old) {
     return llvm::map_to_vector(old, [&](mlir::Value v) { return (*this)[v]; });
   }
-  /// For a tensor of rank 0: the number that host code knows; null where it is
-  /// on the devices alone.
+  /// For a tensor of one element: the number that host code knows; null where
+  /// it is on the devices alone.
   mlir::Value number(mlir::Value old) const { return numbers.lookup(old); }
   void set(mlir::Value old, mlir::Value made) {
     tensors[old] = made;

@@ -6,6 +6,8 @@
 #include "dialect/stablehlo/StablehloDialect.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
 
 namespace mgpu::conversion {
 
@@ -25,6 +27,10 @@ public:
   Starts(Lowering &low, mlir::ValueRange old);
   /// In the body of an operation: the start of dimension `k`, at most `most`.
   mlir::Value at(mlir::ImplicitLocOpBuilder &b, unsigned k, int64_t most) const;
+  /// Where a part of `whole` begins, if host code knows it of each dimension.
+  std::optional<llvm::SmallVector<mlir::OpFoldResult>>
+  onHost(mlir::ImplicitLocOpBuilder &b, mlir::RankedTensorType whole,
+         mlir::RankedTensorType part) const;
 
 private:
   llvm::SmallVector<mlir::Value> numbers, tensors;
@@ -71,11 +77,97 @@ Value Starts::at(ImplicitLocOpBuilder &b, unsigned k, int64_t most) const {
   return clampIndex(b, number, types[k], most);
 }
 
+/// Whether `number` is an induction of a loop of the function itself. Such a
+/// loop may stay rolled if only kernels compute further with it.
+static bool mayStayRolled(Value number) {
+  if (auto counter = dyn_cast<BlockArgument>(number))
+    return isa<scf::ForOp>(counter.getOwner()->getParentOp()) &&
+           isa<FunctionOpInterface>(
+               counter.getOwner()->getParentOp()->getParentOp());
+  Operation *op = number.getDefiningOp();
+  return isa<arith::IndexCastOp, arith::AddIOp, arith::SubIOp, arith::MulIOp>(
+             op) &&
+         llvm::any_of(op->getOperands(), mayStayRolled);
+}
+
+std::optional<SmallVector<OpFoldResult>>
+Starts::onHost(ImplicitLocOpBuilder &b, RankedTensorType whole,
+               RankedTensorType part) const {
+  if (llvm::is_contained(numbers, Value()) ||
+      llvm::any_of(numbers, mayStayRolled))
+    return std::nullopt;
+  SmallVector<OpFoldResult> starts;
+  for (int64_t k = 0; k < whole.getRank(); ++k)
+    if (int64_t most = whole.getDimSize(k) - part.getDimSize(k))
+      starts.push_back(at(b, k, most));
+    else
+      starts.push_back(b.getIndexAttr(0));
+  return starts;
+}
+
+static SmallVector<OpFoldResult> indices(ImplicitLocOpBuilder &b,
+                                         ArrayRef<int64_t> numbers) {
+  return getAsIndexOpFoldResult(b.getContext(), numbers);
+}
+
+/// The difference between neighbours in a constant row of numbers, if all have
+/// the same: the places of parts that a loop goes through are written so.
+static std::optional<APInt> stepOf(DenseIntElementsAttr row) {
+  auto numbers = row.getValues<APInt>();
+  if (row.getType().getRank() != 1 || numbers.size() < 2)
+    return std::nullopt;
+  const APInt step = numbers[1] - numbers[0];
+  APInt next = numbers[0];
+  for (const APInt &number : numbers) {
+    if (number != next)
+      return std::nullopt;
+    next += step;
+  }
+  return step;
+}
+
+/// The one number of a slice of such a row that begins where host code knows;
+/// null for other slices.
+static Value hostNumberOf(Lowering &low, DynamicSliceOp op) {
+  auto type = cast<RankedTensorType>(op.getResult().getType());
+  DenseIntElementsAttr row;
+  if (type.getNumElements() != 1 || isNarrow(type.getElementType()) ||
+      !matchPattern(low[op.getOperand()], m_Constant(&row)))
+    return {};
+  std::optional<APInt> step = stepOf(row);
+  Value start = low.number(op.getStartIndices()[0]);
+  if (!step || !start || mayStayRolled(start))
+    return {};
+  ImplicitLocOpBuilder &b = low.b;
+  auto constant = [&](const APInt &number) -> Value {
+    return arith::ConstantOp::create(
+        b, b.getIntegerAttr(row.getElementType(), number));
+  };
+  Value at =
+      Starts(low, op.getStartIndices()).at(b, 0, row.getNumElements() - 1);
+  Value count = arith::IndexCastOp::create(b, row.getElementType(), at);
+  Value grown = arith::MulIOp::create(b, count, constant(*step));
+  return arith::AddIOp::create(b, grown,
+                               constant(*row.getValues<APInt>().begin()));
+}
+
 static LogicalResult lowerDynamicSlice(Lowering &low, DynamicSliceOp op) {
+  if (Value number = hostNumberOf(low, op)) {
+    low.setNumber(op.getResult(), number);
+    return success();
+  }
   auto from = cast<RankedTensorType>(op.getOperand().getType());
   RankedTensorType type = signlessTensor(op.getResult());
   Value input = low[op.getOperand()];
   Starts starts(low, op.getStartIndices());
+  if (auto at = starts.onHost(low.b, from, type)) {
+    low.set(
+        op.getResult(),
+        tensor::ExtractSliceOp::create(
+            low.b, type, input, *at, indices(low.b, type.getShape()),
+            SmallVector<OpFoldResult>(type.getRank(), low.b.getIndexAttr(1))));
+    return success();
+  }
   low.set(
       op.getResult(),
       low.computed(
@@ -100,6 +192,14 @@ static LogicalResult lowerDynamicUpdateSlice(Lowering &low,
     return success();
   }
   Starts starts(low, op.getStartIndices());
+  if (auto at = starts.onHost(low.b, type, part)) {
+    low.set(op.getResult(), tensor::InsertSliceOp::create(
+                                low.b, update, low[op.getOperand()], *at,
+                                indices(low.b, part.getShape()),
+                                SmallVector<OpFoldResult>(
+                                    type.getRank(), low.b.getIndexAttr(1))));
+    return success();
+  }
   auto choose = [&](ImplicitLocOpBuilder &b, ValueRange in) {
     SmallVector<Value> at;
     Value isInside;
