@@ -90,7 +90,8 @@ LogicalResult BlockEmitter::emitBlock(Block &source) {
           return failure();
         continue;
       }
-      pending.insert(&op);
+      if (failed(insert(&op)))
+        return failure();
     }
   }
   return success();
@@ -174,6 +175,8 @@ BlockEmitter::Tile BlockEmitter::chooseTile(scf::ForOp loop) const {
 }
 
 LogicalResult BlockEmitter::emitFor(scf::ForOp loop) {
+  if (isRowLoop(loop))
+    return emitRowLoop(loop);
   Tile chosen = chooseTile(loop);
   if (!chosen.active())
     return emitForInDomain(loop);

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Loops by which the lanes of a subgroup go through a row each, before they
+// combine what they found: sums of rows, and products of a few vectors with a
+// matrix that is stored by rows. Lanes are the lanes of vectors, and a tile of
+// rows by results stays in registers, so that rows share what they load. Each
+// lane does what its thread does, in the same order.
+#include "kernels/host/BlockEmitter.h"
+#include "kernels/lower/SubgroupBarrier.h"
+
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+using namespace mlir;
+
+namespace mgpu::kernels {
+
+/// Whether all threads of a subgroup combine the value, and nothing else needs
+/// it.
+static bool isCombined(Value value) {
+  return llvm::all_of(value.getUses(), [](OpOperand &use) {
+    auto reduce = dyn_cast<gpu::SubgroupReduceOp>(use.getOwner());
+    auto branch = dyn_cast<scf::IfOp>(use.getOwner()->getParentOp());
+    return reduce ? !reduce.getClusterSize()
+                  : branch && isa<scf::YieldOp>(use.getOwner()) &&
+                        isCombined(branch.getResult(use.getOperandNumber()));
+  });
+}
+
+/// Whether neighbouring threads load neighbours, or all of a row one element.
+bool BlockEmitter::isRowLoad(memref::LoadOp load) const {
+  SmallVector<int64_t> strides;
+  int64_t offset = 0;
+  if (!uniform.contains(load.getMemRef()) ||
+      failed(load.getMemRefType().getStridesAndOffset(strides, offset)))
+    return false;
+  for (auto [index, stride] : llvm::zip_equal(load.getIndices(), strides)) {
+    const auto step = stridesOf(index);
+    const bool isLast = index == load.getIndices().back();
+    if (!step ||
+        ((*step)[0] != 0 && !(isLast && stride == 1 && (*step)[0] == 1)))
+      return false;
+  }
+  return load.getType().isIntOrFloat() &&
+         load.getType().getIntOrFloatBitWidth() >= 8;
+}
+
+bool BlockEmitter::isRowLoop(scf::ForOp loop) const {
+  if (tile.active() || shape.tileX != 0 || shape.items != 1 ||
+      !shape.makesVectors || block.x != subgroupSize || block.z != 1 ||
+      loop.getNumResults() == 0)
+    return false;
+  const Type type = loop.getResult(0).getType();
+  for (auto [init, result] :
+       llvm::zip_equal(loop.getInitArgs(), loop.getResults()))
+    if (result.getType() != type || !uniform.contains(init) ||
+        !isCombined(result))
+      return false;
+  return (type.isF32() || type.isF64()) &&
+         llvm::all_of(loop.getBody()->without_terminator(), [&](Operation &op) {
+           if (uniformity.isUniformOp(&op) || isRecomputed(&op))
+             return isMemoryEffectFree(&op);
+           if (auto load = dyn_cast<memref::LoadOp>(op))
+             return isRowLoad(load);
+           return OpTrait::hasElementwiseMappableTraits(&op) &&
+                  llvm::none_of(op.getOperands(), [&](Value operand) {
+                    return isRecomputed(operand.getDefiningOp());
+                  });
+         });
+}
+
+/// What `results` of the loop need of its body.
+static llvm::SmallSetVector<Operation *, 16> neededBy(scf::ForOp loop,
+                                                      ValueRange results) {
+  llvm::SmallSetVector<Operation *, 16> found;
+  auto add = [&](ValueRange values) {
+    for (Value each : values)
+      if (Operation *op = each.getDefiningOp();
+          op && op->getBlock() == loop.getBody())
+        found.insert(op);
+  };
+  add(results);
+  for (size_t k = 0; k < found.size(); ++k)
+    add(found[k]->getOperands());
+  return found;
+}
+
+Value BlockEmitter::vectorOf(Value value, int64_t lanes, RowPart &part,
+                             Operation *user) {
+  if (Value known = part.vectors.lookupOrNull(value))
+    return known;
+  Location loc = user->getLoc();
+  auto type = VectorType::get({lanes}, value.getType());
+  Value found;
+  if (auto array = arrays.find(value); array != arrays.end()) {
+    found =
+        vector::LoadOp::create(b, loc, type, array->second, part.thread.linear);
+  } else {
+    FailureOr<Value> scalar = lookup(value, part.thread, user);
+    if (failed(scalar))
+      return {};
+    found = vector::BroadcastOp::create(b, loc, type, *scalar);
+  }
+  part.vectors.map(value, found);
+  return found;
+}
+
+LogicalResult BlockEmitter::cloneForLanes(Operation &op, int64_t lanes,
+                                          RowPart &part) {
+  if (uniformity.isUniformOp(&op)) {
+    for (Value operand : op.getOperands()) {
+      FailureOr<Value> known = lookup(operand, part.thread, &op);
+      if (failed(known))
+        return failure();
+      part.thread.map.map(operand, *known);
+    }
+    b.clone(op, part.thread.map);
+    return success();
+  }
+  if (isRecomputed(&op))
+    return success();
+  Value result = op.getResult(0);
+  if (auto load = dyn_cast<memref::LoadOp>(op)) {
+    SmallVector<Value> indices;
+    for (Value index : load.getIndices()) {
+      FailureOr<Value> found = lookup(index, part.thread, load);
+      if (failed(found))
+        return failure();
+      indices.push_back(*found);
+    }
+    Value memref = uniform.lookup(load.getMemRef());
+    auto type = VectorType::get({lanes}, load.getType());
+    const bool isOne =
+        indices.empty() || (*stridesOf(load.getIndices().back()))[0] == 0;
+    Value element =
+        isOne ? vector::BroadcastOp::create(
+                    b, op.getLoc(), type,
+                    memref::LoadOp::create(b, op.getLoc(), memref, indices))
+                    .getResult()
+              : vector::LoadOp::create(b, op.getLoc(), type, memref, indices)
+                    .getResult();
+    part.vectors.map(result, element);
+    return success();
+  }
+  for (Value operand : op.getOperands())
+    if (!vectorOf(operand, lanes, part, &op))
+      return failure();
+  Operation *made = b.clone(op, part.vectors);
+  for (auto [mine, theirs] :
+       llvm::zip_equal(op.getResults(), made->getResults()))
+    theirs.setType(VectorType::get({lanes}, mine.getType()));
+  return success();
+}
+
+/// Computes results `first` to `first` + `count` for the rows of `parts`.
+LogicalResult BlockEmitter::emitRowTile(scf::ForOp loop, int64_t first,
+                                        int64_t count, int64_t lanes,
+                                        MutableArrayRef<RowPart> parts) {
+  Location loc = loop.getLoc();
+  SmallVector<Value> inits;
+  for (RowPart &part : parts)
+    for (Value init : loop.getInitArgs().slice(first, count))
+      inits.push_back(vectorOf(init, lanes, part, loop));
+  auto copy = scf::ForOp::create(b, loc, uniform.lookup(loop.getLowerBound()),
+                                 uniform.lookup(loop.getUpperBound()),
+                                 uniform.lookup(loop.getStep()), inits);
+  const auto needed =
+      neededBy(loop, loop.getYieldedValues().slice(first, count));
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(copy.getBody());
+    markLoop(b, loc, Rolled);
+    SmallVector<Value> yields;
+    for (auto [k, outer] : llvm::enumerate(parts)) {
+      RowPart part = outer;
+      part.thread.map.map(loop.getInductionVar(), copy.getInductionVar());
+      for (int64_t sum = 0; sum < count; ++sum)
+        part.vectors.map(
+            loop.getRegionIterArg(unsigned(first + sum)),
+            copy.getRegionIterArg(unsigned(int64_t(k) * count + sum)));
+      for (Operation &op : loop.getBody()->without_terminator())
+        if (needed.contains(&op) && failed(cloneForLanes(op, lanes, part)))
+          return failure();
+      for (Value each : loop.getYieldedValues().slice(first, count))
+        yields.push_back(vectorOf(each, lanes, part, loop));
+    }
+    scf::YieldOp::create(b, loc, yields);
+  }
+  for (auto [k, part] : llvm::enumerate(parts))
+    for (int64_t sum = 0; sum < count; ++sum)
+      vector::StoreOp::create(
+          b, loc, copy.getResult(unsigned(int64_t(k) * count + sum)),
+          arrays.lookup(loop.getResult(unsigned(first + sum))),
+          part.thread.linear);
+  return success();
+}
+
+LogicalResult BlockEmitter::emitRowLoop(scf::ForOp loop) {
+  if (failed(flush(loop->getBlock())) ||
+      failed(arraysFor(loop.getResults(), loop)))
+    return failure();
+  // A tile takes half of the registers.
+  const int64_t results = loop.getNumResults(),
+                lanes = std::min<int64_t>(
+                    shape.vectorBytes / sizeOf(loop.getResult(0).getType()),
+                    subgroupSize),
+                registers = shape.vectorBytes == 64 ? 16 : 8,
+                groups = llvm::divideCeil(results, 4),
+                together = llvm::divideCeil(results, groups);
+  int64_t rows = std::min<int64_t>(registers / together, block.y);
+  while (block.y % rows != 0)
+    --rows;
+  OpBuilder::InsertionGuard guard(b);
+  Value row = times(openLoop(block.y / rows), rows),
+        lane = times(openLoop(subgroupSize / lanes), lanes);
+  SmallVector<RowPart> parts{size_t(rows)};
+  for (auto [k, part] : llvm::enumerate(parts)) {
+    part.thread.ids[2] = constant(0);
+    part.thread.ids[1] = plus(row, constant(int64_t(k)));
+    part.thread.ids[0] = lane;
+    part.thread.linear = plus(lane, times(part.thread.ids[1], block.x));
+  }
+  for (int64_t first = 0; first < results; first += together)
+    if (failed(emitRowTile(loop, first, std::min(together, results - first),
+                           lanes, parts)))
+      return failure();
+  return success();
+}
+
+} // namespace mgpu::kernels
