@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/conversion/FewVectors.h"
+#include "dialect/conversion/TensorShapes.h"
 #include "dialect/conversion/stablehlo/Lowering.h"
 #include "dialect/conversion/stablehlo/Windows.h"
 #include "dialect/stablehlo/StablehloDialect.h"
@@ -475,9 +476,11 @@ Value Convolution::sums(Products of, ArrayRef<int64_t> sizes) {
     std::rotate(ofTerms.begin(), ofTerms.end() - 1, ofTerms.end());
   const int64_t outer = count(before), inner = count(after),
                 terms = count(ofTerms);
-  // The longer of windows and points along the last dimension is innermost;
-  // few features are no product by rows.
-  const bool isByRows = !isLast && spatial && sizes[feature] > mostVectors &&
+  // The longer of windows and points along the last dimension is innermost. Few
+  // features by rows are no product; of several, their points are its rows.
+  const bool isFew = sizes[feature] <= mostVectors,
+             isByRows = !isLast && spatial &&
+                        (!isFew || (outer > 1 && inner > mostVectors)) &&
                         sizes[ofTerms.back()] > sizes[after.back()];
   SmallVector<unsigned> columns = before, filters;
   columns.append(isByRows ? after : ofTerms);
@@ -514,9 +517,16 @@ Value Convolution::sums(Products of, ArrayRef<int64_t> sizes) {
     of.rhsMap = isByRows ? map(4, {0, 2, 3}) : map(4, {0, 3, 2});
     of.sumMap = map(4, {0, 1, 2});
     of.parallel = 3;
+    if (isByRows && isFew) {
+      std::swap(of.lhs, of.rhs);
+      of.shape = {outer, inner, features};
+    }
   }
   of.reduction = 1;
-  return low.reshaped(makeSum(low, of), shape);
+  Value sum = makeSum(low, of);
+  if (isByRows && isFew)
+    sum = transposedTensor(low.b, low.b.getLoc(), sum, {0, 2, 1});
+  return low.reshaped(sum, shape);
 }
 
 LogicalResult lowerConvolution(Lowering &low, ConvolutionOp op) {
