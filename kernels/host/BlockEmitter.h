@@ -25,6 +25,9 @@ namespace mgpu::kernels {
 /// Bytes of one `type` in a per-thread array.
 int64_t sizeOf(mlir::Type type);
 
+/// The largest divisor of `extent` that is no larger than `most`, or 1.
+int64_t divisorOf(int64_t extent, int64_t most);
+
 /// Whether no loop lies within `loop`.
 bool isInnermost(mlir::Operation *loop);
 

@@ -7,7 +7,8 @@
 // Their errors stay below 1.5 units in the last place, so that a result is at
 // most one unit from the exact one rounded. log is the form of FDLIBM's.
 
-#include "kernels/host/Functions.h"
+// The tests' kernels are compiled without paths for headers.
+#include "Functions.h"
 
 namespace mgpu::kernels::functions {
 

@@ -14,15 +14,17 @@ using namespace mlir;
 
 namespace mgpu::kernels {
 
-/// Whether all threads of a subgroup combine the value, and nothing else needs
-/// it.
+/// Whether the threads of a subgroup, or of the block, combine the value, or
+/// what branches make of it, as of the elements that are left of a row.
 static bool isCombined(Value value) {
-  return llvm::all_of(value.getUses(), [](OpOperand &use) {
-    auto reduce = dyn_cast<gpu::SubgroupReduceOp>(use.getOwner());
-    auto branch = dyn_cast<scf::IfOp>(use.getOwner()->getParentOp());
-    return reduce ? !reduce.getClusterSize()
-                  : branch && isa<scf::YieldOp>(use.getOwner()) &&
-                        isCombined(branch.getResult(use.getOperandNumber()));
+  return llvm::all_of(value.getUsers(), [](Operation *user) {
+    if (auto all = dyn_cast<gpu::AllReduceOp>(user))
+      return all.getBody().empty();
+    if (auto reduce = dyn_cast<gpu::SubgroupReduceOp>(user))
+      return !reduce.getClusterSize();
+    auto branch = dyn_cast<scf::IfOp>(user->getParentOp());
+    return branch && branch.getNumResults() != 0 &&
+           llvm::all_of(branch.getResults(), isCombined);
   });
 }
 
@@ -46,7 +48,7 @@ bool BlockEmitter::isRowLoad(memref::LoadOp load) const {
 
 bool BlockEmitter::isRowLoop(scf::ForOp loop) const {
   if (tile.active() || shape.tileX != 0 || shape.items != 1 ||
-      !shape.makesVectors || block.x != subgroupSize || block.z != 1 ||
+      !shape.makesVectors || block.x % subgroupSize != 0 || block.z != 1 ||
       loop.getNumResults() == 0)
     return false;
   const Type type = loop.getResult(0).getType();
@@ -198,27 +200,27 @@ LogicalResult BlockEmitter::emitRowLoop(scf::ForOp loop) {
   if (failed(flush(loop->getBlock())) ||
       failed(arraysFor(loop.getResults(), loop)))
     return failure();
-  // A tile takes half of the registers.
+  // A tile takes half of the registers: results by rows, or by neighbours.
   const int64_t results = loop.getNumResults(),
-                lanes = std::min<int64_t>(
-                    shape.vectorBytes / sizeOf(loop.getResult(0).getType()),
-                    subgroupSize),
+                lanes = shape.vectorBytes / sizeOf(loop.getResult(0).getType()),
                 registers = shape.vectorBytes == 64 ? 16 : 8,
                 groups = llvm::divideCeil(results, 4),
                 together = llvm::divideCeil(results, groups);
-  int64_t rows = std::min<int64_t>(registers / together, block.y);
-  while (block.y % rows != 0)
-    --rows;
+  const int64_t vectors = registers / together,
+                rows = divisorOf(block.y, vectors),
+                wide = divisorOf(block.x / lanes, vectors / rows) * lanes;
   OpBuilder::InsertionGuard guard(b);
   Value row = times(openLoop(block.y / rows), rows),
-        lane = times(openLoop(subgroupSize / lanes), lanes);
-  SmallVector<RowPart> parts{size_t(rows)};
-  for (auto [k, part] : llvm::enumerate(parts)) {
-    part.thread.ids[2] = constant(0);
-    part.thread.ids[1] = plus(row, constant(int64_t(k)));
-    part.thread.ids[0] = lane;
-    part.thread.linear = plus(lane, times(part.thread.ids[1], block.x));
-  }
+        lane = times(openLoop(block.x / wide), wide);
+  SmallVector<RowPart> parts;
+  for (int64_t y = 0; y < rows; ++y)
+    for (int64_t x = 0; x < wide; x += lanes) {
+      Thread &thread = parts.emplace_back().thread;
+      thread.ids[2] = constant(0);
+      thread.ids[1] = plus(row, constant(y));
+      thread.ids[0] = plus(lane, constant(x));
+      thread.linear = plus(thread.ids[0], times(thread.ids[1], block.x));
+    }
   for (int64_t first = 0; first < results; first += together)
     if (failed(emitRowTile(loop, first, std::min(together, results - first),
                            lanes, parts)))
