@@ -28,46 +28,26 @@ static bool isCombined(Value value) {
   });
 }
 
+/// Whether elements of the type lie in memory as they do in vectors.
+static bool isOfBytes(Type type) {
+  const unsigned bits = type.isIntOrFloat() ? type.getIntOrFloatBitWidth() : 0;
+  return bits >= 8 && llvm::isPowerOf2_32(bits);
+}
+
 /// Whether neighbouring threads load neighbours, or all of a row one element.
 bool BlockEmitter::isRowLoad(memref::LoadOp load) const {
   SmallVector<int64_t> strides;
   int64_t offset = 0;
-  if (!uniform.contains(load.getMemRef()) ||
+  if (!uniform.contains(load.getMemRef()) || !isOfBytes(load.getType()) ||
       failed(load.getMemRefType().getStridesAndOffset(strides, offset)))
     return false;
-  for (auto [index, stride] : llvm::zip_equal(load.getIndices(), strides)) {
+  for (auto [k, index] : llvm::enumerate(load.getIndices())) {
     const auto step = stridesOf(index);
-    const bool isLast = index == load.getIndices().back();
-    if (!step ||
-        ((*step)[0] != 0 && !(isLast && stride == 1 && (*step)[0] == 1)))
+    const bool isAlong = k + 1 == strides.size() && strides[k] == 1;
+    if (!step || ((*step)[0] != 0 && !(isAlong && (*step)[0] == 1)))
       return false;
   }
-  return load.getType().isIntOrFloat() &&
-         load.getType().getIntOrFloatBitWidth() >= 8;
-}
-
-bool BlockEmitter::isRowLoop(scf::ForOp loop) const {
-  if (tile.active() || shape.tileX != 0 || shape.items != 1 ||
-      !shape.makesVectors || block.x % subgroupSize != 0 || block.z != 1 ||
-      loop.getNumResults() == 0)
-    return false;
-  const Type type = loop.getResult(0).getType();
-  for (auto [init, result] :
-       llvm::zip_equal(loop.getInitArgs(), loop.getResults()))
-    if (result.getType() != type || !uniform.contains(init) ||
-        !isCombined(result))
-      return false;
-  return (type.isF32() || type.isF64()) &&
-         llvm::all_of(loop.getBody()->without_terminator(), [&](Operation &op) {
-           if (uniformity.isUniformOp(&op) || isRecomputed(&op))
-             return isMemoryEffectFree(&op);
-           if (auto load = dyn_cast<memref::LoadOp>(op))
-             return isRowLoad(load);
-           return OpTrait::hasElementwiseMappableTraits(&op) &&
-                  llvm::none_of(op.getOperands(), [&](Value operand) {
-                    return isRecomputed(operand.getDefiningOp());
-                  });
-         });
+  return true;
 }
 
 /// What `results` of the loop need of its body.
@@ -84,6 +64,56 @@ static llvm::SmallSetVector<Operation *, 16> neededBy(scf::ForOp loop,
   for (size_t k = 0; k < found.size(); ++k)
     add(found[k]->getOperands());
   return found;
+}
+
+/// The results of a tile.
+constexpr int64_t mostTogether = 4;
+
+/// Whether results that come of several tiles need each other.
+static bool meet(scf::ForOp loop) {
+  if (loop.getNumResults() <= mostTogether)
+    return false;
+  for (auto [argument, yielded] :
+       llvm::zip_equal(loop.getRegionIterArgs(), loop.getYieldedValues())) {
+    auto isOther = [&, own = argument](Value value) {
+      return llvm::is_contained(loop.getRegionIterArgs(), value) &&
+             value != own;
+    };
+    if (isOther(yielded) ||
+        llvm::any_of(neededBy(loop, yielded), [&](Operation *op) {
+          return llvm::any_of(op->getOperands(), isOther);
+        }))
+      return true;
+  }
+  return false;
+}
+
+bool BlockEmitter::isRowLoop(scf::ForOp loop) const {
+  if (tile.active() || shape.tileX != 0 || shape.items != 1 ||
+      !shape.makesVectors || block.x % subgroupSize != 0 || block.z != 1 ||
+      loop.getNumResults() == 0 || meet(loop))
+    return false;
+  const Type type = loop.getResult(0).getType();
+  for (auto [init, result] :
+       llvm::zip_equal(loop.getInitArgs(), loop.getResults()))
+    if (result.getType() != type || !uniform.contains(init) ||
+        !isCombined(result))
+      return false;
+  auto isOfLanes = [&](Value operand) {
+    return uniformity.isUniform(operand) ||
+           (!isRecomputed(operand.getDefiningOp()) &&
+            (loop.getRegion().isAncestor(operand.getParentRegion()) ||
+             isOfBytes(operand.getType())));
+  };
+  return (type.isF32() || type.isF64()) &&
+         llvm::all_of(loop.getBody()->without_terminator(), [&](Operation &op) {
+           auto load = dyn_cast<memref::LoadOp>(op);
+           if (uniformity.isUniformOp(&op) || isRecomputed(&op))
+             return load || isMemoryEffectFree(&op);
+           return load ? isRowLoad(load)
+                       : OpTrait::hasElementwiseMappableTraits(&op) &&
+                             llvm::all_of(op.getOperands(), isOfLanes);
+         });
 }
 
 Value BlockEmitter::vectorOf(Value value, int64_t lanes, RowPart &part,
@@ -204,7 +234,7 @@ LogicalResult BlockEmitter::emitRowLoop(scf::ForOp loop) {
   const int64_t results = loop.getNumResults(),
                 lanes = shape.vectorBytes / sizeOf(loop.getResult(0).getType()),
                 registers = shape.vectorBytes == 64 ? 16 : 8,
-                groups = llvm::divideCeil(results, 4),
+                groups = llvm::divideCeil(results, mostTogether),
                 together = llvm::divideCeil(results, groups);
   const int64_t vectors = registers / together,
                 rows = divisorOf(block.y, vectors),
