@@ -89,7 +89,7 @@ FailureOr<Value> BlockEmitter::folded(Value values,
   return results;
 }
 
-/// The same of any type and number of threads. Each step leaves its results
+/// Folds values of any type and number of threads. Each step leaves its results
 /// side by side in another array, so that the loops become vectors.
 FailureOr<Value> BlockEmitter::foldedOneByOne(
     Value values, llvm::function_ref<Value(Value, Value)> join, Operation *op) {

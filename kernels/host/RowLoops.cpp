@@ -50,7 +50,7 @@ bool BlockEmitter::isRowLoad(memref::LoadOp load) const {
   return true;
 }
 
-/// What `results` of the loop need of its body.
+/// The operations of the loop's body that `results` need.
 static llvm::SmallSetVector<Operation *, 16> neededBy(scf::ForOp loop,
                                                       ValueRange results) {
   llvm::SmallSetVector<Operation *, 16> found;
