@@ -55,11 +55,13 @@ fit("exp f64: (e^r - 1 - r) / r^2", after(2), lambda r: r, range(0, 7), -h, h, 5
 l2 = mp.log(2)
 fit("exp2 f32: (2^r - 1) / r", lambda r: series(lambda k: l2 ** (k + 1) / mp.factorial(k + 1), r), lambda r: r, range(0, 6), -mp.mpf("0.501"), mp.mpf("0.501"), 24)
 # log(1 + r) = r - r^2 / 2 + r^3 q(r)
+fit("exp of f64: (e^r - 1 - r) / r^2", after(2), lambda r: r * r, range(0, 11), -h, h, 53)
 q = lambda r: series(lambda k: (-1) ** k / mp.mpf(k + 3), r, 200)
 fit("log f32: (log(1 + r) - r + r^2/2) / r^3", q, lambda r: r * r * r / mp.log(1 + r), range(0, 8), mp.sqrt(mp.mpf(1) / 2) - 1, mp.sqrt(2) - 1, 24)
 # log(m) = 2 atanh(s), s = (m - 1) / (m + 1), z = s^2
 s = (mp.sqrt(2) - 1) / (mp.sqrt(2) + 1)
 fit("log f64: (2 atanh(s) / s - 2) / s^2 of s^2", lambda z: series(lambda k: 2 / mp.mpf(2 * k + 3), z), lambda z: z, range(0, 5), 0, s * s * mp.mpf("1.001"), 53)
+fit("log of f64: (2 atanh(s) / s - 2) / s^2 of s^2", lambda z: series(lambda k: 2 / mp.mpf(2 * k + 3), z), lambda z: z, range(0, 7), 0, s * s * mp.mpf("1.001"), 53)
 # erf
 c = 2 / mp.sqrt(mp.pi)
 fit("erf f32: erf(x) / x - 1 of x^2", lambda z: series(lambda k: c * (-1) ** k / (mp.factorial(k) * (2 * k + 1)), z) - 1, one, range(0, 7), 0, 1, 24)
@@ -80,3 +82,7 @@ quarter = (mp.pi / 4 * mp.mpf("1.001")) ** 2
 fit("sin f64: (sin(x) / x - 1) / x^2 of x^2", lambda z: series(lambda k: (-1) ** (k + 1) / mp.factorial(2 * k + 3), z), lambda z: z, range(0, 5), 0, quarter, 53)
 fit("cos f64: (cos(x) - 1) / x^2 of x^2", lambda z: series(lambda k: (-1) ** (k + 1) / mp.factorial(2 * k + 2), z), lambda z: z, range(0, 5), 0, quarter, 53)
 fit("tanh f32: (tanh(x) / x - 1) of x^2", lambda z: mp.tanh(mp.sqrt(z)) / mp.sqrt(z) - 1, one, range(1, 7), 0, mp.mpf("0.5"), 24)
+erfOver = lambda z: series(lambda k: c * (-1) ** k / (mp.factorial(k) * (2 * k + 1)), z) - 1
+fit("erf of f64: erf(x) / x - 1 of x^2", erfOver, one, range(0, 14), 0, 1, 53)
+fit("erf of f64: log(erfc(1 + t)) of t in 0..5", lambda t: mp.log(mp.erfc(1 + t)), lambda t: mp.erfc(1 + t), range(0, 22), 0, 5, 53)
+fit("tanh of f64: (tanh(x) / x - 1) of x^2", lambda z: mp.tanh(mp.sqrt(z)) / mp.sqrt(z) - 1, one, range(1, 12), 0, mp.mpf("0.3907"), 53)

@@ -4,6 +4,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Index/IR/IndexDialect.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
@@ -222,6 +223,54 @@ Value BlockEmitter::openLoop(int64_t extent) {
   return loop.getInductionVar();
 }
 
+/// The number that x has where `condition` holds, if it says so.
+static std::optional<int64_t> onlyXOf(Value condition) {
+  if (auto both = condition.getDefiningOp<arith::AndIOp>()) {
+    const auto one = onlyXOf(both.getLhs());
+    return one ? one : onlyXOf(both.getRhs());
+  }
+  auto compare = condition.getDefiningOp<arith::CmpIOp>();
+  if (!compare || compare.getPredicate() != arith::CmpIPredicate::eq)
+    return std::nullopt;
+  auto id = compare.getLhs().getDefiningOp<gpu::ThreadIdOp>();
+  return id && id.getDimension() == gpu::Dimension::x
+             ? getConstantIntValue(compare.getRhs())
+             : std::nullopt;
+}
+
+/// The x of the one thread of each row that `op` is for, if it is for one.
+static std::optional<int64_t> onlyXOf(Operation *op) {
+  auto branch = dyn_cast<scf::IfOp>(op);
+  return branch && branch.getElseRegion().empty()
+             ? onlyXOf(branch.getCondition())
+             : std::nullopt;
+}
+
+LogicalResult BlockEmitter::insert(Operation *op) {
+  auto isOther = [&](Operation *earlier) {
+    return !isMemoryEffectFree(earlier) &&
+           onlyXOf(earlier).has_value() != onlyXOf(op).has_value();
+  };
+  if (!tile.active() && !isMemoryEffectFree(op) &&
+      llvm::any_of(pending, isOther) && failed(flush(op->getBlock())))
+    return failure();
+  pending.insert(op);
+  return success();
+}
+
+std::optional<int64_t> BlockEmitter::onlyThread() const {
+  std::optional<int64_t> only;
+  for (Operation *op : pending) {
+    if (isMemoryEffectFree(op))
+      continue;
+    const auto x = onlyXOf(op);
+    if (!x || *x < 0 || *x >= int64_t(block.x) || (only && *only != *x))
+      return std::nullopt;
+    only = x;
+  }
+  return stores.empty() ? only : std::nullopt;
+}
+
 LogicalResult BlockEmitter::emitInnermost(Thread &thread, bool inLoop) {
   if (inLoop && pendingIsParallel())
     markLoop(b, kernel.getLoc(),
@@ -258,6 +307,11 @@ LogicalResult BlockEmitter::emitThreadLoops() {
 
 /// All threads of a row. Items lie far enough apart to be vectors of their own.
 LogicalResult BlockEmitter::emitRow(const Thread &thread) {
+  if (const auto only = onlyThread()) {
+    Thread one = thread;
+    one.ids[0] = constant(*only);
+    return emitInnermost(one, /*inLoop=*/block.y > 1);
+  }
   const int64_t row = block.x / shape.items;
   Value first = openLoop(row);
   for (uint32_t item = 0; item < shape.items; ++item) {

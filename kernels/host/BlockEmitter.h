@@ -25,6 +25,9 @@ namespace mgpu::kernels {
 /// Bytes of one `type` in a per-thread array.
 int64_t sizeOf(mlir::Type type);
 
+/// The largest divisor of `extent` that is no larger than `most`, or 1.
+int64_t divisorOf(int64_t extent, int64_t most);
+
 /// Whether no loop lies within `loop`.
 bool isInnermost(mlir::Operation *loop);
 
@@ -54,6 +57,12 @@ private:
     Value local;  ///< its number in its tile, if it has one
   };
 
+  /// Neighbouring threads whose code is vectors; the first of them.
+  struct RowPart {
+    Thread thread;
+    mlir::IRMapping vectors; ///< source values as vectors
+  };
+
   /// A part of the block that runs a whole loop before the next part starts,
   /// small enough for the loop's values to stay in registers.
   struct Tile {
@@ -79,6 +88,17 @@ private:
   mlir::LogicalResult emitShared(mlir::memref::AllocaOp alloca);
   mlir::LogicalResult emitFor(mlir::scf::ForOp loop);
   mlir::LogicalResult emitForInDomain(mlir::scf::ForOp loop);
+  /// Whether a loop is one of rows (RowLoops.cpp), and its emission.
+  bool isRowLoop(mlir::scf::ForOp loop) const;
+  bool isRowLoad(mlir::memref::LoadOp load) const;
+  mlir::LogicalResult emitRowLoop(mlir::scf::ForOp loop);
+  mlir::LogicalResult emitRowTile(mlir::scf::ForOp loop, int64_t first,
+                                  int64_t count, int64_t lanes,
+                                  mlir::MutableArrayRef<RowPart> parts);
+  mlir::LogicalResult cloneForLanes(Operation &op, int64_t lanes,
+                                    RowPart &part);
+  /// Null if it is not known.
+  Value vectorOf(Value value, int64_t lanes, RowPart &part, Operation *user);
   /// The tile for `loop`, or none where it must or may as well run for the
   /// whole block.
   Tile chooseTile(mlir::scf::ForOp loop) const;
@@ -117,6 +137,14 @@ private:
   mlir::LogicalResult emitConvergent(Operation *op);
   mlir::LogicalResult emitAllReduce(mlir::gpu::AllReduceOp op);
   mlir::LogicalResult emitSubgroupReduce(mlir::gpu::SubgroupReduceOp op);
+  /// Arrays that begin with what the subgroups reduce `values` to, which has
+  /// one value for each thread. folded() makes vectors where canFold() says so.
+  bool canFold(mlir::Type type) const;
+  mlir::FailureOr<Value>
+  folded(Value values, mlir::gpu::AllReduceOperation kind, Operation *op);
+  mlir::FailureOr<Value>
+  foldedOneByOne(Value values, llvm::function_ref<Value(Value, Value)> join,
+                 Operation *op);
 
   /// Ends the segment: emits the thread loop of the pending operations and
   /// stores. `last` says that the source block's terminator follows, its
@@ -148,6 +176,11 @@ private:
   mlir::FailureOr<Value> newArray(mlir::Type type, Operation *op);
   mlir::LogicalResult checkScratch(uint64_t count, uint64_t size,
                                    Operation *op);
+  /// Adds `op` to what is pending. Work of one thread of each row is a segment
+  /// of its own: it would keep the others' loop from becoming vectors.
+  mlir::LogicalResult insert(Operation *op);
+  /// The x of the one thread of each row that what is pending is for, if it is.
+  std::optional<int64_t> onlyThread() const;
   /// Has the pending segment store `value` of each thread to a new array.
   mlir::FailureOr<Value> storeToArray(Value value, Operation *op);
   mlir::FailureOr<mlir::SmallVector<Value>> arraysFor(mlir::ValueRange values,

@@ -5,6 +5,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/Utils/GPUUtils.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
 
@@ -37,6 +38,89 @@ LogicalResult BlockEmitter::emitConvergent(Operation *op) {
 // The order of a reduction is a stated one (docs/numerics.md), which emitted
 // CUDA C++ has too: neighbours, then neighbouring pairs, up to the 32 threads
 // of a subgroup; then the subgroups one after the other.
+
+/// Neighbours of two vectors, one behind the other, or of one.
+static Value combineNeighbours(OpBuilder &b, gpu::AllReduceOperation kind,
+                               Value low, Value high, Location loc) {
+  const int64_t lanes = cast<VectorType>(low.getType()).getNumElements();
+  SmallVector<int64_t> first, second;
+  for (int64_t lane = 0; lane < (low == high ? lanes : 2 * lanes); lane += 2) {
+    first.push_back(lane);
+    second.push_back(lane + 1);
+  }
+  Value x = vector::ShuffleOp::create(b, loc, low, high, first),
+        y = vector::ShuffleOp::create(b, loc, low, high, second);
+  return combine(b, kind, x, y, loc);
+}
+
+/// Whether folded() takes values of all threads.
+bool BlockEmitter::canFold(Type type) const {
+  const unsigned bits = type.isIntOrFloat() ? type.getIntOrFloatBitWidth() : 0;
+  return shape.makesVectors && numThreads % subgroupSize == 0 &&
+         (bits == 32 || bits == 64);
+}
+
+FailureOr<Value> BlockEmitter::folded(Value values,
+                                      gpu::AllReduceOperation kind,
+                                      Operation *op) {
+  Location loc = op->getLoc();
+  Type type = cast<MemRefType>(values.getType()).getElementType();
+  FailureOr<Value> results = newArray(type, op);
+  if (failed(results))
+    return failure();
+  // So many subgroups are folded together that they end as one vector.
+  const int64_t lanes = 64 / sizeOf(type), count = numThreads / subgroupSize,
+                together = std::min(count & -count, lanes);
+  OpBuilder::InsertionGuard guard(b);
+  Value first = openLoop(count / together);
+  Value begin = times(first, together * subgroupSize);
+  auto fold = [&](auto &self, int64_t at, int64_t vectors) -> Value {
+    if (vectors == 1)
+      return vector::LoadOp::create(b, loc, VectorType::get({lanes}, type),
+                                    values, plus(begin, constant(at * lanes)));
+    Value low = self(self, at, vectors / 2),
+          high = self(self, at + vectors / 2, vectors / 2);
+    return combineNeighbours(b, kind, low, high, loc);
+  };
+  Value sums = fold(fold, 0, together * subgroupSize / lanes);
+  while (cast<VectorType>(sums.getType()).getNumElements() > together)
+    sums = combineNeighbours(b, kind, sums, sums, loc);
+  vector::StoreOp::create(b, loc, sums, *results, times(first, together));
+  return results;
+}
+
+/// Folds values of any type and number of threads. Each step leaves its results
+/// side by side in another array, so that the loops become vectors.
+FailureOr<Value> BlockEmitter::foldedOneByOne(
+    Value values, llvm::function_ref<Value(Value, Value)> join, Operation *op) {
+  Location loc = op->getLoc();
+  FailureOr<Value> others =
+      newArray(cast<MemRefType>(values.getType()).getElementType(), op);
+  if (failed(others))
+    return failure();
+  Value from = values, to = *others;
+  auto load = [&](Value at) -> Value {
+    return memref::LoadOp::create(b, loc, from, at);
+  };
+  int64_t left = numThreads;
+  for (int64_t step = 1; step < std::min(subgroupSize, numThreads); step *= 2) {
+    auto loop = scf::ForOp::create(b, loc, constant(0), constant(left / 2),
+                                   constant(1));
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(loop.getBody());
+    Value at = loop.getInductionVar();
+    Value x = times(at, 2), y = plus(x, constant(1));
+    memref::StoreOp::create(b, loc, join(load(x), load(y)), to, at);
+    b.setInsertionPointAfter(loop);
+    if (left % 2 != 0)
+      memref::StoreOp::create(b, loc, load(constant(left - 1)), to,
+                              constant(left / 2));
+    left = (left + 1) / 2;
+    std::swap(from, to);
+  }
+  return from;
+}
+
 LogicalResult BlockEmitter::emitAllReduce(gpu::AllReduceOp op) {
   Location loc = op.getLoc();
   FailureOr<Value> values = storeToArray(op.getValue(), op);
@@ -53,35 +137,18 @@ LogicalResult BlockEmitter::emitAllReduce(gpu::AllReduceOp op) {
       b.clone(inner, map);
     return map.lookup(body.front().getTerminator()->getOperand(0));
   };
-  // Each step leaves its results side by side in another array, so that the
-  // loops become vectors.
-  FailureOr<Value> others = newArray(op.getType(), op);
-  if (failed(others))
+  auto subgroups = body.empty() && canFold(op.getType())
+                       ? folded(*values, *op.getOp(), op)
+                       : foldedOneByOne(*values, join, op);
+  if (failed(subgroups))
     return failure();
-  Value from = *values, to = *others;
   auto load = [&](Value at) -> Value {
-    return memref::LoadOp::create(b, loc, from, at);
+    return memref::LoadOp::create(b, loc, *subgroups, at);
   };
-  int64_t left = numThreads;
-  for (int64_t step = 1; step < std::min(subgroupSize, numThreads); step *= 2) {
-    auto loop = scf::ForOp::create(b, loc, constant(0), constant(left / 2),
-                                   constant(1));
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(loop.getBody());
-    Value at = loop.getInductionVar();
-    Value x = arith::MulIOp::create(b, loc, at, constant(2));
-    Value y = arith::AddIOp::create(b, loc, x, constant(1));
-    memref::StoreOp::create(b, loc, join(load(x), load(y)), to, at);
-    b.setInsertionPointAfter(loop);
-    if (left % 2 != 0)
-      memref::StoreOp::create(b, loc, load(constant(left - 1)), to,
-                              constant(left / 2));
-    left = (left + 1) / 2;
-    std::swap(from, to);
-  }
-  Value first = load(constant(0));
-  auto loop = scf::ForOp::create(b, loc, constant(1), constant(left),
-                                 constant(1), first);
+  Value first = load(constant(0)),
+        count = constant(llvm::divideCeil(numThreads, subgroupSize));
+  auto loop =
+      scf::ForOp::create(b, loc, constant(1), count, constant(1), first);
   uniform.map(op.getResult(), loop.getResult(0));
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(loop.getBody());
@@ -102,6 +169,19 @@ LogicalResult BlockEmitter::emitSubgroupReduce(gpu::SubgroupReduceOp op) {
   if (failed(values) || failed(results) || failed(flush(op->getBlock())))
     return failure();
   arrays[op.getResult()] = *results;
+  if (size == subgroupSize && canFold(op.getType())) {
+    auto subgroups = folded(*values, op.getOp(), op);
+    if (failed(subgroups))
+      return failure();
+    OpBuilder::InsertionGuard guard(b);
+    Value subgroup = openLoop(numThreads / subgroupSize);
+    Value all = memref::LoadOp::create(b, loc, *subgroups, subgroup);
+    auto type = VectorType::get({subgroupSize}, op.getType());
+    all = vector::BroadcastOp::create(b, loc, type, all);
+    vector::StoreOp::create(b, loc, all, *results,
+                            times(subgroup, subgroupSize));
+    return success();
+  }
   // Clusters start at every multiple of size * stride and the stride - 1 lanes
   // after it; threads past the end of the block take no part. The order is that
   // of emitAllReduce, whose neighbours are here `stride` apart.

@@ -179,7 +179,8 @@ Result<std::vector<std::byte>> emitHostKernel(mlir::ModuleOp kernel, Dim3 block,
                                               const HostEmitOptions &options) {
   HostShape shape =
       options.config ? HostShape(block, *options.config) : HostShape(block);
-  shape.copiesByVectors = !options.boundsErrors;
+  shape.makesVectors = !options.boundsErrors;
+  shape.vectorBytes = unitOf(options.cpu).bits / 8;
   MGPU_TRY_ASSIGN(const HostCodeOptions code,
                   lowerHostKernel(kernel, block, shape, options));
   MGPU_TRY_ASSIGN(auto object, emitObject(kernel, code));

@@ -439,6 +439,16 @@ static void moveToHeap(ModuleOp module) {
   }
 }
 
+/// Whether vectors that the emitter made are multiplied and added.
+static bool hasVectorProducts(ModuleOp module) {
+  return module
+      .walk([](math::FmaOp op) {
+        return isa<VectorType>(op.getType()) ? WalkResult::interrupt()
+                                             : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
 LogicalResult lowerToLlvm(ModuleOp module, HostCodeOptions &code) {
   if (failed(lowerMessages(module)) || failed(lowerAtomics(module)))
     return failure();
@@ -462,7 +472,9 @@ LogicalResult lowerToLlvm(ModuleOp module, HostCodeOptions &code) {
   // away.
   dropFastMath(module);
   expandExtremes(module);
-  if (expandFunctions(module) && hasFeature(code.cpu, "avx512vl"))
+  const bool hasProducts = hasVectorProducts(module);
+  if ((expandFunctions(module) || hasProducts) &&
+      hasFeature(code.cpu, "avx512vl"))
     code.vectorBits = 512;
   if (!hasFeature(code.cpu, "fma"))
     expandFma(module, /*ofF32=*/true);

@@ -155,7 +155,7 @@ LogicalResult BlockEmitter::packLoads(scf::ForOp loop) {
   // them.
   constexpr int64_t mostBytes = 1 << 20, leastRows = 4;
   const int64_t trips = tripsFromZero(loop);
-  if (!shape.copiesByVectors || trips < side || block.x % side != 0 ||
+  if (!shape.makesVectors || trips < side || block.x % side != 0 ||
       block.y < leastRows || block.z != 1 || !onlyReads(loop))
     return success();
   for (auto load : loop.getBody()->getOps<memref::LoadOp>())
@@ -166,7 +166,7 @@ LogicalResult BlockEmitter::packLoads(scf::ForOp loop) {
 }
 
 LogicalResult BlockEmitter::packTurned() {
-  if (!shape.copiesByVectors || rowsOf || block.x % side != 0 ||
+  if (!shape.makesVectors || rowsOf || block.x % side != 0 ||
       block.y % side != 0 || block.z != 1)
     return success();
   for (Operation *op : pending) {

@@ -20,8 +20,9 @@ struct HostShape {
   uint32_t unroll = 0; ///< for innermost sequential loops; 0: LLVM's choice
   /// Threads that run a sequential loop together; 0: the emitter's choice.
   uint32_t tileX = 0, tileY = 0;
-  /// The emitter may copy what rows of threads share, with vectors.
-  bool copiesByVectors = true;
+  /// The emitter may make vectors, of so many bytes.
+  bool makesVectors = true;
+  uint32_t vectorBytes = 32;
 
   explicit HostShape(Dim3 block) : block(block), covered(block) {}
   HostShape(Dim3 block, const KernelConfig &config);

@@ -90,7 +90,8 @@ LogicalResult BlockEmitter::emitBlock(Block &source) {
           return failure();
         continue;
       }
-      pending.insert(&op);
+      if (failed(insert(&op)))
+        return failure();
     }
   }
   return success();
@@ -143,6 +144,13 @@ LogicalResult BlockEmitter::emitForInDomain(scf::ForOp loop) {
   return success();
 }
 
+int64_t divisorOf(int64_t extent, int64_t most) {
+  int64_t best = std::clamp<int64_t>(most, 1, extent);
+  while (extent % best != 0)
+    --best;
+  return best;
+}
+
 BlockEmitter::Tile BlockEmitter::chooseTile(scf::ForOp loop) const {
   constexpr int64_t registerBytes = 256; // eight vectors of 256 bits
   int64_t bytes = 0;
@@ -155,12 +163,6 @@ BlockEmitter::Tile BlockEmitter::chooseTile(scf::ForOp loop) const {
   }
   if (bytes == 0 || tile.active() || facts::findConvergent(loop))
     return {};
-  auto divisor = [](int64_t extent, int64_t limit) {
-    int64_t best = std::clamp<int64_t>(limit, 1, extent);
-    while (extent % best != 0)
-      --best;
-    return best;
-  };
   int64_t threads = std::max<int64_t>(registerBytes / bytes, 8);
   Tile result;
   if (shape.tileX != 0) {
@@ -168,12 +170,14 @@ BlockEmitter::Tile BlockEmitter::chooseTile(scf::ForOp loop) const {
     result.height = shape.tileY;
     return result;
   }
-  result.width = divisor(block.x, threads);
-  result.height = divisor(block.y, threads / result.width);
+  result.width = divisorOf(block.x, threads);
+  result.height = divisorOf(block.y, threads / result.width);
   return result;
 }
 
 LogicalResult BlockEmitter::emitFor(scf::ForOp loop) {
+  if (isRowLoop(loop))
+    return emitRowLoop(loop);
   Tile chosen = chooseTile(loop);
   if (!chosen.active())
     return emitForInDomain(loop);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The functions of Functions.h as operations, in place of those of MLIR's math
-// dialect.
-#include "kernels/host/Functions.h"
+// The functions of Functions.h and Functions64.h as operations, in place of
+// those of MLIR's math dialect.
+#include "kernels/host/Functions64.h"
 #include "kernels/host/SmallFloats.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -141,6 +141,13 @@ using One = Number (*)(Number);
 /// Null for other operations.
 One functionOf(Operation *op) {
   using namespace functions;
+  if (getElementTypeOrSelf(op->getResult(0)).isF64())
+    return llvm::StringSwitch<One>(op->getName().getStringRef())
+        .Case("math.erf", erf64<Number>)
+        .Case("math.exp", exp64<Number>)
+        .Case("math.log", log64<Number>)
+        .Case("math.tanh", tanh64<Number>)
+        .Default(nullptr);
   return llvm::StringSwitch<One>(op->getName().getStringRef())
       .Case("math.acos", acos<Number>)
       .Case("math.acosh", acosh<Number>)
@@ -172,9 +179,11 @@ One functionOf(Operation *op) {
 bool expandFunctions(ModuleOp module) {
   SmallVector<Operation *> found;
   module.walk([&](Operation *op) {
-    if (isa_and_nonnull<math::MathDialect>(op->getDialect()) &&
-        op->getNumResults() == 1 &&
-        getElementTypeOrSelf(op->getResult(0)).isF32())
+    if (!isa_and_nonnull<math::MathDialect>(op->getDialect()) ||
+        op->getNumResults() != 1)
+      return;
+    const Type type = getElementTypeOrSelf(op->getResult(0));
+    if (type.isF32() || (type.isF64() && functionOf(op)))
       found.push_back(op);
   });
   bool isAny = false;

@@ -4,6 +4,8 @@
 #include "dialect/conversion/linalg/PointLaunch.h"
 #include "dialect/mgpu/HostCode.h"
 
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+
 namespace mgpu::conversion {
 
 #define GEN_PASS_DEF_CONVERTPARALLELLOOPSTOMGPU
@@ -24,11 +26,16 @@ ir::LaunchOp launchLoops(const LaunchGroup &run, Value device) {
   constexpr int64_t mostAlone = 256, most[] = {32, 8, 1};
   for (unsigned k = 0; k < count; ++k) { // the last dimension is x
     unsigned axis = count - 1 - k;
-    Value length = arith::SubIOp::create(b, loc, op.getUpperBound()[k],
-                                         op.getLowerBound()[k]);
-    extents[k] = arith::CeilDivSIOp::create(b, loc, length, op.getStep()[k]);
+    Value length = b.createOrFold<arith::SubIOp>(loc, op.getUpperBound()[k],
+                                                 op.getLowerBound()[k]);
+    extents[k] =
+        b.createOrFold<arith::CeilDivSIOp>(loc, length, op.getStep()[k]);
+    const int64_t extent = getConstantIntValue(extents[k]).value_or(0);
     block[axis] = arith::ConstantIndexOp::create(
-        b, loc, count == 1 ? mostAlone : most[axis]);
+        b, loc,
+        count > 1    ? most[axis]
+        : extent > 0 ? threadsAlong(extent, mostAlone)
+                     : mostAlone);
     Value blocks = arith::CeilDivSIOp::create(b, loc, extents[k], block[axis]);
     grid[axis] = arith::MaxSIOp::create(b, loc, blocks, one);
   }

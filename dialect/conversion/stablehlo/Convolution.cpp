@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialect/conversion/FewVectors.h"
+#include "dialect/conversion/TensorShapes.h"
 #include "dialect/conversion/stablehlo/Lowering.h"
 #include "dialect/conversion/stablehlo/Windows.h"
 #include "dialect/stablehlo/StablehloDialect.h"
@@ -202,6 +203,7 @@ private:
   /// The sums, whose points are `parallel` dimensions of the result, the window
   /// and the input's features. `sizes` are those of all.
   Value sums(Products of, ArrayRef<int64_t> sizes);
+  SmallVector<unsigned> termsOf(unsigned begin, unsigned end) const;
   bool isProduct(const Products &of, ArrayRef<int64_t> sizes) const;
   Value pointsOf(Value tensor, AffineMap places, ArrayRef<unsigned> order,
                  ArrayRef<int64_t> sizes, ArrayRef<int64_t> shape);
@@ -451,33 +453,42 @@ Value Convolution::pointsOf(Value tensor, AffineMap places,
   return low.reshaped(points, shape);
 }
 
+static SmallVector<unsigned> range(unsigned begin, unsigned end) {
+  return llvm::to_vector(llvm::seq(begin, end));
+}
+
+/// The dimensions of the terms in the kernel's order, in which its channels
+/// often come first.
+SmallVector<unsigned> Convolution::termsOf(unsigned begin, unsigned end) const {
+  SmallVector<unsigned> terms = range(begin, end);
+  if (spatial && numbers.getKernelInputFeatureDimension() <
+                     numbers.getKernelSpatialDimensions()[0])
+    std::rotate(terms.begin(), terms.end() - 1, terms.end());
+  return terms;
+}
+
 Value Convolution::sums(Products of, ArrayRef<int64_t> sizes) {
   if (!isProduct(of, sizes))
     return makeSum(low, of);
   const unsigned feature = numbers.getOutputFeatureDimension() + (groups > 1);
   const bool isLast = feature + 1 == of.parallel;
-  // Outer points with groups, features, terms, inner points. Terms have the
-  // kernel's order, in which its channels often come first.
+  // Outer points with groups, features, terms, inner points.
   auto count = [&](ArrayRef<unsigned> dims) {
     int64_t all = 1;
     for (unsigned k : dims)
       all *= sizes[k];
     return all;
   };
-  auto range = [](unsigned begin, unsigned end) {
-    return llvm::to_vector(llvm::seq(begin, end));
-  };
   const SmallVector<unsigned> before = range(0, feature),
-                              after = range(feature + 1, of.parallel);
-  SmallVector<unsigned> ofTerms = range(of.parallel, sizes.size());
-  if (spatial && numbers.getKernelInputFeatureDimension() <
-                     numbers.getKernelSpatialDimensions()[0])
-    std::rotate(ofTerms.begin(), ofTerms.end() - 1, ofTerms.end());
+                              after = range(feature + 1, of.parallel),
+                              ofTerms = termsOf(of.parallel, sizes.size());
   const int64_t outer = count(before), inner = count(after),
                 terms = count(ofTerms);
-  // The longer of windows and points along the last dimension is innermost;
-  // few features are no product by rows.
-  const bool isByRows = !isLast && spatial && sizes[feature] > mostVectors &&
+  // The longer of windows and points along the last dimension is innermost. Few
+  // features by rows are no product; of several, their points are its rows.
+  const bool isFew = sizes[feature] <= mostVectors,
+             isByRows = !isLast && spatial &&
+                        (!isFew || (outer > 1 && inner > mostVectors)) &&
                         sizes[ofTerms.back()] > sizes[after.back()];
   SmallVector<unsigned> columns = before, filters;
   columns.append(isByRows ? after : ofTerms);
@@ -514,9 +525,16 @@ Value Convolution::sums(Products of, ArrayRef<int64_t> sizes) {
     of.rhsMap = isByRows ? map(4, {0, 2, 3}) : map(4, {0, 3, 2});
     of.sumMap = map(4, {0, 1, 2});
     of.parallel = 3;
+    if (isByRows && isFew) {
+      std::swap(of.lhs, of.rhs);
+      of.shape = {outer, inner, features};
+    }
   }
   of.reduction = 1;
-  return low.reshaped(makeSum(low, of), shape);
+  Value sum = makeSum(low, of);
+  if (isByRows && isFew)
+    sum = transposedTensor(low.b, low.b.getLoc(), sum, {0, 2, 1});
+  return low.reshaped(sum, shape);
 }
 
 LogicalResult lowerConvolution(Lowering &low, ConvolutionOp op) {

@@ -2,7 +2,7 @@
 // The same kernels at every x86-64 level: they compile at each, and where this
 // processor can run them, they give the same bits.
 #include "KernelRunner.h"
-#include "kernels/host/Functions.h"
+#include "kernels/host/Functions64.h"
 
 #include <gtest/gtest.h>
 
@@ -166,6 +166,50 @@ TEST(CpuLevel, FunctionsHaveTheBitsOfTheirHeader) {
                     std::bit_cast<uint32_t>(expected[k][i]))
               << (k < 2 ? "of two " + std::to_string(k) : all[k - 2].name)
               << " of " << x[i] << " on " << cpu;
+  }
+}
+
+TEST(CpuLevel, FunctionsOfF64HaveTheBitsOfTheirHeader) {
+  struct Function {
+    const char *name;
+    double (*value)(double);
+  };
+  const Function all[] = {{"erf", functions::erf64<double>},
+                          {"exp", functions::exp64<double>},
+                          {"log", functions::log64<double>},
+                          {"tanh", functions::tanh64<double>}};
+  std::vector<double> x{0.,        -0.,  1.,     -1.,    HUGE_VAL, -HUGE_VAL,
+                        NAN,       6.,   5e-324, 1e-310, 1.7e308,  709.78,
+                        -745.1332, 710., -746.,  0.625,  22.,      -0x1p-30};
+  std::mt19937_64 engine(1);
+  while (x.size() < 256)
+    x.push_back(x.size() % 2 ? std::bit_cast<double>(engine())
+                             : std::ldexp(double(int64_t(engine())), -60));
+  std::string body;
+  for (size_t k = 0; k < std::size(all); ++k)
+    body += "%r" + std::to_string(k) + " = math." + all[k].name + " %a : f64\n";
+  for (const char *cpu : {"x86-64-v2", "x86-64-v3", "x86-64-v4", "native"}) {
+    auto kernel =
+        load(elementwise("f64", std::vector<std::string>(std::size(all), "f64"),
+                         body),
+             {64}, cpu);
+    ASSERT_TRUE(kernel) << cpu;
+    if (!runs(cpu))
+      continue;
+    std::vector<std::vector<double>> found(std::size(all),
+                                           std::vector<double>(256));
+    std::vector<uint64_t> arguments{arg(x), arg(x)};
+    for (std::vector<double> &each : found)
+      arguments.push_back(arg(each));
+    kernel->run({4}, arguments);
+    for (size_t k = 0; k < std::size(all); ++k)
+      for (size_t i = 0; i < 256; ++i) {
+        const double expected = all[k].value(x[i]);
+        if (!std::isnan(expected) || !std::isnan(found[k][i]))
+          EXPECT_EQ(std::bit_cast<uint64_t>(found[k][i]),
+                    std::bit_cast<uint64_t>(expected))
+              << all[k].name << " of " << x[i] << " on " << cpu;
+      }
   }
 }
 

@@ -3,7 +3,7 @@
 // CUDA's built-ins on a processor, for tests alone: emitted kernels include
 // this first and are compiled as C++. The threads of a block are contexts that
 // take turns; a barrier or shuffle waits for the others.
-#include "../../../kernels/host/Functions.h"
+#include "../../../kernels/host/Functions64.h"
 
 #include <algorithm>
 #include <cfenv>
@@ -132,6 +132,10 @@ static inline double rsqrt(double x) { return 1 / std::sqrt(x); }
 #define sinhf mgpu::kernels::functions::sinh<float>
 #define tanf mgpu::kernels::functions::tan<float>
 #define tanhf mgpu::kernels::functions::tanh<float>
+#define erf(x) mgpu::kernels::functions::erf64<double>(x)
+#define exp(x) mgpu::kernels::functions::exp64<double>(x)
+#define log(x) mgpu::kernels::functions::log64<double>(x)
+#define tanh(x) mgpu::kernels::functions::tanh64<double>(x)
 #define __expf expf
 #define __logf logf
 #define __log2f log2f

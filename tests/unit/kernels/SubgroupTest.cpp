@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <random>
+#include <utility>
 
 namespace mgpu::kernels {
 namespace {
@@ -494,6 +495,72 @@ TEST(HostSubgroup, RowsBySubgroups) {
     kernel->run({1}, {arg(x), arg(y)});
     EXPECT_EQ(y, expected) << type;
   }
+}
+
+/// Six sums of a row, of which one needs another and one counts where a number
+/// from before the loop is odd.
+TEST(HostSubgroup, SumsOfARowMayNeedEachOther) {
+  std::string sums, steps, stores;
+  for (int k = 0; k < 6; ++k) {
+    const std::string n = std::to_string(k);
+    sums += (k ? ", %a" : "%a") + n + " = %zero";
+    const std::string added = k == 1   ? "%a5"
+                              : k == 2 ? "%chosen"
+                              : k == 3 ? "%one"
+                                       : "%v";
+    steps += "%n" + n + " = arith.addf %a" + n + ", " + added + " : f32\n";
+    stores += "%s" + n + " = gpu.subgroup_reduce add %r#" + n +
+              " : (f32) -> f32\nscf.if %isFirst {\n%k" + n +
+              " = arith.constant " + n + " : index\nmemref.store %s" + n +
+              ", %y[%row, %k" + n + "] : memref<2x6xf32>\n}\n";
+  }
+  auto kernel = load(
+      module("%x: memref<2x128xf32>, %c: memref<2x32xi32>, %y: memref<2x6xf32>",
+             R"(
+    %lane = gpu.thread_id x
+    %row = gpu.thread_id y
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c4 = arith.constant 4 : index
+    %c32 = arith.constant 32 : index
+    %zero = arith.constant 0.0 : f32
+    %one = arith.constant 1.0 : f32
+    %i1 = arith.constant 1 : i32
+    %isFirst = arith.cmpi eq, %lane, %c0 : index
+    %number = memref.load %c[%row, %lane] : memref<2x32xi32>
+    %bit = arith.andi %number, %i1 : i32
+    %isOdd = arith.cmpi eq, %bit, %i1 : i32
+    %r:6 = scf.for %k = %c0 to %c4 step %c1 iter_args()" +
+                 sums + R"() -> (f32, f32, f32, f32, f32, f32) {
+      %first = arith.muli %k, %c32 : index
+      %at = arith.addi %first, %lane : index
+      %v = memref.load %x[%row, %at] : memref<2x128xf32>
+      %chosen = arith.select %isOdd, %v, %zero : f32
+      )" + steps +
+                 R"(
+      scf.yield %n0, %n1, %n2, %n3, %n4, %n5 : f32, f32, f32, f32, f32, f32
+    }
+    )" + stores),
+      {32, 2});
+  ASSERT_TRUE(kernel);
+  std::vector<float> x(256), y(12), expected(12);
+  std::vector<int32_t> c(64);
+  for (size_t t = 0; t < 64; ++t) {
+    c[t] = int32_t(t * t / 3);
+    float five = 0, *all = &expected[t / 32 * 6];
+    for (size_t k = 0; k < 4; ++k) {
+      const float v = x[t / 32 * 128 + 32 * k + t % 32] =
+          float((7 * t + 5 * k) % 19);
+      all[0] += v;
+      all[1] += std::exchange(five, five + v);
+      all[2] += c[t] % 2 ? v : 0;
+      all[3] += 1;
+      all[4] += v;
+    }
+    all[5] += five;
+  }
+  kernel->run({1}, {arg(x), arg(c), arg(y)});
+  EXPECT_EQ(y, expected);
 }
 
 // By their places alone, so whatever is read: an error of the program.
