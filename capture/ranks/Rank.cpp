@@ -245,6 +245,13 @@ Result<void> Rank::perform(const RankRequest &request, Bytes &said) {
   case RankStep::Fetch:
     MGPU_TRY(replayer->fetch());
     return job.remote ? meet(std::nullopt) : Result<void>();
+  case RankStep::Hashes: {
+    MGPU_TRY_ASSIGN(const OutputHashes hashes,
+                    replayer->hashOutputs(job.dag, job.plan));
+    append(said, std::as_bytes(std::span(hashes.nodes)));
+    append(said, std::as_bytes(std::span(hashes.buffers)));
+    return {};
+  }
   case RankStep::Timed:
     return replayTimed(said);
   case RankStep::Work: {

@@ -156,6 +156,7 @@ enum class RankStep : uint8_t {
   Load,   ///< as Replayer
   Replay, ///< answers with the microseconds of each replay
   Fetch,  ///< as Replayer
+  Hashes, ///< Replayer::hashOutputs(); answers with nodes, then buffers
   Timed,  ///< Replayer::replayTimed(); answers with the spans
   Work,   ///< answers with what RankJob::work says
   Close,  ///< ends the driver in order; answers with RankJob::farewell

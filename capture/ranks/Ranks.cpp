@@ -237,6 +237,24 @@ Result<void> Ranks::replay(std::span<double> us) {
   return {};
 }
 
+Result<OutputHashes> Ranks::hashOutputs() {
+  if (job->remote)
+    return Runner::hashOutputs();
+  MGPU_TRY(askAll({.step = RankStep::Hashes}, "hashing what nodes wrote",
+                  limits.patience()));
+  OutputHashes all{std::vector<uint64_t>(job->dag.nodes.size()),
+                   std::vector<uint64_t>(job->dag.buffers.size())};
+  OutputHashes each = all;
+  for (uint32_t rank = 0; rank < job->numRanks(); ++rank) {
+    ByteReader said(crew->said(rank));
+    for (std::vector<uint64_t> *hashes : {&each.nodes, &each.buffers})
+      for (uint64_t &hash : *hashes)
+        hash = said.take<uint64_t>();
+    all.add(each);
+  }
+  return all;
+}
+
 Result<std::vector<TimedReplay>> Ranks::replayTimed() {
   MGPU_TRY(askAll(RankStep::Timed, "the timed replay"));
   std::vector<TimedReplay> out;

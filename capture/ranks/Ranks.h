@@ -103,6 +103,7 @@ public:
   Result<void> replay(std::span<double> us) override;
   using Runner::replay;
   Result<void> fetch() override;
+  Result<OutputHashes> hashOutputs() override;
   Result<std::vector<TimedReplay>> replayTimed() override; ///< by rank
   std::string timedBy() const override { return clock; }
   /// The words of Options::work, by rank; `what` is for the error.

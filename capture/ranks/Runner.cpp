@@ -7,20 +7,18 @@
 
 namespace mgpu::capture {
 
-Result<void> Runner::enqueue(void *) {
-  return fail(ErrorKind::Unsupported,
-              "a program on several GPUs has no single stream: use mgt_replay");
-}
+Result<void> Runner::enqueue(void *) { return hasNoStream(); }
 
-Result<void> Runner::captureInto(void *) {
-  return fail(ErrorKind::Unsupported,
-              "a program on several GPUs is in no single graph: replay it "
-              "beside the capture");
-}
+Result<void> Runner::captureInto(void *) { return isInNoGraph(); }
 
 Result<void> Runner::observe(ReplayObserver *) {
   return fail(ErrorKind::Unsupported,
               "single nodes are observed in one process alone");
+}
+
+Result<OutputHashes> Runner::hashOutputs() {
+  return fail(ErrorKind::Unsupported,
+              "what nodes wrote is compared in one process alone");
 }
 
 void Runner::findPlaces(std::vector<std::byte *> &places) { places.clear(); }
@@ -108,6 +106,9 @@ public:
   }
   void findPlaces(std::vector<std::byte *> &places) override {
     replayer.findPlaces(dag, plan, places);
+  }
+  Result<OutputHashes> hashOutputs() override {
+    return replayer.hashOutputs(dag, plan);
   }
   Result<std::vector<TimedReplay>> replayTimed() override {
     MGPU_TRY_ASSIGN(auto timed, replayer.replayTimed());

@@ -62,6 +62,9 @@ public:
   /// Sets where each buffer lies, as Replayer::findPlaces() does; of one
   /// process on the host alone, else nothing.
   virtual void findPlaces(std::vector<std::byte *> &places);
+  /// Hashes the outputs of the last replay, as Replayer::hashOutputs() does; of
+  /// one process and its ranks.
+  virtual Result<OutputHashes> hashOutputs();
   /// By process.
   virtual Result<std::vector<TimedReplay>> replayTimed() = 0;
   /// The clock of the last replayTimed(), as Driver::timedBy().

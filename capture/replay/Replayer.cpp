@@ -316,6 +316,26 @@ void Replayer::findPlaces(const Dag &dag, const Plan &plan,
   }
 }
 
+Result<OutputHashes> Replayer::hashOutputs(const Dag &dag,
+                                           const Plan &plan) const {
+  std::vector<std::byte *> places;
+  findPlaces(dag, plan, places);
+  const GraphPart here(dag, driver->part());
+  std::vector<std::byte> copy;
+  return OutputHashes::of(
+      dag, [&](BufferId id) -> Result<std::span<const std::byte>> {
+        const Buffer &buffer = dag.buffer(id);
+        const std::byte *place = places[id.value];
+        if (!place || !here.holds(buffer.device))
+          return std::span<const std::byte>();
+        if (isHosts(id))
+          return std::span(place, size_t(buffer.sizeBytes));
+        copy.resize(buffer.sizeBytes);
+        MGPU_TRY(driver->transfer(copy.data(), place, copy.size()));
+        return std::span<const std::byte>(copy);
+      });
+}
+
 Result<void> Replayer::observe(ReplayObserver *to) {
   observer = to;
   for (Phase phase : allPhases)
@@ -461,11 +481,20 @@ Result<void> Replayer::replay() {
   return run(Phase::Epilogue);
 }
 
+Result<void> hasNoStream() {
+  return fail(ErrorKind::Unsupported,
+              "a program on several GPUs has no single stream: use mgt_replay");
+}
+
+Result<void> isInNoGraph() {
+  return fail(ErrorKind::Unsupported,
+              "a program on several GPUs is in no single graph: replay it "
+              "beside the capture");
+}
+
 Result<void> Replayer::enqueue(void *stream) {
   if (part.meet)
-    return fail(ErrorKind::Unsupported,
-                "a program on several GPUs has no single stream: use "
-                "mgt_replay");
+    return hasNoStream();
   if (!findTripValues(0))
     return fail(ErrorKind::Unsupported,
                 "the number of each trip of the program's rolled loop has less "
@@ -480,9 +509,7 @@ Result<void> Replayer::enqueue(void *stream) {
 
 Result<void> Replayer::captureInto(void *stream) {
   if (part.meet)
-    return fail(ErrorKind::Unsupported,
-                "a program on several GPUs is in no single graph: replay it "
-                "beside the capture");
+    return isInNoGraph();
   if (!loop.inductions.empty())
     return fail(ErrorKind::Unsupported,
                 "the number of each trip of the program's rolled loop is "

@@ -7,6 +7,7 @@
 // fetch(), read results.
 
 #include "capture/graph/GraphBuilder.h"
+#include "capture/replay/OutputHashes.h"
 #include "capture/replay/SharedBytes.h"
 
 #include <array>
@@ -69,6 +70,11 @@ public:
   virtual bool begin(planner::NodeId node, uint32_t queue) = 0;
   virtual void end(planner::NodeId node, uint32_t queue) = 0;
 };
+
+/// Unsupported: of a program on several GPUs, where Replayer::enqueue() and
+/// captureInto() are asked for.
+Result<void> hasNoStream();
+Result<void> isInNoGraph();
 
 /// Usage where memory of the caller's cannot be that buffer.
 Result<void> checkRebind(const planner::Dag &dag, planner::BufferId id,
@@ -168,6 +174,11 @@ public:
   void findPlaces(const planner::Dag &dag, const planner::Plan &plan,
                   std::vector<std::byte *> &places,
                   planner::Phase phase = planner::Phase::Replay) const;
+
+  /// Hashes what the last replay left of its outputs in memory that is here.
+  /// `dag` and `plan` are those of create().
+  Result<OutputHashes> hashOutputs(const planner::Dag &dag,
+                                   const planner::Plan &plan) const;
 
   /// An error once it is lost: no run may follow.
   Result<void> checkAlive() const;

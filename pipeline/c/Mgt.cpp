@@ -41,6 +41,8 @@ Result<void> mgt_program::start() {
     watch = std::make_shared<NodeWatch>(program().dag, marks);
     MGPU_TRY(opened->runner().observe(watch.get()));
   }
+  if (Audit *audit = opened->audit())
+    auditor = std::make_unique<Auditor>(*audit, serving.audit);
   for (const std::string &name : pipeline::wordsOf(serving.fresh)) {
     size_t k = 0;
     while (k < program().arguments.size() && argument(k).name != name)
@@ -127,24 +129,23 @@ Result<void> open(const Source &source, const char *target,
     MGPU_TRY_ASSIGN(how.memory, parseByteSize(options.memory, "memory"));
   }
   how.audits = options.audit > 0;
-  const pipeline::Serving serving{how.deadline,
-                                  options.log,
-                                  options.log_user,
-                                  options.ranges != 0,
-                                  options.audit,
-                                  options.audit_action,
-                                  options.audit_fresh ? options.audit_fresh
-                                                      : ""};
+  const pipeline::Serving serving{
+      how.deadline,
+      options.log,
+      options.log_user,
+      options.ranges != 0,
+      {options.audit, pipeline::serve::OnDifference(options.audit_action)},
+      options.audit_fresh ? options.audit_fresh : ""};
   if (options.audit_action < MGT_AUDIT_GO_ON ||
       options.audit_action > MGT_AUDIT_FALL_BACK ||
       (options.audit == 0 && (options.audit_action || options.audit_fresh)))
     return fail(ErrorKind::Usage,
                 "mgt_open_with: audit_action is none, or audit is 0 and what "
                 "else is of audits is not");
-  if (options.audit > 0 &&
-      (options.ranks || options.deadline_ms > 0 || device::isCudaTarget(where)))
+  if (options.audit > 0 && (options.ranks || (options.deadline_ms > 0 &&
+                                              !device::isCudaTarget(where))))
     return fail(ErrorKind::Unsupported,
-                "audits are of the host, in one process and without a "
+                "audits are of one process, and on the host without a "
                 "deadline: leave ranks and deadline_ms out");
   if (options.num_constants > 0 && !options.constants)
     return fail(ErrorKind::Usage,

@@ -7,7 +7,7 @@
 #include "capture/ranks/Runner.h"
 #include "device/api/MessageRendezvous.h"
 #include "pipeline/c/mgt.h"
-#include "pipeline/serve/Audit.h"
+#include "pipeline/serve/Auditor.h"
 #include "pipeline/serve/CallLock.h"
 #include "pipeline/serve/Counters.h"
 #include "pipeline/serve/StepThread.h"
@@ -70,8 +70,7 @@ struct Serving {
   void (*log)(void *user, int level, const char *line) = nullptr;
   void *logUser = nullptr;
   bool ranges = false; ///< of NVTX
-  uint32_t audit = 0;  ///< every so many replays
-  int auditAction = MGT_AUDIT_GO_ON;
+  serve::AuditOptions audit = {};
   std::string fresh = {}; ///< "x,y"
 };
 
@@ -91,10 +90,9 @@ struct Served {
   std::vector<capture::TimedReplay> timed;
   /// Memory of arguments that the caller gave or was told of, by their number.
   std::map<size_t, std::span<std::byte>> known;
-  double lastUs = 0;         ///< of the last replay that was not audited
-  uint32_t sinceAudit = 0;   ///< replays
-  bool fallsBack = false;    ///< the reference is replayed
-  bool isStopped = false;    ///< by an audit
+  double lastUs = 0; ///< of the last replay that was not audited
+  std::unique_ptr<serve::Auditor> auditor; ///< where there is a reference
+  bool isStopped = false;                  ///< by an audit
   std::vector<size_t> fresh; ///< arguments to be given before each replay
   std::vector<bool> isGiven; ///< since the replay before, by argument
   std::string lost;          ///< why nothing can be called any more; "": it can
