@@ -31,7 +31,8 @@ private:
   Result<void> put(capture::Runner &to);
   bool differs(const OutputHashes &one, const OutputHashes &other) const;
   Difference difference(const OutputHashes &found,
-                        const OutputHashes &expected);
+                        const OutputHashes &expected) const;
+  std::string gone(NodeId from) const;
 
   const Dag &dag;
   const Plan serial;
@@ -128,28 +129,43 @@ bool GpuAudit::differs(const OutputHashes &one,
   return one.buffers != other.buffers;
 }
 
+/// ", or an earlier one whose output is gone: 'x', 'y'", of what a node needs.
+std::string GpuAudit::gone(NodeId from) const {
+  std::vector<bool> isReached(dag.nodes.size());
+  isReached[from.value] = true;
+  std::string names;
+  size_t count = 0;
+  for (auto id = order.rbegin(); id != order.rend(); ++id)
+    if (isReached[id->value] && (*id == from || !lasts[id->value])) {
+      for (const DepEdge &edge : dag.edges)
+        if (edge.to == *id)
+          isReached[edge.from.value] = true;
+      if (*id != from && ++count <= 8)
+        names +=
+            fmt::format("{}'{}'", count > 1 ? ", " : "", dag.node(*id).name);
+    }
+  if (count == 0)
+    return "";
+  return fmt::format(", or one before it whose output is gone: {}{}", names,
+                     count > 8 ? fmt::format(" and {} more", count - 8) : "");
+}
+
 /// The first node whose output is still there and differs.
 Difference GpuAudit::difference(const OutputHashes &found,
-                                const OutputHashes &expected) {
-  size_t numGone = 0;
-  for (NodeId id : order) {
-    if (!lasts[id.value])
-      ++numGone;
-    else if (isSteady[id.value] &&
-             found.nodes[id.value] != expected.nodes[id.value])
+                                const OutputHashes &expected) const {
+  for (NodeId id : order)
+    if (lasts[id.value] && isSteady[id.value] &&
+        found.nodes[id.value] != expected.nodes[id.value])
       return {fmt::format("{} wrote something else than in the reference{}",
-                          nameOf(dag.node(id)),
-                          numGone == 0
-                              ? ""
-                              : fmt::format(" (of {} nodes before it the "
-                                            "output is gone)",
-                                            numGone))};
-  }
-  for (uint32_t k = 0; k < dag.buffers.size(); ++k)
-    if (found.buffers[k] != expected.buffers[k])
-      return {fmt::format("'{}' is not as in the reference, and of the nodes "
-                          "that write it the output is gone",
-                          dag.buffers[k].name)};
+                          nameOf(dag.node(id)), gone(id))};
+  for (NodeId id : order)
+    for (const BufferUse &use : dag.node(id).uses)
+      if (use.writes &&
+          found.buffers[use.buffer.value] != expected.buffers[use.buffer.value])
+        return {fmt::format("'{}', which {} writes, is not as in the "
+                            "reference{}",
+                            dag.buffer(use.buffer).name, nameOf(dag.node(id)),
+                            gone(id))};
   return {};
 }
 

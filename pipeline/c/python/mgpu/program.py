@@ -496,22 +496,23 @@ def load(path: Union[str, bytes, bytearray, memoryview], target: str = "host", r
          threads: Optional[int] = None, cpu: Optional[str] = None, pin: bool = False, memory: Optional[str] = None,
          roles: Optional[Dict[str, str]] = None, log: Optional[Callable[[int, str], Any]] = None, ranges: bool = False,
          audit: int = 0, on_difference: str = "go on", fresh: Tuple[str, ...] = (),
-         constants: Optional[Dict[str, Any]] = None) -> Program:
+         constants: Optional[Dict[str, Any]] = None, nccl: Optional[str] = None) -> Program:
     """Opens a bundle, a file's or the bytes of one, with `ranks` together with other processes. `constants` are values of
     resident arguments that lie beside it, as weights of a mapped file: arrays without gaps that nobody writes. On the host
     they are read where they lie if they begin at a multiple of 256 bytes, else copied. `deadline` are the seconds that a load,
     replay or fetch may take, after which the program is lost; arrays bound to it must live on then. Its
     buffers take at most `memory` ("4GB"). `roles` are other ones than the bundle's by name or pattern, and
     none may change the plan. `log` is told a level (0: what happens, 1: warnings, 2: faults) and a line.
-    Each replay of `audit` is compared with a reference on the host; after a difference the program may "go
-    on", "stop" or "fall back" to the reference; one of `fresh` that was not written anew is a difference.
+    Each replay of `audit` is compared with a reference; after a difference the program may "go on", "stop"
+    or "fall back" to the reference; one of `fresh` that was not written anew is a difference. `nccl` are
+    settings of NCCL on several GPUs, as the command's --nccl has them.
     With `ranges` replays, and nodes on the host, are ranges of NVTX. On the host `threads` replay, the calling one among them (None: as many as are worth
     it), with kernels for the level `cpu` ("x86-64-v3"; None: the best of the bundle), and with `pin` each
     stays on a CPU of its own."""
     handle, options = ctypes.c_void_p(), OpenOptions(deadline_ms=milliseconds(deadline), threads=workers(threads), cpu=text(cpu), pin=pin)
     if ranks is not None:
         options.ranks = ctypes.pointer(ranks.spec())
-    options.memory, options.ranges = text(memory), ranges
+    options.memory, options.ranges, options.nccl = text(memory), ranges, text(nccl)
     actions = ("go on", "stop", "fall back")
     if on_difference not in actions or not 0 <= audit < 1 << 31:
         raise UsageError(f"on_difference is one of {', '.join(actions)}, and audit a number of replays")
