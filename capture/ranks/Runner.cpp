@@ -93,6 +93,7 @@ public:
     }
     return {};
   }
+  bool canEnqueue() override { return replayer.canEnqueue(); }
   Result<void> enqueue(void *stream) override {
     return replayer.enqueue(stream);
   }

@@ -51,6 +51,8 @@ public:
     double us = 0;
     return replay({&us, 1});
   }
+  /// Whether enqueue() takes the program.
+  virtual bool canEnqueue() { return false; }
   /// Replays into a caller's stream, as Replayer::enqueue() and finish() do.
   /// Unsupported on several GPUs.
   virtual Result<void> enqueue(void *stream);

@@ -297,7 +297,7 @@ Result<void> Replayer::rebuild(const Dag &dag, const Plan &plan,
                                    kernels, *driver, graph);
     if (!ok) {
       graph.exec.reset(); // others may have the new address already
-      isLost = true;
+      lost = "the program was lost when a buffer was replaced";
       return ok;
     }
     MGPU_TRY(observePhase(phase));
@@ -370,9 +370,8 @@ Result<device::GraphExec *> Replayer::exec(Phase phase) const {
 
 Result<void> Replayer::checkAlive() const {
   MGPU_TRY(driver->checkAlive());
-  if (isLost)
-    return fail(ErrorKind::Invalid, "the program was lost when a buffer was "
-                                    "replaced: open it again");
+  if (!lost.empty())
+    return fail(ErrorKind::Invalid, lost + ": open it again");
   return {};
 }
 
@@ -443,15 +442,20 @@ bool Replayer::findTripValues(uint64_t trip) {
 }
 
 Result<void> Replayer::queueAll(
-    const std::function<Result<void>(
-        device::GraphExec &, std::span<const device::HostValue>)> &add) {
+    const std::function<Result<void>(device::GraphExec &,
+                                     std::span<const device::HostValue>)> &add,
+    bool &isPartial) {
+  bool isBegun = false;
   auto addPhase =
       [&](Phase phase,
           std::span<const device::HostValue> values) -> Result<void> {
     if (graphs[size_t(phase)].dagNodes.empty())
       return {};
     MGPU_TRY_ASSIGN(device::GraphExec * graph, exec(phase));
-    return add(*graph, values);
+    const Result<void> added = add(*graph, values);
+    isPartial = !added && isBegun;
+    isBegun = true;
+    return added;
   };
   MGPU_TRY(addPhase(Phase::Prologue, {}));
   for (uint64_t trip = 0; trip < loop.trips; ++trip) {
@@ -461,12 +465,23 @@ Result<void> Replayer::queueAll(
   return addPhase(Phase::Epilogue, {});
 }
 
+Result<void> Replayer::queueRun(
+    const std::function<Result<void>(
+        device::GraphExec &, std::span<const device::HostValue>)> &add) {
+  bool isPartial = false;
+  Result<void> queued = queueAll(add, isPartial);
+  if (isPartial)
+    lost = "a part of a replay was queued, and not the rest (" +
+           queued.error().message + ")";
+  return queued;
+}
+
 Result<void> Replayer::replay() {
   if (loop.trips > 1 && !part.meet && driver->queuesLaunches() &&
       findTripValues(0)) {
     MGPU_TRY(checkAlive());
     const Result<void> queued =
-        queueAll([](device::GraphExec &graph,
+        queueRun([](device::GraphExec &graph,
                     std::span<const device::HostValue> values) {
           return graph.launchNext(values);
         });
@@ -479,6 +494,10 @@ Result<void> Replayer::replay() {
     MGPU_TRY(run(Phase::Replay));
   }
   return run(Phase::Epilogue);
+}
+
+bool Replayer::canEnqueue() {
+  return !part.meet && driver->queuesLaunches() && findTripValues(0);
 }
 
 Result<void> hasNoStream() {
@@ -501,7 +520,7 @@ Result<void> Replayer::enqueue(void *stream) {
                 "than 32 bits, which cannot be queued: use mgt_replay, or "
                 "unroll it (--roll-from 0)");
   MGPU_TRY(checkAlive());
-  return queueAll(
+  return queueRun(
       [&](device::GraphExec &graph, std::span<const device::HostValue> values) {
         return graph.enqueue(stream, values);
       });
@@ -516,10 +535,16 @@ Result<void> Replayer::captureInto(void *stream) {
                 "written by the host: replay it beside the capture, or unroll "
                 "it (--roll-from 0)");
   MGPU_TRY(checkAlive());
-  return queueAll(
+  bool isPartial = false;
+  Result<void> captured = queueAll(
       [&](device::GraphExec &graph, std::span<const device::HostValue>) {
         return graph.captureInto(stream);
-      });
+      },
+      isPartial);
+  if (isPartial)
+    captured.error().message += "; a part of the replay is in the graph that "
+                                "is captured: throw that graph away";
+  return captured;
 }
 
 Result<std::optional<double>> Replayer::replaySpan() {

@@ -146,6 +146,8 @@ public:
   Result<void> load() { return run(planner::Phase::Load); }
   /// All trips of a rolled loop, with what comes before and after it.
   Result<void> replay();
+  /// Whether enqueue() takes the program.
+  bool canEnqueue();
   /// Queues what replay() does into a stream of the caller's on the GPU and
   /// returns (GraphExec::enqueue()); until finish(), enqueue() alone may be
   /// called. Unsupported on the host, on several GPUs, and of a rolled loop
@@ -224,9 +226,15 @@ private:
   Result<void> setInductions(uint64_t trip);
   /// Sets `tripValues`; false where one is no word that can be queued.
   bool findTripValues(uint64_t trip);
-  /// Gives each phase and trip of a replay to `add`, in order.
+  /// Gives each phase and trip of a replay to `add`, in order. If one is
+  /// refused after another was taken, `isPartial` is set.
   Result<void>
   queueAll(const std::function<Result<void>(
+               device::GraphExec &, std::span<const device::HostValue>)> &add,
+           bool &isPartial);
+  /// The same for `add` that runs them: a part of a replay costs the program.
+  Result<void>
+  queueRun(const std::function<Result<void>(
                device::GraphExec &, std::span<const device::HostValue>)> &add);
 
   /// The graph of a phase with nodes; Invalid once it is lost.
@@ -258,7 +266,7 @@ private:
   Part part;
   bool setsInductions = true; ///< for itself, or for all ranks
   bool isComplete = false;
-  bool isLost = false; ///< graphs have different addresses of a buffer
+  std::string lost; ///< why no run may follow; "": one may
 };
 
 } // namespace mgpu::capture

@@ -11,6 +11,9 @@
 #include "support/FileIO.h"
 #include "support/Units.h"
 
+#include <atomic>
+#include <pthread.h>
+
 using namespace mgpu;
 using pipeline::guarded;
 
@@ -96,6 +99,13 @@ Result<void> pipeline::giveProgram(std::unique_ptr<OpenedProgram> opened,
     MGPU_TRY(made->lend(constant));
   *out = made.release();
   return {};
+}
+
+uint32_t pipeline::numForks() {
+  static std::atomic<uint32_t> count{0};
+  static const int asked = ::pthread_atfork(nullptr, nullptr, [] { ++count; });
+  (void)asked; // without memory for it no fork is noticed
+  return count.load(std::memory_order_relaxed);
 }
 
 std::string &pipeline::lastError() {
@@ -204,6 +214,8 @@ mgt_status mgt_open_memory(const void *data, size_t bytes, const char *target,
 }
 
 void mgt_close(mgt_program *program) {
+  if (program && program->isParents()) // who ends the threads and the GPUs
+    return;
   if (program) // what it says nobody asks any more
     (void)guarded(&program->error, [&] { return pipeline::settle(program); });
   delete program;

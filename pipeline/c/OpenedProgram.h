@@ -104,6 +104,9 @@ struct Served {
   bool isQueued = false;   ///< runs of mgt_replay_on() may not have ended
 };
 
+/// How many fork()s have led to this process since the library was first asked.
+uint32_t numForks();
+
 /// Makes the handle of a program that is open, with values of its arguments.
 Result<void> giveProgram(std::unique_ptr<OpenedProgram> opened,
                          const Serving &serving,
@@ -154,11 +157,16 @@ struct mgt_program : mgpu::pipeline::Served {
     }
   }
 
+  /// Whether it was opened before this process was forked: its threads, and
+  /// GPUs, are the parent's.
+  bool isParents() const { return bornAt != mgpu::pipeline::numForks(); }
+
   /// One call at a time, as mgt_swap() may come from any thread.
   mutable mgpu::pipeline::serve::CallLock lock;
   /// Its arguments and results as the caller was told of them.
   std::vector<mgpu::planner::ProgramArgument> described;
   mgpu::pipeline::serve::Counters counters;
+  const uint32_t bornAt = mgpu::pipeline::numForks();
   /// Whose memory of resident arguments the caller knows from before a swap.
   std::vector<std::shared_ptr<mgpu::pipeline::OpenedProgram>> kept;
   std::string error, text; ///< of mgt_program_error(), mgt_explain()

@@ -46,6 +46,16 @@ mgt_status pipeline::saysLost(mgt_program *program, const char *name) {
   return MGT_LOST;
 }
 
+mgt_status pipeline::saysParents(mgt_program *program, const char *name) {
+  return guarded(&program->error, [&]() -> Result<void> {
+    return fail(ErrorKind::Usage,
+                fmt::format("{}: the program was opened before this process "
+                            "was forked, and its threads and GPUs are the "
+                            "parent's: open it in this process",
+                            name));
+  });
+}
+
 Result<void> pipeline::requireLoaded(const mgt_program *program,
                                      const char *call) {
   if (!program->isLoaded)
@@ -436,6 +446,9 @@ mgt_status mgt_share(mgt_program *program, const char *name, mgt_program *of,
   const auto shares = [&] { return share(program, name, of, of_name); };
   if (!program || !of || program == of)
     return onProgram(program, call, shares);
+  for (mgt_program *each : {program, of})
+    if (each->isParents())
+      return pipeline::saysParents(each, call);
   const std::scoped_lock guard(program->lock, of->lock);
   return pipeline::onLocked(program, call, shares);
 }
@@ -459,13 +472,17 @@ mgt_status mgt_load(mgt_program *program) {
   });
 }
 
+Result<void> pipeline::replayNow(mgt_program *program) {
+  MGPU_TRY(settle(program));
+  if (!program->auditor)
+    return replayOnce(program);
+  return program->replay(false, program->text);
+}
+
 mgt_status mgt_replay(mgt_program *program) {
   return onProgram(program, "mgt_replay", [&]() -> Result<void> {
     MGPU_TRY(requireLoaded(program, "mgt_replay"));
-    MGPU_TRY(settle(program));
-    if (!program->auditor)
-      return replayOnce(program);
-    return program->replay(false, program->text);
+    return pipeline::replayNow(program);
   });
 }
 

@@ -129,6 +129,9 @@ mgt_status mgt_swap(mgt_program *program, mgt_program *next) {
       return fail(ErrorKind::Usage,
                   fmt::format("{}: give two programs that are open", call));
     });
+  for (mgt_program *each : {program, next})
+    if (each->isParents())
+      return pipeline::saysParents(each, call);
   const std::scoped_lock guard(program->lock, next->lock);
   return pipeline::onLocked(program, call, [&]() -> Result<void> {
     MGPU_TRY(requireReady(*program, *next));

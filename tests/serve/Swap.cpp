@@ -5,7 +5,9 @@
 #include "tests/serve/Weights.h"
 
 #include <atomic>
+#include <sys/wait.h>
 #include <thread>
+#include <unistd.h>
 
 namespace {
 
@@ -234,6 +236,7 @@ void underLoad(const std::string &one, const std::string &other, bool audits,
 /// A run that was begun ends before any other call has its say.
 void begun(const std::string &one) {
   const Opened program = open(one, 0.5f);
+  mgt_options options{};
   OK(mgt_wait(program.get())); // nothing was begun
   for (int k = 0; k < 200; ++k) {
     OK(mgt_replay_begin(program.get()));
@@ -242,17 +245,20 @@ void begun(const std::string &one) {
     gives(program, 0.5f, 1);
   }
   OK(mgt_replay_begin(program.get()));
-  OK(mgt_replay_begin(program.get())); // waits for the one before
+  OK(mgt_replay_on(program.get(), nullptr)); // waits for the one before
   OK(mgt_replay(program.get()));
+  FAILS(mgt_replay_on(program.get(), &options), MGT_USAGE, "no streams");
   mgt_counters counters{};
   counters.size = sizeof counters;
   OK(mgt_get_counters(program.get(), &counters));
   REQUIRE(counters.replays == 203);
   OK(mgt_replay_begin(program.get())); // and is closed meanwhile
-  mgt_options options{};
   options.audit = 1;
   const Opened audited = open(one, 0.5f, options);
   FAILS(mgt_replay_begin(audited.get()), MGT_UNSUPPORTED, "audited");
+  OK(mgt_replay_on(audited.get(), nullptr));
+  OK(mgt_get_counters(audited.get(), &counters));
+  REQUIRE(counters.audits == 1 && counters.differences == 0);
   options.audit = 0, options.deadline_ms = 50;
   const Opened late = open(one, 0.5f, options);
   const float slow[4] = {-1, 0, -1, 0};
@@ -266,6 +272,32 @@ void begun(const std::string &one) {
   FAILS(mgt_replay_begin(given), MGT_USAGE, "mgt_load");
   FAILS(mgt_replay_begin(nullptr), MGT_USAGE, "null");
   FAILS(mgt_wait(nullptr), MGT_USAGE, "null");
+}
+
+/// A child of fork() has nothing of its parent's programs, and opens its own.
+void inChildren(const std::string &one, const std::string &other) {
+  mgt_options options{};
+  options.threads = 1;
+  const Opened program = open(one, 0.5f), next = open(other, 0.25f);
+  OK(mgt_replay_begin(program.get()));
+  const pid_t child = ::fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    const char *words = "opened before this process was forked";
+    float y[4];
+    FAILS(mgt_replay(program.get()), MGT_USAGE, words);
+    FAILS(mgt_wait(program.get()), MGT_USAGE, words);
+    FAILS(mgt_read(program.get(), "y", y, sizeof y), MGT_USAGE, words);
+    FAILS(mgt_swap(program.get(), next.get()), MGT_USAGE, words);
+    mgt_close(next.get());
+    replays(open(one, 0.5f, options), 0.5f, 1);
+    ::_exit(0);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  REQUIRE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  gives(program, 0.5f, 1);
+  OK(mgt_swap(program.get(), next.get()));
 }
 
 } // namespace
@@ -287,5 +319,6 @@ int main(int argc, char **argv) {
   underLoad(one, other, true, 0);
   underLoad(one, other, false, 20000);
   begun(one);
+  inChildren(one, other);
   std::printf("programs take each other's place between two replays\n");
 }

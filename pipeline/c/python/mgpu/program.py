@@ -212,7 +212,6 @@ class Program:
         self._handle: Optional[ctypes.c_void_p] = handle
         self._isLoaded = False
         self._guard = threading.RLock()  # swap() comes from any thread
-        self._process = os.getpid()
         self._hasThread = False  # it began a run
         self._bound: Dict[str, Tuple[int, Any]] = {}  # address and owner, by name
         self._needed: Any = None  # what it was opened with and goes on using
@@ -322,10 +321,10 @@ class Program:
         for _ in range(times):
             call("mgt_replay", self._open())
 
-    def replay_on(self, stream: Any) -> None:
-        """Queues one run behind the work of a CUDA stream and returns; what the stream is given later
-        follows it. `stream` is a torch.cuda.Stream, or the number of a cudaStream_t. Every other call
-        on the program first waits for its runs. On one GPU only."""
+    def replay_on(self, stream: Any = 0) -> None:
+        """One run behind the work of a CUDA stream; what the stream is given later follows it. `stream` is a
+        torch.cuda.Stream, or the number of a cudaStream_t; 0 on the host. On one GPU it is queued, and on the
+        host begun; else it has ended when this returns. Every other call on the program first waits for it."""
         if not self._isLoaded:
             self.load()
         call("mgt_replay_on", self._open(), getattr(stream, "cuda_stream", stream))
@@ -341,10 +340,7 @@ class Program:
     def replay_begin(self) -> None:
         """Begins one run on a thread of the library's; wait(), and every other call that runs the program or
         is about its arrays, returns once it has ended; past the deadline it is a LostError. Its arrays are
-        left alone until then. The interpreter waits for it before it ends. In a child of fork() a program that its parent opened does not begin one."""
-        if os.getpid() != self._process:
-            raise UsageError("replay_begin: the program was opened before this process was forked, and its threads are the parent's: "
-                             "open it here")
+        left alone until then. The interpreter waits for it before it ends."""
         if not self._isLoaded:
             self.load()
         _BEGAN.add(self)
@@ -383,8 +379,6 @@ class Program:
 
     def _settle(self) -> None:
         """Waits for what was begun, whatever becomes of it."""
-        if os.getpid() != self._process:
-            return
         with self._guard:
             if self._handle is not None:
                 library().mgt_wait(self._handle)
@@ -472,12 +466,10 @@ class Program:
             if self._handle is None:
                 return
             self._settle()
-            isLeft = self._hasThread and os.getpid() != self._process  # the thread is the parent's
-            if isLeft or self.counters().deadline_misses:
+            if self.counters().deadline_misses:
                 _WRITTEN.append(dict(self._bound, **{"": (0, self._needed)}))
             handle, self._handle = self._handle, None
-            if not isLeft:
-                library().mgt_close(handle)
+            library().mgt_close(handle)
             self._bound.clear()
             self._needed = None
 
