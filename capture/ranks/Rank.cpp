@@ -227,7 +227,10 @@ Result<void> Rank::perform(const RankRequest &request, Bytes &said) {
   case RankStep::Build:
     return build();
   case RankStep::Bind:
-    return replayer->rebind(job.dag, job.plan, request.buffer, request.memory);
+    return replayer->rebind(
+        job.dag, job.plan,
+        {reinterpret_cast<const Rebinding *>(request.memory.data()),
+         request.memory.size() / sizeof(Rebinding)});
   case RankStep::Memory: {
     MGPU_TRY_ASSIGN(auto memory, replayer->memory(job.dag, request.buffer));
     append(said, uint64_t(uintptr_t(memory.data())));

@@ -96,7 +96,8 @@ public:
   Result<std::span<std::byte>> makeMemory(planner::BufferId id) override;
   /// Threads: as Replayer::rebind(), and `memory` is reached by the contexts of
   /// all GPUs. Processes do not share `memory`: its bytes are copied.
-  Result<void> bind(planner::BufferId id, std::span<std::byte> memory) override;
+  using Runner::bind;
+  Result<void> bind(std::span<const Rebinding> moved) override;
   Result<void> checkAlive() const override { return steps.checkAlive(); }
   Result<void> load() override;
   /// The times are those of the rank where it took longest.

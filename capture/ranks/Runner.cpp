@@ -68,9 +68,9 @@ public:
                     driver->allocate(DeviceId::host(), bytes));
     return std::span(memory, bytes);
   }
-  Result<void> bind(planner::BufferId id,
-                    std::span<std::byte> memory) override {
-    return replayer.rebind(dag, plan, id, memory);
+  using Runner::bind;
+  Result<void> bind(std::span<const Rebinding> moved) override {
+    return replayer.rebind(dag, plan, moved);
   }
   Result<void> lend(planner::BufferId id,
                     std::span<const std::byte> memory) override {

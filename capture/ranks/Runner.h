@@ -28,9 +28,13 @@ public:
   virtual bool isOnHost() const = 0;
   /// Memory as large as a host buffer, to be filled and given to bind().
   virtual Result<std::span<std::byte>> makeMemory(planner::BufferId id) = 0;
-  /// From here on the buffer's bytes are those of `memory`.
-  virtual Result<void> bind(planner::BufferId id,
-                            std::span<std::byte> memory) = 0;
+  /// From here on the buffers' bytes are those of this memory, of all or, where
+  /// it does not fit, of none.
+  virtual Result<void> bind(std::span<const Rebinding> moved) = 0;
+  Result<void> bind(planner::BufferId id, std::span<std::byte> memory) {
+    const Rebinding one[] = {{id, memory}};
+    return bind(one);
+  }
   /// They do what Replayer's do; elsewhere than on the host of one process
   /// lend() copies, and the others do nothing.
   virtual Result<void> lend(planner::BufferId id,

@@ -190,15 +190,15 @@ Result<void> Replayer::ensureMemory(const Dag &dag, BufferId id) {
   return {};
 }
 
-Result<void> checkRebind(const Dag &dag, BufferId id,
-                         std::span<std::byte> memory) {
-  if (id.value < dag.buffers.size() && !isInArena(dag.buffer(id)) &&
-      memory.size() == dag.buffer(id).sizeBytes)
-    return {};
-  return fail(ErrorKind::Usage,
-              fmt::format("{} bytes of the caller's cannot be a buffer of the "
-                          "program: give as many as it has",
-                          memory.size()));
+Result<void> checkRebind(const Dag &dag, std::span<const Rebinding> moved) {
+  for (const auto &[id, memory] : moved)
+    if (id.value >= dag.buffers.size() || isInArena(dag.buffer(id)) ||
+        memory.size() != dag.buffer(id).sizeBytes)
+      return fail(ErrorKind::Usage,
+                  fmt::format("{} bytes of the caller's cannot be a buffer of "
+                              "the program: give as many as it has",
+                              memory.size()));
+  return {};
 }
 
 static bool isWritten(const Dag &dag, BufferId id) {
@@ -209,20 +209,25 @@ static bool isWritten(const Dag &dag, BufferId id) {
   });
 }
 
-/// Usage where the memory is another buffer's, or a part of it, and one of them
-/// is written: what uses the two is in no order.
-Result<void> Replayer::checkApart(const Dag &dag, BufferId id,
-                                  std::span<std::byte> memory) const {
-  const auto first = uintptr_t(memory.data()), last = first + memory.size();
-  for (uint32_t k = 0; k < own.size(); ++k) {
-    const auto otherFirst = uintptr_t(own[k].data()),
-               otherLast = otherFirst + own[k].size();
-    if (k != id.value && first < otherLast && otherFirst < last &&
-        (isWritten(dag, id) || isWritten(dag, {k})))
-      return fail(ErrorKind::Usage,
-                  fmt::format("the {} bytes overlap those of '{}': what the "
-                              "program writes is no other argument's",
-                              memory.size(), dag.buffer({k}).name));
+/// Usage where the memory of one is then another buffer's, or a part of it, and
+/// one of them is written: what uses the two is in no order.
+Result<void> Replayer::checkApart(const Dag &dag,
+                                  std::span<const Rebinding> moved) const {
+  std::vector<std::span<std::byte>> then = own;
+  for (const auto &[id, memory] : moved)
+    then[id.value] = memory;
+  for (const auto &[id, memory] : moved) {
+    const auto first = uintptr_t(memory.data()), last = first + memory.size();
+    for (uint32_t k = 0; k < then.size(); ++k) {
+      const auto otherFirst = uintptr_t(then[k].data()),
+                 otherLast = otherFirst + then[k].size();
+      if (k != id.value && first < otherLast && otherFirst < last &&
+          (isWritten(dag, id) || isWritten(dag, {k})))
+        return fail(ErrorKind::Usage,
+                    fmt::format("the {} bytes overlap those of '{}': what the "
+                                "program writes is no other argument's",
+                                memory.size(), dag.buffer({k}).name));
+    }
   }
   return {};
 }
@@ -237,25 +242,33 @@ Result<void> Replayer::adopt(const Dag &dag, BufferId id,
   return driver->adopt(buffer.device, memory);
 }
 
-Result<void> Replayer::rebind(const Dag &dag, const Plan &plan, BufferId id,
-                              std::span<std::byte> memory) {
-  MGPU_TRY(checkRebind(dag, id, memory));
-  MGPU_TRY(checkApart(dag, id, memory));
-  MGPU_TRY(adopt(dag, id, memory));
-  std::byte *before = std::exchange(addresses.own[id.value], memory.data());
-  if (isComplete) {
-    const BufferId moved[] = {id};
-    Result<void> ok = rebuild(dag, plan, moved);
-    if (!ok) {
-      addresses.own[id.value] = before;
+Result<void> Replayer::rebind(const Dag &dag, const Plan &plan,
+                              std::span<const Rebinding> moved) {
+  MGPU_TRY(checkRebind(dag, moved));
+  MGPU_TRY(checkApart(dag, moved));
+  for (const auto &[id, memory] : moved)
+    MGPU_TRY(adopt(dag, id, memory));
+  const std::vector<std::byte *> before = addresses.own;
+  std::vector<BufferId> ids;
+  for (const auto &[id, memory] : moved) {
+    addresses.own[id.value] = memory.data();
+    ids.push_back(id);
+  }
+  if (isComplete)
+    if (Result<void> ok = rebuild(dag, plan, ids); !ok) {
+      addresses.own = before;
       return ok;
     }
+  for (const auto &[id, memory] : moved) {
+    own[id.value] = memory;
+    borrowed.erase(id.value);
+    isExposed[id.value] = true;
   }
-  own[id.value] = memory;
-  borrowed.erase(id.value);
-  isExposed[id.value] = true;
-  if (!devices[id.value].isHost() && before && before != memory.data())
-    driver->forget(before);
+  for (const auto &[id, memory] : moved)
+    if (std::byte *old = before[id.value];
+        old && !devices[id.value].isHost() &&
+        std::ranges::find(addresses.own, old) == addresses.own.end())
+      driver->forget(old);
   return {};
 }
 

@@ -76,9 +76,14 @@ public:
 Result<void> hasNoStream();
 Result<void> isInNoGraph();
 
-/// Usage where memory of the caller's cannot be that buffer.
-Result<void> checkRebind(const planner::Dag &dag, planner::BufferId id,
-                         std::span<std::byte> memory);
+/// Memory of the caller's that a buffer is to have.
+struct Rebinding {
+  planner::BufferId buffer;
+  std::span<std::byte> memory;
+};
+/// Usage where memory of the caller's cannot be these buffers.
+Result<void> checkRebind(const planner::Dag &dag,
+                         std::span<const Rebinding> moved);
 
 /// `driver` owns the memory and must outlive it.
 /// One call at a time.
@@ -116,15 +121,15 @@ public:
     return transfer(dag, id, bytes, false);
   }
 
-  /// From here on `memory` is the host buffer, or the argument on a device, in
-  /// place of its own: as many bytes, which the target reaches and no other
-  /// argument has, as long as this lives. Graphs are changed
-  /// where the target can, else made anew. `dag` and `plan` are those of
-  /// create(). If there are several ranks, all call it, and make the same
-  /// graphs anew. Errors: Usage for memory that does not fit; after one of the
-  /// target the program may be lost.
+  /// From here on the host buffers, or arguments on devices, have this memory
+  /// in place of their own: as many bytes, which the target reaches and no
+  /// other argument has, as long as this lives. Graphs are changed where the
+  /// target can, else made anew. `dag` and `plan` are those of create(). If
+  /// there are several ranks, all call it, and make the same graphs anew.
+  /// Errors: Usage for memory that does not fit, and nothing is changed; after
+  /// one of the target the program may be lost.
   Result<void> rebind(const planner::Dag &dag, const planner::Plan &plan,
-                      planner::BufferId id, std::span<std::byte> memory);
+                      std::span<const Rebinding> moved);
 
   // Weights that other programs of this process have as well
   // (SharedResidents.cpp): `dag` and `plan` are those of create().
@@ -203,8 +208,8 @@ private:
   };
   Result<void> observePhase(planner::Phase phase);
   Result<void> ensureMemory(const planner::Dag &dag, planner::BufferId id);
-  Result<void> checkApart(const planner::Dag &dag, planner::BufferId id,
-                          std::span<std::byte> memory) const;
+  Result<void> checkApart(const planner::Dag &dag,
+                          std::span<const Rebinding> moved) const;
   Result<void> adopt(const planner::Dag &dag, planner::BufferId id,
                      std::span<std::byte> memory);
   Result<void> rebuild(const planner::Dag &dag, const planner::Plan &plan,

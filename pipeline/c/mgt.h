@@ -216,9 +216,8 @@ mgt_status mgt_open_memory(const void *data, size_t bytes, const char *target,
  * run of `next` was begun and not waited for, where memory of either is another
  * program's too (mgt_share), and where an argument of `next` that is not
  * resident has memory that was given or told (mgt_bind, mgt_memory) and
- * `program`'s has not. MGT_UNSUPPORTED of several processes. `program` then
- * goes on as it was; `next` may have some of its memory where memory that was
- * bound overlaps. */
+ * `program`'s has not. MGT_UNSUPPORTED of several processes. Both
+ * then go on as they were. */
 mgt_status mgt_swap(mgt_program *program, mgt_program *next);
 /* Takes NULL as well. It waits for a run that was begun (mgt_replay_begin), but
  * not past its deadline. Call mgt_wait() before: if it says MGT_LOST, the run

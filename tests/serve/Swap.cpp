@@ -93,6 +93,29 @@ void memoryStays(const std::string &one, const std::string &other) {
   REQUIRE(isOf(out, 0.25f, 2));
 }
 
+/// The way back, after buffers took turns: the old program has one of them
+/// already, as another argument.
+void buffersTakeTurns(const std::string &one, const std::string &other) {
+  float a[4], b[4], c[4] = {};
+  const Opened program = open(one, 0.5f), next = open(other, 0.25f);
+  std::memcpy(a, x, sizeof x);
+  OK(mgt_bind(program.get(), "x", a, sizeof a));
+  OK(mgt_bind(program.get(), "y", b, sizeof b));
+  for (int round = 0; round < 4; ++round) {
+    OK(mgt_swap(program.get(), next.get()));
+    float *const in = round % 2 ? a : b, *const out =
+                                             round % 2 ? b : c; // x, y = b, c
+    for (const bool isResult : {round % 2 == 0, round % 2 == 1})
+      OK(mgt_bind(program.get(), isResult ? "y" : "x", isResult ? out : in,
+                  sizeof a));
+    std::memcpy(in, x, sizeof x);
+    OK(mgt_replay(program.get()));
+    float y[4];
+    std::memcpy(y, out, sizeof y);
+    REQUIRE(isOf(y, round % 2 ? 0.5f : 0.25f, round % 2 ? 1 : 2));
+  }
+}
+
 void memoryOutlivesItsProgram(const std::string &one,
                               const std::string &other) {
   const Opened program = open(one, 0.5f);
@@ -311,6 +334,7 @@ int main(int argc, char **argv) {
   saveWeights(other, numWeights, 2);
   valuesStay(one, other);
   memoryStays(one, other);
+  buffersTakeTurns(one, other);
   memoryOutlivesItsProgram(one, other);
   refused(one, folder);
   memoryOfOthers(one, other);
