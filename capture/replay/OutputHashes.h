@@ -27,7 +27,7 @@ void addBox(WordHash &hash, const std::byte *base, const Box &box,
             size_t axis = 0);
 
 /// By node, what it wrote, and by buffer that outlives a replay, all its bytes;
-/// 0 where there is nothing. Those of several processes are added.
+/// 0 where there is nothing. The hashes of several processes are added.
 struct OutputHashes {
   std::vector<uint64_t> nodes, buffers;
 

@@ -237,7 +237,8 @@ private:
   queueAll(const std::function<Result<void>(
                device::GraphExec &, std::span<const device::HostValue>)> &add,
            bool &isPartial);
-  /// The same for `add` that runs them: a part of a replay costs the program.
+  /// queueAll() for an `add` that runs them: a part of a replay costs the
+  /// program.
   Result<void>
   queueRun(const std::function<Result<void>(
                device::GraphExec &, std::span<const device::HostValue>)> &add);

@@ -53,15 +53,13 @@ public:
   virtual Result<void> replayReference(double &us) = 0;
   /// Puts what the reference made of the last replay() in the runner's memory.
   virtual Result<void> takeReference() = 0;
-  /// Of all serial replays that replay() made.
+  /// The time of all serial replays that replay() made.
   double serialUs() const { return totalSerialUs; }
 
 protected:
   double totalSerialUs = 0;
 };
 
-/// The program's plan for a reference.
-planner::Plan referencePlan(const planner::Dag &dag, planner::Plan plan);
 /// "node 'gelu' (mlp.py:12)".
 std::string nameOf(const planner::DagNode &node);
 

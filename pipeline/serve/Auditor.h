@@ -9,7 +9,7 @@
 
 namespace mgpu::pipeline::serve {
 
-/// What follows an audit that finds a difference.
+/// Says what follows an audit that finds a difference.
 enum class OnDifference : uint8_t { GoOn, Stop, FallBack };
 
 struct AuditOptions {
@@ -23,7 +23,7 @@ public:
   Auditor(Audit &audit, AuditOptions options)
       : audit(audit), options(options) {}
 
-  /// What became of a replay.
+  /// Tells what became of a replay.
   struct Done {
     bool isAudited = false;
     bool stops = false;          ///< no further one may follow

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "pipeline/serve/Audit.h"
 
+#include "tuner/candidate/Guards.h"
+
 #include <algorithm>
 #include <fmt/format.h>
 
@@ -50,7 +52,7 @@ private:
 };
 
 GpuAudit::GpuAudit(const Dag &dag, const Plan &plan, capture::Runner &runner)
-    : dag(dag), serial(referencePlan(dag, plan)), runner(runner),
+    : dag(dag), serial(tuner::spreadSerially(plan, dag)), runner(runner),
       lasts(capture::lastingOutputs(dag, plan)),
       isSteady(dag.nodes.size(), true) {
   const std::vector<bool> isWritten = capture::replayWrites(dag);

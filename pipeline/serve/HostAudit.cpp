@@ -56,8 +56,8 @@ private:
   Result<void> runReference(std::byte fill);
   /// Copies these buffers from the runner's memory to the reference's, or back.
   void copy(const std::vector<BufferId> &which, bool isBack);
-  /// What differs, by what nodes wrote; and, where it is memory that no node
-  /// writes, that.
+  /// Says what differs, by what nodes wrote; and, where it is memory that no
+  /// node writes, that.
   std::optional<Difference> differsBy() const, difference() const;
 
   const Dag &dag;
@@ -102,8 +102,8 @@ void NodeHashes::end(NodeId node, uint32_t) {
 }
 
 HostAudit::HostAudit(const Dag &dag, const Plan &plan, capture::Runner &runner)
-    : dag(dag), spread(referencePlan(dag, plan)), runner(runner), found(dag),
-      expected(dag), isSteady(dag.nodes.size(), true) {
+    : dag(dag), spread(tuner::spreadSerially(plan, dag)), runner(runner),
+      found(dag), expected(dag), isSteady(dag.nodes.size(), true) {
   const std::vector<bool> isWritten = capture::replayWrites(dag);
   for (const PlanStep &step : plan.steps)
     if (isReplayed(dag.node(step.node)))
@@ -265,13 +265,6 @@ Result<void> HostAudit::replayReference(double &us) {
 } // namespace
 
 Audit::~Audit() = default;
-
-Plan referencePlan(const Dag &dag, Plan plan) {
-  for (PlanStep &step : plan.steps)
-    for (PlanStream &stream : step.streams)
-      stream.stream = {};
-  return tuner::spreadBuffers(std::move(plan), dag);
-}
 
 std::string nameOf(const DagNode &node) {
   return fmt::format("node '{}'{}", node.name,

@@ -299,8 +299,8 @@ struct Audits {
     us = plain.empty() ? std::move(audited) : std::move(plain);
     return {};
   }
-  /// What audits take beyond their serial replays, as a part of the time that
-  /// all replays take; none where no replay was without one.
+  /// The time that audits take beyond their serial replays, as a part of the
+  /// time that all replays take; none where no replay was without one.
   std::optional<double> cost() const {
     if (numPlain == 0 || numAudits == 0)
       return std::nullopt;
