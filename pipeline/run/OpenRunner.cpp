@@ -4,6 +4,7 @@
 #include "capture/graph/Communication.h"
 #include "device/cuda/api/CusparseApi.h"
 #include "device/cuda/api/Libraries.h"
+#include "pipeline/build/Kernels.h"
 #include "pipeline/run/Distributed.h"
 #include "pipeline/run/JoinRanks.h"
 #include "pipeline/target/GpuIdentity.h"
