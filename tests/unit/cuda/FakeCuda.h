@@ -248,6 +248,8 @@ public:
   std::vector<std::string> leaks() const;
 
   // The state, for the entry points.
+  /// What the thread was told by cuThreadExchangeStreamCaptureMode.
+  static thread_local CUstreamCaptureMode captureMode;
   CUresult enter(const char *name);
   CUresult refuse(CUresult code);
   Context *current() const; ///< this thread's
