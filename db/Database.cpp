@@ -110,6 +110,10 @@ Error Database::Connection::errorOf(int code) const {
   case SQLITE_NOMEM:
     return error(ErrorKind::Absent, "does not fit in memory");
   default:
+    // Anyone may have changed such a file: its schema or format is wrong.
+    if (access == Access::Untrusted)
+      return error(ErrorKind::Invalid, fmt::format("{} (SQLite says: {})",
+                                                   damageOf(purpose), detail));
     return error(ErrorKind::Internal,
                  fmt::format("refuses a query: {} (SQLite {})", detail, code));
   }

@@ -227,7 +227,10 @@ Result<void> Rank::perform(const RankRequest &request, Bytes &said) {
   case RankStep::Build:
     return build();
   case RankStep::Bind:
-    return replayer->rebind(job.dag, job.plan, request.buffer, request.memory);
+    return replayer->rebind(
+        job.dag, job.plan,
+        {reinterpret_cast<const Rebinding *>(request.memory.data()),
+         request.memory.size() / sizeof(Rebinding)});
   case RankStep::Memory: {
     MGPU_TRY_ASSIGN(auto memory, replayer->memory(job.dag, request.buffer));
     append(said, uint64_t(uintptr_t(memory.data())));
@@ -245,6 +248,13 @@ Result<void> Rank::perform(const RankRequest &request, Bytes &said) {
   case RankStep::Fetch:
     MGPU_TRY(replayer->fetch());
     return job.remote ? meet(std::nullopt) : Result<void>();
+  case RankStep::Hashes: {
+    MGPU_TRY_ASSIGN(const OutputHashes hashes,
+                    replayer->hashOutputs(job.dag, job.plan));
+    append(said, std::as_bytes(std::span(hashes.nodes)));
+    append(said, std::as_bytes(std::span(hashes.buffers)));
+    return {};
+  }
   case RankStep::Timed:
     return replayTimed(said);
   case RankStep::Work: {

@@ -149,13 +149,14 @@ struct RankJob {
 enum class RankStep : uint8_t {
   Open,   ///< opens the GPU; answers with its description and its clock
   Build,  ///< joins the others and builds the graphs
-  Bind,   ///< Replayer::rebind(); threads only
+  Bind,   ///< Replayer::rebind() of the Rebindings in `memory`; threads only
   Memory, ///< answers with the address of an argument on its device, or 0
   Write,  ///< Replayer::write(), of an argument on its device
   Read,   ///< Replayer::read(), of an argument on its device
   Load,   ///< as Replayer
   Replay, ///< answers with the microseconds of each replay
   Fetch,  ///< as Replayer
+  Hashes, ///< Replayer::hashOutputs(); answers with nodes, then buffers
   Timed,  ///< Replayer::replayTimed(); answers with the spans
   Work,   ///< answers with what RankJob::work says
   Close,  ///< ends the driver in order; answers with RankJob::farewell
@@ -165,8 +166,8 @@ enum class RankStep : uint8_t {
 struct RankRequest {
   RankStep step = RankStep::Open;
   uint64_t count = 0;               ///< number of replays
-  planner::BufferId buffer = {};    ///< to bind, to write, to read
-  std::span<std::byte> memory = {}; ///< to be bound to, or copied
+  planner::BufferId buffer = {};    ///< to write, to read
+  std::span<std::byte> memory = {}; ///< to be copied, or what to bind
 };
 
 /// The identifiers of the groups of communicatingGroups() that `own` is the

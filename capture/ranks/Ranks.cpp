@@ -204,20 +204,29 @@ Result<std::span<std::byte>> Ranks::makeMemory(planner::BufferId id) {
   return std::span(made.emplace_back(hostBuffer(id).size()));
 }
 
-Result<void> Ranks::bind(planner::BufferId id, std::span<std::byte> memory) {
+/// Copies what processes cannot have in common.
+static void copyInto(Runner &to, std::span<const Rebinding> moved) {
+  for (const auto &[id, memory] : moved)
+    std::copy(memory.begin(), memory.end(), to.hostBuffer(id).begin());
+}
+
+Result<void> Ranks::bind(std::span<const Rebinding> moved) {
   if (job->remote || job->policy == RankPolicy::Processes) {
-    std::copy(memory.begin(), memory.end(), hostBuffer(id).begin());
+    copyInto(*this, moved);
     return {};
   }
   // A fault that every GPU would have alike is found before any is asked.
-  MGPU_TRY(checkRebind(job->dag, id, memory));
+  MGPU_TRY(checkRebind(job->dag, moved));
+  auto *all = const_cast<Rebinding *>(moved.data());
   Result<void> done =
-      askAll({.step = RankStep::Bind, .buffer = id, .memory = memory},
+      askAll({.step = RankStep::Bind,
+              .memory = std::as_writable_bytes(std::span(all, moved.size()))},
              "binding memory of the caller's", limits.patience());
   if (!done && done.error().kind == ErrorKind::Usage)
     done.error().kind = ErrorKind::Invalid; // it costs the program
   MGPU_TRY(done);
-  bound[id.value] = memory;
+  for (const auto &[id, memory] : moved)
+    bound[id.value] = memory;
   return {};
 }
 
@@ -235,6 +244,24 @@ Result<void> Ranks::replay(std::span<double> us) {
       longest = std::max(longest, said.take<double>());
   }
   return {};
+}
+
+Result<OutputHashes> Ranks::hashOutputs() {
+  if (job->remote)
+    return Runner::hashOutputs();
+  MGPU_TRY(askAll({.step = RankStep::Hashes}, "hashing what nodes wrote",
+                  limits.patience()));
+  OutputHashes all{std::vector<uint64_t>(job->dag.nodes.size()),
+                   std::vector<uint64_t>(job->dag.buffers.size())};
+  OutputHashes each = all;
+  for (uint32_t rank = 0; rank < job->numRanks(); ++rank) {
+    ByteReader said(crew->said(rank));
+    for (std::vector<uint64_t> *hashes : {&each.nodes, &each.buffers})
+      for (uint64_t &hash : *hashes)
+        hash = said.take<uint64_t>();
+    all.add(each);
+  }
+  return all;
 }
 
 Result<std::vector<TimedReplay>> Ranks::replayTimed() {
@@ -283,9 +310,9 @@ public:
   Result<std::span<std::byte>> makeMemory(planner::BufferId id) override {
     return std::span(made.emplace_back(hostBuffer(id).size()));
   }
-  Result<void> bind(planner::BufferId id,
-                    std::span<std::byte> memory) override {
-    std::copy(memory.begin(), memory.end(), hostBuffer(id).begin());
+  using Runner::bind;
+  Result<void> bind(std::span<const Rebinding> moved) override {
+    copyInto(*this, moved);
     return {};
   }
   Result<void> checkAlive() const override {

@@ -96,13 +96,15 @@ public:
   Result<std::span<std::byte>> makeMemory(planner::BufferId id) override;
   /// Threads: as Replayer::rebind(), and `memory` is reached by the contexts of
   /// all GPUs. Processes do not share `memory`: its bytes are copied.
-  Result<void> bind(planner::BufferId id, std::span<std::byte> memory) override;
+  using Runner::bind;
+  Result<void> bind(std::span<const Rebinding> moved) override;
   Result<void> checkAlive() const override { return steps.checkAlive(); }
   Result<void> load() override;
   /// The times are those of the rank where it took longest.
   Result<void> replay(std::span<double> us) override;
   using Runner::replay;
   Result<void> fetch() override;
+  Result<OutputHashes> hashOutputs() override;
   Result<std::vector<TimedReplay>> replayTimed() override; ///< by rank
   std::string timedBy() const override { return clock; }
   /// The words of Options::work, by rank; `what` is for the error.

@@ -7,20 +7,18 @@
 
 namespace mgpu::capture {
 
-Result<void> Runner::enqueue(void *) {
-  return fail(ErrorKind::Unsupported,
-              "a program on several GPUs has no single stream: use mgt_replay");
-}
+Result<void> Runner::enqueue(void *) { return hasNoStream(); }
 
-Result<void> Runner::captureInto(void *) {
-  return fail(ErrorKind::Unsupported,
-              "a program on several GPUs is in no single graph: replay it "
-              "beside the capture");
-}
+Result<void> Runner::captureInto(void *) { return isInNoGraph(); }
 
 Result<void> Runner::observe(ReplayObserver *) {
   return fail(ErrorKind::Unsupported,
               "single nodes are observed in one process alone");
+}
+
+Result<OutputHashes> Runner::hashOutputs() {
+  return fail(ErrorKind::Unsupported,
+              "what nodes wrote is compared in one process alone");
 }
 
 void Runner::findPlaces(std::vector<std::byte *> &places) { places.clear(); }
@@ -70,9 +68,9 @@ public:
                     driver->allocate(DeviceId::host(), bytes));
     return std::span(memory, bytes);
   }
-  Result<void> bind(planner::BufferId id,
-                    std::span<std::byte> memory) override {
-    return replayer.rebind(dag, plan, id, memory);
+  using Runner::bind;
+  Result<void> bind(std::span<const Rebinding> moved) override {
+    return replayer.rebind(dag, plan, moved);
   }
   Result<void> lend(planner::BufferId id,
                     std::span<const std::byte> memory) override {
@@ -95,6 +93,7 @@ public:
     }
     return {};
   }
+  bool canEnqueue() override { return replayer.canEnqueue(); }
   Result<void> enqueue(void *stream) override {
     return replayer.enqueue(stream);
   }
@@ -108,6 +107,9 @@ public:
   }
   void findPlaces(std::vector<std::byte *> &places) override {
     replayer.findPlaces(dag, plan, places);
+  }
+  Result<OutputHashes> hashOutputs() override {
+    return replayer.hashOutputs(dag, plan);
   }
   Result<std::vector<TimedReplay>> replayTimed() override {
     MGPU_TRY_ASSIGN(auto timed, replayer.replayTimed());

@@ -28,9 +28,13 @@ public:
   virtual bool isOnHost() const = 0;
   /// Memory as large as a host buffer, to be filled and given to bind().
   virtual Result<std::span<std::byte>> makeMemory(planner::BufferId id) = 0;
-  /// From here on the buffer's bytes are those of `memory`.
-  virtual Result<void> bind(planner::BufferId id,
-                            std::span<std::byte> memory) = 0;
+  /// From here on the buffers' bytes are those of this memory, of all or, where
+  /// it does not fit, of none.
+  virtual Result<void> bind(std::span<const Rebinding> moved) = 0;
+  Result<void> bind(planner::BufferId id, std::span<std::byte> memory) {
+    const Rebinding one[] = {{id, memory}};
+    return bind(one);
+  }
   /// They do what Replayer's do; elsewhere than on the host of one process
   /// lend() copies, and the others do nothing.
   virtual Result<void> lend(planner::BufferId id,
@@ -51,6 +55,8 @@ public:
     double us = 0;
     return replay({&us, 1});
   }
+  /// Whether enqueue() takes the program.
+  virtual bool canEnqueue() { return false; }
   /// Replays into a caller's stream, as Replayer::enqueue() and finish() do.
   /// Unsupported on several GPUs.
   virtual Result<void> enqueue(void *stream);
@@ -62,6 +68,9 @@ public:
   /// Sets where each buffer lies, as Replayer::findPlaces() does; of one
   /// process on the host alone, else nothing.
   virtual void findPlaces(std::vector<std::byte *> &places);
+  /// Hashes the outputs of the last replay, as Replayer::hashOutputs() does; of
+  /// one process and its ranks.
+  virtual Result<OutputHashes> hashOutputs();
   /// By process.
   virtual Result<std::vector<TimedReplay>> replayTimed() = 0;
   /// The clock of the last replayTimed(), as Driver::timedBy().

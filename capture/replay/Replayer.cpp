@@ -190,15 +190,15 @@ Result<void> Replayer::ensureMemory(const Dag &dag, BufferId id) {
   return {};
 }
 
-Result<void> checkRebind(const Dag &dag, BufferId id,
-                         std::span<std::byte> memory) {
-  if (id.value < dag.buffers.size() && !isInArena(dag.buffer(id)) &&
-      memory.size() == dag.buffer(id).sizeBytes)
-    return {};
-  return fail(ErrorKind::Usage,
-              fmt::format("{} bytes of the caller's cannot be a buffer of the "
-                          "program: give as many as it has",
-                          memory.size()));
+Result<void> checkRebind(const Dag &dag, std::span<const Rebinding> moved) {
+  for (const auto &[id, memory] : moved)
+    if (id.value >= dag.buffers.size() || isInArena(dag.buffer(id)) ||
+        memory.size() != dag.buffer(id).sizeBytes)
+      return fail(ErrorKind::Usage,
+                  fmt::format("{} bytes of the caller's cannot be a buffer of "
+                              "the program: give as many as it has",
+                              memory.size()));
+  return {};
 }
 
 static bool isWritten(const Dag &dag, BufferId id) {
@@ -209,20 +209,25 @@ static bool isWritten(const Dag &dag, BufferId id) {
   });
 }
 
-/// Usage where the memory is another buffer's, or a part of it, and one of them
-/// is written: what uses the two is in no order.
-Result<void> Replayer::checkApart(const Dag &dag, BufferId id,
-                                  std::span<std::byte> memory) const {
-  const auto first = uintptr_t(memory.data()), last = first + memory.size();
-  for (uint32_t k = 0; k < own.size(); ++k) {
-    const auto otherFirst = uintptr_t(own[k].data()),
-               otherLast = otherFirst + own[k].size();
-    if (k != id.value && first < otherLast && otherFirst < last &&
-        (isWritten(dag, id) || isWritten(dag, {k})))
-      return fail(ErrorKind::Usage,
-                  fmt::format("the {} bytes overlap those of '{}': what the "
-                              "program writes is no other argument's",
-                              memory.size(), dag.buffer({k}).name));
+/// Usage where the memory of one is then another buffer's, or a part of it, and
+/// one of them is written: what uses the two is in no order.
+Result<void> Replayer::checkApart(const Dag &dag,
+                                  std::span<const Rebinding> moved) const {
+  std::vector<std::span<std::byte>> then = own;
+  for (const auto &[id, memory] : moved)
+    then[id.value] = memory;
+  for (const auto &[id, memory] : moved) {
+    const auto first = uintptr_t(memory.data()), last = first + memory.size();
+    for (uint32_t k = 0; k < then.size(); ++k) {
+      const auto otherFirst = uintptr_t(then[k].data()),
+                 otherLast = otherFirst + then[k].size();
+      if (k != id.value && first < otherLast && otherFirst < last &&
+          (isWritten(dag, id) || isWritten(dag, {k})))
+        return fail(ErrorKind::Usage,
+                    fmt::format("the {} bytes overlap those of '{}': what the "
+                                "program writes is no other argument's",
+                                memory.size(), dag.buffer({k}).name));
+    }
   }
   return {};
 }
@@ -237,25 +242,33 @@ Result<void> Replayer::adopt(const Dag &dag, BufferId id,
   return driver->adopt(buffer.device, memory);
 }
 
-Result<void> Replayer::rebind(const Dag &dag, const Plan &plan, BufferId id,
-                              std::span<std::byte> memory) {
-  MGPU_TRY(checkRebind(dag, id, memory));
-  MGPU_TRY(checkApart(dag, id, memory));
-  MGPU_TRY(adopt(dag, id, memory));
-  std::byte *before = std::exchange(addresses.own[id.value], memory.data());
-  if (isComplete) {
-    const BufferId moved[] = {id};
-    Result<void> ok = rebuild(dag, plan, moved);
-    if (!ok) {
-      addresses.own[id.value] = before;
+Result<void> Replayer::rebind(const Dag &dag, const Plan &plan,
+                              std::span<const Rebinding> moved) {
+  MGPU_TRY(checkRebind(dag, moved));
+  MGPU_TRY(checkApart(dag, moved));
+  for (const auto &[id, memory] : moved)
+    MGPU_TRY(adopt(dag, id, memory));
+  const std::vector<std::byte *> before = addresses.own;
+  std::vector<BufferId> ids;
+  for (const auto &[id, memory] : moved) {
+    addresses.own[id.value] = memory.data();
+    ids.push_back(id);
+  }
+  if (isComplete)
+    if (Result<void> ok = rebuild(dag, plan, ids); !ok) {
+      addresses.own = before;
       return ok;
     }
+  for (const auto &[id, memory] : moved) {
+    own[id.value] = memory;
+    borrowed.erase(id.value);
+    isExposed[id.value] = true;
   }
-  own[id.value] = memory;
-  borrowed.erase(id.value);
-  isExposed[id.value] = true;
-  if (!devices[id.value].isHost() && before && before != memory.data())
-    driver->forget(before);
+  for (const auto &[id, memory] : moved)
+    if (std::byte *old = before[id.value];
+        old && !devices[id.value].isHost() &&
+        std::ranges::find(addresses.own, old) == addresses.own.end())
+      driver->forget(old);
   return {};
 }
 
@@ -297,7 +310,7 @@ Result<void> Replayer::rebuild(const Dag &dag, const Plan &plan,
                                    kernels, *driver, graph);
     if (!ok) {
       graph.exec.reset(); // others may have the new address already
-      isLost = true;
+      lost = "the program was lost when a buffer was replaced";
       return ok;
     }
     MGPU_TRY(observePhase(phase));
@@ -314,6 +327,26 @@ void Replayer::findPlaces(const Dag &dag, const Plan &plan,
       places[placement.buffer.value] =
           addresses.arenas[device] + placement.offset;
   }
+}
+
+Result<OutputHashes> Replayer::hashOutputs(const Dag &dag,
+                                           const Plan &plan) const {
+  std::vector<std::byte *> places;
+  findPlaces(dag, plan, places);
+  const GraphPart here(dag, driver->part());
+  std::vector<std::byte> copy;
+  return OutputHashes::of(
+      dag, [&](BufferId id) -> Result<std::span<const std::byte>> {
+        const Buffer &buffer = dag.buffer(id);
+        const std::byte *place = places[id.value];
+        if (!place || !here.holds(buffer.device))
+          return std::span<const std::byte>();
+        if (isHosts(id))
+          return std::span(place, size_t(buffer.sizeBytes));
+        copy.resize(buffer.sizeBytes);
+        MGPU_TRY(driver->transfer(copy.data(), place, copy.size()));
+        return std::span<const std::byte>(copy);
+      });
 }
 
 Result<void> Replayer::observe(ReplayObserver *to) {
@@ -350,9 +383,8 @@ Result<device::GraphExec *> Replayer::exec(Phase phase) const {
 
 Result<void> Replayer::checkAlive() const {
   MGPU_TRY(driver->checkAlive());
-  if (isLost)
-    return fail(ErrorKind::Invalid, "the program was lost when a buffer was "
-                                    "replaced: open it again");
+  if (!lost.empty())
+    return fail(ErrorKind::Invalid, lost + ": open it again");
   return {};
 }
 
@@ -423,15 +455,20 @@ bool Replayer::findTripValues(uint64_t trip) {
 }
 
 Result<void> Replayer::queueAll(
-    const std::function<Result<void>(
-        device::GraphExec &, std::span<const device::HostValue>)> &add) {
+    const std::function<Result<void>(device::GraphExec &,
+                                     std::span<const device::HostValue>)> &add,
+    bool &isPartial) {
+  bool isBegun = false;
   auto addPhase =
       [&](Phase phase,
           std::span<const device::HostValue> values) -> Result<void> {
     if (graphs[size_t(phase)].dagNodes.empty())
       return {};
     MGPU_TRY_ASSIGN(device::GraphExec * graph, exec(phase));
-    return add(*graph, values);
+    const Result<void> added = add(*graph, values);
+    isPartial = !added && isBegun;
+    isBegun = true;
+    return added;
   };
   MGPU_TRY(addPhase(Phase::Prologue, {}));
   for (uint64_t trip = 0; trip < loop.trips; ++trip) {
@@ -441,12 +478,23 @@ Result<void> Replayer::queueAll(
   return addPhase(Phase::Epilogue, {});
 }
 
+Result<void> Replayer::queueRun(
+    const std::function<Result<void>(
+        device::GraphExec &, std::span<const device::HostValue>)> &add) {
+  bool isPartial = false;
+  Result<void> queued = queueAll(add, isPartial);
+  if (isPartial)
+    lost = "a part of a replay was queued, and not the rest (" +
+           queued.error().message + ")";
+  return queued;
+}
+
 Result<void> Replayer::replay() {
   if (loop.trips > 1 && !part.meet && driver->queuesLaunches() &&
       findTripValues(0)) {
     MGPU_TRY(checkAlive());
     const Result<void> queued =
-        queueAll([](device::GraphExec &graph,
+        queueRun([](device::GraphExec &graph,
                     std::span<const device::HostValue> values) {
           return graph.launchNext(values);
         });
@@ -461,18 +509,31 @@ Result<void> Replayer::replay() {
   return run(Phase::Epilogue);
 }
 
+bool Replayer::canEnqueue() {
+  return !part.meet && driver->queuesLaunches() && findTripValues(0);
+}
+
+Result<void> hasNoStream() {
+  return fail(ErrorKind::Unsupported,
+              "a program on several GPUs has no single stream: use mgt_replay");
+}
+
+Result<void> isInNoGraph() {
+  return fail(ErrorKind::Unsupported,
+              "a program on several GPUs is in no single graph: replay it "
+              "beside the capture");
+}
+
 Result<void> Replayer::enqueue(void *stream) {
   if (part.meet)
-    return fail(ErrorKind::Unsupported,
-                "a program on several GPUs has no single stream: use "
-                "mgt_replay");
+    return hasNoStream();
   if (!findTripValues(0))
     return fail(ErrorKind::Unsupported,
                 "the number of each trip of the program's rolled loop has less "
                 "than 32 bits, which cannot be queued: use mgt_replay, or "
                 "unroll it (--roll-from 0)");
   MGPU_TRY(checkAlive());
-  return queueAll(
+  return queueRun(
       [&](device::GraphExec &graph, std::span<const device::HostValue> values) {
         return graph.enqueue(stream, values);
       });
@@ -480,19 +541,23 @@ Result<void> Replayer::enqueue(void *stream) {
 
 Result<void> Replayer::captureInto(void *stream) {
   if (part.meet)
-    return fail(ErrorKind::Unsupported,
-                "a program on several GPUs is in no single graph: replay it "
-                "beside the capture");
+    return isInNoGraph();
   if (!loop.inductions.empty())
     return fail(ErrorKind::Unsupported,
                 "the number of each trip of the program's rolled loop is "
                 "written by the host: replay it beside the capture, or unroll "
                 "it (--roll-from 0)");
   MGPU_TRY(checkAlive());
-  return queueAll(
+  bool isPartial = false;
+  Result<void> captured = queueAll(
       [&](device::GraphExec &graph, std::span<const device::HostValue>) {
         return graph.captureInto(stream);
-      });
+      },
+      isPartial);
+  if (isPartial)
+    captured.error().message += "; a part of the replay is in the graph that "
+                                "is captured: throw that graph away";
+  return captured;
 }
 
 Result<std::optional<double>> Replayer::replaySpan() {

@@ -7,6 +7,7 @@
 // fetch(), read results.
 
 #include "capture/graph/GraphBuilder.h"
+#include "capture/replay/OutputHashes.h"
 #include "capture/replay/SharedBytes.h"
 
 #include <array>
@@ -70,9 +71,19 @@ public:
   virtual void end(planner::NodeId node, uint32_t queue) = 0;
 };
 
-/// Usage where memory of the caller's cannot be that buffer.
-Result<void> checkRebind(const planner::Dag &dag, planner::BufferId id,
-                         std::span<std::byte> memory);
+/// Unsupported: of a program on several GPUs, where Replayer::enqueue() and
+/// captureInto() are asked for.
+Result<void> hasNoStream();
+Result<void> isInNoGraph();
+
+/// Memory of the caller's that a buffer is to have.
+struct Rebinding {
+  planner::BufferId buffer;
+  std::span<std::byte> memory;
+};
+/// Usage where memory of the caller's cannot be these buffers.
+Result<void> checkRebind(const planner::Dag &dag,
+                         std::span<const Rebinding> moved);
 
 /// `driver` owns the memory and must outlive it.
 /// One call at a time.
@@ -110,15 +121,15 @@ public:
     return transfer(dag, id, bytes, false);
   }
 
-  /// From here on `memory` is the host buffer, or the argument on a device, in
-  /// place of its own: as many bytes, which the target reaches and no other
-  /// argument has, as long as this lives. Graphs are changed
-  /// where the target can, else made anew. `dag` and `plan` are those of
-  /// create(). If there are several ranks, all call it, and make the same
-  /// graphs anew. Errors: Usage for memory that does not fit; after one of the
-  /// target the program may be lost.
+  /// From here on the host buffers, or arguments on devices, have this memory
+  /// in place of their own: as many bytes, which the target reaches and no
+  /// other argument has, as long as this lives. Graphs are changed where the
+  /// target can, else made anew. `dag` and `plan` are those of create(). If
+  /// there are several ranks, all call it, and make the same graphs anew.
+  /// Errors: Usage for memory that does not fit, and nothing is changed; after
+  /// one of the target the program may be lost.
   Result<void> rebind(const planner::Dag &dag, const planner::Plan &plan,
-                      planner::BufferId id, std::span<std::byte> memory);
+                      std::span<const Rebinding> moved);
 
   // Weights that other programs of this process have as well
   // (SharedResidents.cpp): `dag` and `plan` are those of create().
@@ -140,6 +151,8 @@ public:
   Result<void> load() { return run(planner::Phase::Load); }
   /// All trips of a rolled loop, with what comes before and after it.
   Result<void> replay();
+  /// Whether enqueue() takes the program.
+  bool canEnqueue();
   /// Queues what replay() does into a stream of the caller's on the GPU and
   /// returns (GraphExec::enqueue()); until finish(), enqueue() alone may be
   /// called. Unsupported on the host, on several GPUs, and of a rolled loop
@@ -169,6 +182,11 @@ public:
                   std::vector<std::byte *> &places,
                   planner::Phase phase = planner::Phase::Replay) const;
 
+  /// Hashes what the last replay left of its outputs in memory that is here.
+  /// `dag` and `plan` are those of create().
+  Result<OutputHashes> hashOutputs(const planner::Dag &dag,
+                                   const planner::Plan &plan) const;
+
   /// An error once it is lost: no run may follow.
   Result<void> checkAlive() const;
 
@@ -190,8 +208,8 @@ private:
   };
   Result<void> observePhase(planner::Phase phase);
   Result<void> ensureMemory(const planner::Dag &dag, planner::BufferId id);
-  Result<void> checkApart(const planner::Dag &dag, planner::BufferId id,
-                          std::span<std::byte> memory) const;
+  Result<void> checkApart(const planner::Dag &dag,
+                          std::span<const Rebinding> moved) const;
   Result<void> adopt(const planner::Dag &dag, planner::BufferId id,
                      std::span<std::byte> memory);
   Result<void> rebuild(const planner::Dag &dag, const planner::Plan &plan,
@@ -213,9 +231,16 @@ private:
   Result<void> setInductions(uint64_t trip);
   /// Sets `tripValues`; false where one is no word that can be queued.
   bool findTripValues(uint64_t trip);
-  /// Gives each phase and trip of a replay to `add`, in order.
+  /// Gives each phase and trip of a replay to `add`, in order. If one is
+  /// refused after another was taken, `isPartial` is set.
   Result<void>
   queueAll(const std::function<Result<void>(
+               device::GraphExec &, std::span<const device::HostValue>)> &add,
+           bool &isPartial);
+  /// queueAll() for an `add` that runs them: a part of a replay costs the
+  /// program.
+  Result<void>
+  queueRun(const std::function<Result<void>(
                device::GraphExec &, std::span<const device::HostValue>)> &add);
 
   /// The graph of a phase with nodes; Invalid once it is lost.
@@ -247,7 +272,7 @@ private:
   Part part;
   bool setsInductions = true; ///< for itself, or for all ranks
   bool isComplete = false;
-  bool isLost = false; ///< graphs have different addresses of a buffer
+  std::string lost; ///< why no run may follow; "": one may
 };
 
 } // namespace mgpu::capture

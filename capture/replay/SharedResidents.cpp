@@ -145,8 +145,9 @@ Result<void> Replayer::shareReads(const Dag &dag, const Plan &plan) {
 
 Result<void> Replayer::lend(const Dag &dag, const Plan &plan, BufferId id,
                             std::span<const std::byte> memory) {
-  MGPU_TRY(checkRebind(
-      dag, id, {const_cast<std::byte *>(memory.data()), memory.size()}));
+  const Rebinding lent[] = {
+      {id, {const_cast<std::byte *>(memory.data()), memory.size()}}};
+  MGPU_TRY(checkRebind(dag, lent));
   const Uses uses = usesOf(dag)[id.value];
   if (!mayShare() || uses.writes || uses.outsideLoad) {
     MGPU_TRY(write(dag, id, memory));

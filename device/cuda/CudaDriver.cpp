@@ -5,7 +5,9 @@
 #include "device/cuda/graph/CudaGraph.h"
 
 #include <atomic>
+#include <chrono>
 #include <fmt/format.h>
+#include <thread>
 
 namespace mgpu::device {
 
@@ -205,6 +207,41 @@ Result<CudaMachine> inspectCuda() {
   MGPU_TRY_ASSIGN(auto api, openCuda());
   isOpen = true;
   return inspectCuda(*api);
+}
+
+Result<void> awaitStream(void *stream, std::chrono::milliseconds deadline) {
+  MGPU_TRY_ASSIGN(const auto api, openCuda());
+  const auto on = static_cast<CUstream>(stream);
+  auto check = [&](CUresult code, const char *call) -> Result<void> {
+    return code == CUDA_SUCCESS
+               ? Result<void>()
+               : cudaError(*api, code, call, "of the caller's stream");
+  };
+  CUcontext current = nullptr;
+  if (!on && (api->cuCtxGetCurrent(&current) != CUDA_SUCCESS || !current))
+    return {}; // nobody gave it anything
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  MGPU_TRY(check(api->cuStreamGetCaptureInfo(on, &status, nullptr, nullptr,
+                                             nullptr, nullptr, nullptr),
+                 "cuStreamGetCaptureInfo"));
+  if (status != CU_STREAM_CAPTURE_STATUS_NONE)
+    return fail(ErrorKind::Unsupported,
+                "the caller's stream is being captured, and this program is "
+                "replayed between what the stream does: replay it before or "
+                "after the capture");
+  const BesideCaptures beside(*api);
+  const auto start = std::chrono::steady_clock::now();
+  for (;;) {
+    const CUresult code = api->cuStreamQuery(on);
+    if (code != CUDA_ERROR_NOT_READY)
+      return check(code, "cuStreamQuery");
+    if (std::chrono::steady_clock::now() - start > deadline)
+      return fail(ErrorKind::Absent,
+                  fmt::format("the work of the caller's stream did not end "
+                              "within {} ms, and nothing was replayed",
+                              deadline.count()));
+    std::this_thread::sleep_for(std::chrono::microseconds(20));
+  }
 }
 
 std::string cudaHeaderVersion() { return cudaVersionText(CUDA_VERSION); }

@@ -33,6 +33,11 @@ struct CudaMachine {
 };
 Result<CudaMachine> inspectCuda();
 
+/// Returns once what a stream of the caller's was given has ended; null is the
+/// default stream of the context that is current, if one is. Unsupported where
+/// the stream is being captured; Absent once so much time is over.
+Result<void> awaitStream(void *stream, std::chrono::milliseconds deadline);
+
 /// Whether this process has initialised CUDA. One that it forks may not use it.
 bool hasOpenedCuda();
 

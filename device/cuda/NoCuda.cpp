@@ -21,6 +21,10 @@ Result<CudaMachine> inspectCuda() { return notBuilt(); }
 
 Result<std::shared_ptr<GpuContext>> GpuContext::open(int) { return notBuilt(); }
 
+Result<void> awaitStream(void *, std::chrono::milliseconds) {
+  return notBuilt();
+}
+
 bool hasOpenedCuda() { return false; }
 
 std::string cudaHeaderVersion() { return ""; }

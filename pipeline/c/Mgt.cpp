@@ -11,6 +11,9 @@
 #include "support/FileIO.h"
 #include "support/Units.h"
 
+#include <atomic>
+#include <pthread.h>
+
 using namespace mgpu;
 using pipeline::guarded;
 
@@ -41,6 +44,8 @@ Result<void> mgt_program::start() {
     watch = std::make_shared<NodeWatch>(program().dag, marks);
     MGPU_TRY(opened->runner().observe(watch.get()));
   }
+  if (Audit *audit = opened->audit())
+    auditor = std::make_unique<Auditor>(*audit, serving.audit);
   for (const std::string &name : pipeline::wordsOf(serving.fresh)) {
     size_t k = 0;
     while (k < program().arguments.size() && argument(k).name != name)
@@ -96,6 +101,13 @@ Result<void> pipeline::giveProgram(std::unique_ptr<OpenedProgram> opened,
   return {};
 }
 
+uint32_t pipeline::numForks() {
+  static std::atomic<uint32_t> count{0};
+  static const int asked = ::pthread_atfork(nullptr, nullptr, [] { ++count; });
+  (void)asked; // without memory for it no fork is noticed
+  return count.load(std::memory_order_relaxed);
+}
+
 std::string &pipeline::lastError() {
   thread_local std::string sentence;
   return sentence;
@@ -127,24 +139,23 @@ Result<void> open(const Source &source, const char *target,
     MGPU_TRY_ASSIGN(how.memory, parseByteSize(options.memory, "memory"));
   }
   how.audits = options.audit > 0;
-  const pipeline::Serving serving{how.deadline,
-                                  options.log,
-                                  options.log_user,
-                                  options.ranges != 0,
-                                  options.audit,
-                                  options.audit_action,
-                                  options.audit_fresh ? options.audit_fresh
-                                                      : ""};
+  const pipeline::Serving serving{
+      how.deadline,
+      options.log,
+      options.log_user,
+      options.ranges != 0,
+      {options.audit, pipeline::serve::OnDifference(options.audit_action)},
+      options.audit_fresh ? options.audit_fresh : ""};
   if (options.audit_action < MGT_AUDIT_GO_ON ||
       options.audit_action > MGT_AUDIT_FALL_BACK ||
       (options.audit == 0 && (options.audit_action || options.audit_fresh)))
     return fail(ErrorKind::Usage,
                 "mgt_open_with: audit_action is none, or audit is 0 and what "
                 "else is of audits is not");
-  if (options.audit > 0 &&
-      (options.ranks || options.deadline_ms > 0 || device::isCudaTarget(where)))
+  if (options.audit > 0 && (options.ranks || (options.deadline_ms > 0 &&
+                                              !device::isCudaTarget(where))))
     return fail(ErrorKind::Unsupported,
-                "audits are of the host, in one process and without a "
+                "audits are of one process, and on the host without a "
                 "deadline: leave ranks and deadline_ms out");
   if (options.num_constants > 0 && !options.constants)
     return fail(ErrorKind::Usage,
@@ -203,6 +214,8 @@ mgt_status mgt_open_memory(const void *data, size_t bytes, const char *target,
 }
 
 void mgt_close(mgt_program *program) {
+  if (program && program->isParents()) // who ends the threads and the GPUs
+    return;
   if (program) // what it says nobody asks any more
     (void)guarded(&program->error, [&] { return pipeline::settle(program); });
   delete program;

@@ -18,8 +18,12 @@ namespace mgpu::pipeline {
 mgt_status failed(mgt_program *program, const char *name, mgt_status status);
 /// The status of a call on a program that is lost.
 mgt_status saysLost(mgt_program *program, const char *name);
+/// The status of a call on a program that a parent process opened.
+mgt_status saysParents(mgt_program *program, const char *name);
 /// Waits for the runs that were begun or queued.
 Result<void> settle(mgt_program *program);
+/// Replays once, audited where it is its turn, and returns when it is done.
+Result<void> replayNow(mgt_program *program);
 /// Usage while a run of the program was begun or queued, and nobody waited.
 Result<void> requireIdle(const mgt_program *program, const char *call);
 /// Usage once another graph has the addresses of the program's memory.
@@ -46,6 +50,8 @@ mgt_status onLocked(mgt_program *program, const char *name, Call call) {
 
 template <typename Call>
 mgt_status onProgram(mgt_program *program, const char *name, Call call) {
+  if (program && program->isParents())
+    return saysParents(program, name);
   std::unique_lock<serve::CallLock> guard;
   if (program)
     guard = std::unique_lock(program->lock);

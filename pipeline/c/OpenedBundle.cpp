@@ -127,9 +127,10 @@ OpenedBundle::open(const Source &source, const std::string &target,
                 fmt::format("NCCL's settings ({}) are for several GPUs: open "
                             "the program on cuda:0,1, or without",
                             how.nccl));
-  MGPU_TRY(several ? out->openRanks(bundle, *several, settings)
-           : device::isCudaTarget(target) ? out->openGpu(bundle, target)
-                                          : out->openHost(bundle, target, how));
+  MGPU_TRY(several ? out->openRanks(bundle, *several, settings, how.audits)
+           : device::isCudaTarget(target)
+               ? out->openGpu(bundle, target, how.audits)
+               : out->openHost(bundle, target, how));
   for (planner::Buffer &buffer : out->theProgram.dag.buffers)
     buffer.contents = {}; // the target has them
   return out;
@@ -248,15 +249,26 @@ Result<void> OpenedBundle::openGpuPart(const Source &source,
   return {};
 }
 
-Result<void>
+Result<std::unique_ptr<capture::Runner>>
 OpenedBundle::run(std::unique_ptr<device::Driver> driver,
-                  std::span<const std::vector<std::byte>> kernels) {
+                  std::span<const std::vector<std::byte>> kernels,
+                  const planner::Plan &plan) const {
   MGPU_TRY_ASSIGN(capture::Replayer replayer,
-                  capture::Replayer::create(theProgram.dag, thePlan, kernels,
+                  capture::Replayer::create(theProgram.dag, plan, kernels,
                                             *driver, {},
                                             capture::Arguments::Later));
-  theRunner = capture::runOnOneTarget(std::move(driver), std::move(replayer),
-                                      theProgram.dag, thePlan);
+  return capture::runOnOneTarget(std::move(driver), std::move(replayer),
+                                 theProgram.dag, plan);
+}
+
+/// Opens the program by its plan, and its reference where there are audits.
+Result<void> OpenedBundle::openWith(const serve::Audit::Open &open,
+                                    bool audits) {
+  MGPU_TRY_ASSIGN(theRunner, open(thePlan));
+  if (!audits)
+    return {};
+  MGPU_TRY_ASSIGN(reference, serve::Audit::onGpus(theProgram.dag, thePlan,
+                                                  *theRunner, open));
   return {};
 }
 
@@ -276,10 +288,10 @@ Result<void> OpenedBundle::openHost(capture::Bundle &bundle,
   MGPU_TRY_ASSIGN(
       auto driver,
       pipeline::openHost(target, theProgram.dag.numDevices, open, cpus));
-  MGPU_TRY(run(std::move(driver), kernels.objects));
+  MGPU_TRY_ASSIGN(theRunner, run(std::move(driver), kernels.objects, thePlan));
   if (!how.audits)
     return {};
-  MGPU_TRY_ASSIGN(reference, serve::Audit::create(theProgram.dag, thePlan,
+  MGPU_TRY_ASSIGN(reference, serve::Audit::onHost(theProgram.dag, thePlan,
                                                   kernels.objects, *theRunner));
   return {};
 }
@@ -292,7 +304,7 @@ OpenedBundle::takeCubins(capture::Bundle &bundle, const std::string &arch) {
 }
 
 Result<void> OpenedBundle::openGpu(capture::Bundle &bundle,
-                                   const std::string &target) {
+                                   const std::string &target, bool audits) {
   MGPU_TRY_ASSIGN(device::CudaTarget gpu,
                   device::oneGpu(target, theProgram.dag.numDevices));
   device::CudaOptions options;
@@ -303,25 +315,34 @@ Result<void> OpenedBundle::openGpu(capture::Bundle &bundle,
   MGPU_TRY_ASSIGN(options.compile, ownCompiler(bundle));
   MGPU_TRY_ASSIGN(auto driver, device::createCudaDriver(options));
   code = driver->architecture();
-  MGPU_TRY_ASSIGN(auto kernels, takeCubins(bundle, code));
-  return run(std::move(driver), kernels);
+  MGPU_TRY_ASSIGN(const auto kernels, takeCubins(bundle, code));
+  const auto open = [&](const planner::Plan &plan)
+      -> Result<std::unique_ptr<capture::Runner>> {
+    if (!driver) {
+      MGPU_TRY_ASSIGN(driver, device::createCudaDriver(options));
+    }
+    return run(std::move(driver), kernels, plan);
+  };
+  return openWith(open, audits);
 }
 
 Result<void> OpenedBundle::openRanks(capture::Bundle &bundle,
                                      const std::vector<int> &ordinals,
-                                     const device::NcclOptions &nccl) {
+                                     const device::NcclOptions &nccl,
+                                     bool audits) {
   MGPU_TRY(
       capture::checkAcrossRanks(theProgram.dag)); // before CUDA is looked for
   MGPU_TRY_ASSIGN(code, device::architectureOf(ordinals));
-  MGPU_TRY_ASSIGN(device::CudaCompile compile, ownCompiler(bundle));
-  MGPU_TRY_ASSIGN(
-      RanksToOpen gpus,
-      gpusInThreads(ordinals, 0, nccl, std::move(compile), deadline));
-  MGPU_TRY_ASSIGN(auto kernels, takeCubins(bundle, code));
-  MGPU_TRY_ASSIGN(theRunner, capture::Ranks::start(
-                                 theProgram.dag, thePlan, std::move(kernels),
-                                 std::move(gpus.open), std::move(gpus.how)));
-  return {};
+  MGPU_TRY_ASSIGN(const device::CudaCompile compile, ownCompiler(bundle));
+  MGPU_TRY_ASSIGN(const auto kernels, takeCubins(bundle, code));
+  const auto open = [&](const planner::Plan &plan)
+      -> Result<std::unique_ptr<capture::Runner>> {
+    MGPU_TRY_ASSIGN(RanksToOpen gpus,
+                    gpusInThreads(ordinals, 0, nccl, compile, deadline));
+    return capture::Ranks::start(theProgram.dag, plan, kernels,
+                                 std::move(gpus.open), std::move(gpus.how));
+  };
+  return openWith(open, audits);
 }
 
 } // namespace mgpu::pipeline

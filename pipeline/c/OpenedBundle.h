@@ -64,12 +64,16 @@ private:
                            const How &how, const device::NcclOptions &nccl);
   Result<void> openHost(capture::Bundle &bundle, const std::string &target,
                         const How &how);
-  Result<void> openGpu(capture::Bundle &bundle, const std::string &target);
+  Result<void> openGpu(capture::Bundle &bundle, const std::string &target,
+                       bool audits);
   Result<void> openRanks(capture::Bundle &bundle,
                          const std::vector<int> &ordinals,
-                         const device::NcclOptions &nccl);
-  Result<void> run(std::unique_ptr<device::Driver> driver,
-                   std::span<const std::vector<std::byte>> kernels);
+                         const device::NcclOptions &nccl, bool audits);
+  Result<void> openWith(const serve::Audit::Open &open, bool audits);
+  Result<std::unique_ptr<capture::Runner>>
+  run(std::unique_ptr<device::Driver> driver,
+      std::span<const std::vector<std::byte>> kernels,
+      const planner::Plan &plan) const;
   /// The bundle's kernels for GPUs, with what they need in the plan.
   Result<std::vector<std::vector<std::byte>>>
   takeCubins(capture::Bundle &bundle, const std::string &arch);

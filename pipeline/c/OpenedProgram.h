@@ -7,7 +7,7 @@
 #include "capture/ranks/Runner.h"
 #include "device/api/MessageRendezvous.h"
 #include "pipeline/c/mgt.h"
-#include "pipeline/serve/Audit.h"
+#include "pipeline/serve/Auditor.h"
 #include "pipeline/serve/CallLock.h"
 #include "pipeline/serve/Counters.h"
 #include "pipeline/serve/StepThread.h"
@@ -70,8 +70,7 @@ struct Serving {
   void (*log)(void *user, int level, const char *line) = nullptr;
   void *logUser = nullptr;
   bool ranges = false; ///< of NVTX
-  uint32_t audit = 0;  ///< every so many replays
-  int auditAction = MGT_AUDIT_GO_ON;
+  serve::AuditOptions audit = {};
   std::string fresh = {}; ///< "x,y"
 };
 
@@ -91,10 +90,9 @@ struct Served {
   std::vector<capture::TimedReplay> timed;
   /// Memory of arguments that the caller gave or was told of, by their number.
   std::map<size_t, std::span<std::byte>> known;
-  double lastUs = 0;         ///< of the last replay that was not audited
-  uint32_t sinceAudit = 0;   ///< replays
-  bool fallsBack = false;    ///< the reference is replayed
-  bool isStopped = false;    ///< by an audit
+  double lastUs = 0; ///< of the last replay that was not audited
+  std::unique_ptr<serve::Auditor> auditor; ///< where there is a reference
+  bool isStopped = false;                  ///< by an audit
   std::vector<size_t> fresh; ///< arguments to be given before each replay
   std::vector<bool> isGiven; ///< since the replay before, by argument
   std::string lost;          ///< why nothing can be called any more; "": it can
@@ -105,6 +103,9 @@ struct Served {
   bool isCaptured = false; ///< into a graph of the caller's
   bool isQueued = false;   ///< runs of mgt_replay_on() may not have ended
 };
+
+/// How many fork()s have led to this process since the library was first asked.
+uint32_t numForks();
 
 /// Makes the handle of a program that is open, with values of its arguments.
 Result<void> giveProgram(std::unique_ptr<OpenedProgram> opened,
@@ -156,11 +157,16 @@ struct mgt_program : mgpu::pipeline::Served {
     }
   }
 
+  /// Whether it was opened before this process was forked: its threads, and
+  /// GPUs, are the parent's.
+  bool isParents() const { return bornAt != mgpu::pipeline::numForks(); }
+
   /// One call at a time, as mgt_swap() may come from any thread.
   mutable mgpu::pipeline::serve::CallLock lock;
   /// Its arguments and results as the caller was told of them.
   std::vector<mgpu::planner::ProgramArgument> described;
   mgpu::pipeline::serve::Counters counters;
+  const uint32_t bornAt = mgpu::pipeline::numForks();
   /// Whose memory of resident arguments the caller knows from before a swap.
   std::vector<std::shared_ptr<mgpu::pipeline::OpenedProgram>> kept;
   std::string error, text; ///< of mgt_program_error(), mgt_explain()

@@ -46,6 +46,16 @@ mgt_status pipeline::saysLost(mgt_program *program, const char *name) {
   return MGT_LOST;
 }
 
+mgt_status pipeline::saysParents(mgt_program *program, const char *name) {
+  return guarded(&program->error, [&]() -> Result<void> {
+    return fail(ErrorKind::Usage,
+                fmt::format("{}: the program was opened before this process "
+                            "was forked, and its threads and GPUs are the "
+                            "parent's: open it in this process",
+                            name));
+  });
+}
+
 Result<void> pipeline::requireLoaded(const mgt_program *program,
                                      const char *call) {
   if (!program->isLoaded)
@@ -253,50 +263,33 @@ std::string mgt_program::stale() const {
 
 Result<void> mgt_program::replay(bool isAsked, std::string &difference) {
   difference.clear();
-  serve::Audit &audit = *opened->audit();
-  const bool isAudited =
-      !fallsBack && (isAsked || ++sinceAudit >= serving.audit);
-  if (isAudited)
-    difference = stale();
+  const auto plain = [&](double &us) {
+    const ReplayRange range(this);
+    return run(Step::Replay, us);
+  };
+  const auto done = auditor->replay(
+      isAsked, [&] { return stale(); }, plain, lastUs);
   isGiven.assign(isGiven.size(), false);
-  if (fallsBack) {
-    MGPU_TRY(audit.replayReference(lastUs));
+  if (watch && (!done || done->isAudited)) // the audit observed in its place
+    MGPU_TRY(opened->runner().observe(watch.get()));
+  if (!done)
+    return fail(done.error());
+  if (!done->isAudited) {
     counters.replayed(lastUs);
     return {};
   }
-  if (!isAudited)
-    return replayOnce(this);
-  sinceAudit = 0;
-  double heldUpUs = lastUs; // becomes no time of a replay
-  const auto compared = audit.replay(heldUpUs);
-  if (watch) // the audit observed in its place
-    MGPU_TRY(opened->runner().observe(watch.get()));
-  if (!compared)
-    return fail(compared.error());
   counters.count(Event::Replay);
   counters.count(Event::Audit);
-  const auto &differs = *compared;
-  bool acts = !difference.empty();
-  if (differs) {
-    difference += (acts ? "; " : "") + differs->what;
-    acts |= differs->isJudged;
-  }
-  if (difference.empty())
+  if (done->difference.empty())
     return {};
   counters.count(Event::Difference);
   difference = fmt::format("audit of replay {}: {}", counters.of(Event::Replay),
-                           difference);
-  if (acts && serving.auditAction == MGT_AUDIT_STOP) {
+                           done->difference);
+  if (done->stops) {
     isStopped = true;
     return fail(ErrorKind::Internal, difference);
   }
-  fallsBack = serving.auditAction == MGT_AUDIT_FALL_BACK && differs &&
-              differs->isJudged;
-  if (fallsBack)
-    audit.takeReference();
-  say(MGT_FAULT, difference + (fallsBack ? "; the reference is replayed from "
-                                           "here on"
-                                         : ""));
+  say(MGT_FAULT, difference);
   return {};
 }
 
@@ -453,6 +446,9 @@ mgt_status mgt_share(mgt_program *program, const char *name, mgt_program *of,
   const auto shares = [&] { return share(program, name, of, of_name); };
   if (!program || !of || program == of)
     return onProgram(program, call, shares);
+  for (mgt_program *each : {program, of})
+    if (each->isParents())
+      return pipeline::saysParents(each, call);
   const std::scoped_lock guard(program->lock, of->lock);
   return pipeline::onLocked(program, call, shares);
 }
@@ -476,24 +472,28 @@ mgt_status mgt_load(mgt_program *program) {
   });
 }
 
+Result<void> pipeline::replayNow(mgt_program *program) {
+  MGPU_TRY(settle(program));
+  if (!program->auditor)
+    return replayOnce(program);
+  return program->replay(false, program->text);
+}
+
 mgt_status mgt_replay(mgt_program *program) {
   return onProgram(program, "mgt_replay", [&]() -> Result<void> {
     MGPU_TRY(requireLoaded(program, "mgt_replay"));
-    MGPU_TRY(settle(program));
-    if (!program->opened->audit())
-      return replayOnce(program);
-    return program->replay(false, program->text);
+    return pipeline::replayNow(program);
   });
 }
 
 mgt_status mgt_audit(mgt_program *program, const char **difference) {
   return onProgram(program, "mgt_audit", [&]() -> Result<void> {
-    if (!difference || !program->opened->audit())
+    if (!difference || !program->auditor)
       return fail(ErrorKind::Usage,
                   "mgt_audit: difference must not be null, and the program is "
                   "opened with mgt_options::audit");
     MGPU_TRY(requireLoaded(program, "mgt_audit"));
-    if (program->fallsBack)
+    if (program->auditor->fallsBack())
       return fail(ErrorKind::Unsupported,
                   "mgt_audit: since an audit differed the reference is "
                   "replayed, with which nothing is left to be compared");
@@ -547,7 +547,7 @@ mgt_status mgt_times(mgt_program *program, const mgt_node_time **times,
     if (!times || !count)
       return fail(ErrorKind::Usage,
                   "mgt_times: times and count must not be null");
-    if (program->fallsBack)
+    if (program->auditor && program->auditor->fallsBack())
       return fail(ErrorKind::Unsupported,
                   "mgt_times: since an audit differed the reference is "
                   "replayed, whose nodes are not timed");

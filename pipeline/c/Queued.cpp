@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Replays that the caller does not wait for at once.
+#include "device/cuda/CudaDriver.h"
 #include "pipeline/c/OnProgram.h"
 
 using namespace mgpu;
@@ -28,23 +29,32 @@ Result<void> pipeline::settle(mgt_program *program) {
   return program->opened->runner().finish();
 }
 
+/// Whether a thread of the library's may replay it.
+static bool mayBegin(const mgt_program *program) {
+  return !program->auditor && !program->opened->others();
+}
+
+static Result<void> begin(mgt_program *program) {
+  MGPU_TRY(pipeline::settle(program));
+  if (!program->steps && !program->beside)
+    program->beside = std::make_unique<StepThread>(
+        program->opened, program->opened->runner(), program->watch,
+        std::chrono::milliseconds{});
+  program->isGiven.assign(program->isGiven.size(), false);
+  (program->steps ? *program->steps : *program->beside).begin(Step::Replay);
+  program->isBegun = true;
+  return {};
+}
+
 mgt_status mgt_replay_begin(mgt_program *program) {
   return onProgram(program, "mgt_replay_begin", [&]() -> Result<void> {
     MGPU_TRY(pipeline::requireLoaded(program, "mgt_replay_begin"));
-    if (program->opened->audit() || program->opened->others())
+    if (!mayBegin(program))
       return fail(ErrorKind::Unsupported,
                   "mgt_replay_begin: a program that is audited, or of several "
                   "processes, is replayed while its caller waits: use "
                   "mgt_replay");
-    MGPU_TRY(pipeline::settle(program));
-    if (!program->steps && !program->beside)
-      program->beside = std::make_unique<StepThread>(
-          program->opened, program->opened->runner(), program->watch,
-          std::chrono::milliseconds{});
-    program->isGiven.assign(program->isGiven.size(), false);
-    (program->steps ? *program->steps : *program->beside).begin(Step::Replay);
-    program->isBegun = true;
-    return {};
+    return begin(program);
   });
 }
 
@@ -87,8 +97,21 @@ Result<void> pipeline::requireMovable(const mgt_program *program,
 mgt_status mgt_replay_on(mgt_program *program, void *stream) {
   return onProgram(program, "mgt_replay_on", [&]() -> Result<void> {
     MGPU_TRY(pipeline::requireLoaded(program, "mgt_replay_on"));
+    capture::Runner &runner = program->opened->runner();
+    if (runner.isOnHost()) {
+      if (stream)
+        return fail(ErrorKind::Usage, "mgt_replay_on: the host has no streams: "
+                                      "stream is NULL there");
+      return mayBegin(program) ? begin(program) : pipeline::replayNow(program);
+    }
+    if (!mayBegin(program) || !runner.canEnqueue()) {
+      const std::chrono::milliseconds given = program->serving.deadline;
+      MGPU_TRY(device::awaitStream(
+          stream, given.count() > 0 ? given : std::chrono::minutes(2)));
+      return pipeline::replayNow(program);
+    }
     program->isQueued = true; // some of it may be, even after an error
-    MGPU_TRY(program->opened->runner().enqueue(stream));
+    MGPU_TRY(runner.enqueue(stream));
     program->counters.count(Event::Replay);
     return {};
   });

@@ -90,6 +90,12 @@ Result<void> requireReady(const mgt_program &program, const mgt_program &next) {
 /// memory that the caller knows, but keeps its own residents.
 Result<void> takeOver(mgt_program &program, mgt_program &next) {
   capture::Runner &from = program.opened->runner(), &to = next.opened->runner();
+  std::vector<capture::Rebinding> moved;
+  for (const auto &[k, memory] : program.known)
+    if (program.argument(k).role != planner::ArgumentRole::Resident)
+      moved.push_back({*next.argument(k).buffer, memory});
+  if (!moved.empty())
+    MGPU_TRY(to.bind(moved));
   std::vector<std::byte> bytes;
   for (size_t k = 0; k < program.numArguments(); ++k) {
     const planner::ProgramArgument &argument = program.argument(k);
@@ -105,7 +111,6 @@ Result<void> takeOver(mgt_program &program, mgt_program &next) {
     }
     const planner::BufferId id = *next.argument(k).buffer;
     if (known != program.known.end()) {
-      MGPU_TRY(to.bind(id, known->second));
       next.known[k] = known->second;
       const auto lender = program.lenders.find(k);
       next.lenders[k] =
@@ -129,6 +134,9 @@ mgt_status mgt_swap(mgt_program *program, mgt_program *next) {
       return fail(ErrorKind::Usage,
                   fmt::format("{}: give two programs that are open", call));
     });
+  for (mgt_program *each : {program, next})
+    if (each->isParents())
+      return pipeline::saysParents(each, call);
   const std::scoped_lock guard(program->lock, next->lock);
   return pipeline::onLocked(program, call, [&]() -> Result<void> {
     MGPU_TRY(requireReady(*program, *next));

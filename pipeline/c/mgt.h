@@ -18,7 +18,11 @@
  * A program is used by one thread at a time, but that any may ask for its
  * counters and swap it; different programs by any. A call that fails changes
  * nothing, unless it loses the program (MGT_LOST). Kernels are native code:
- * open a bundle only if you would run a program from the same source. */
+ * open a bundle only if you would run a program from the same source.
+ *
+ * A child of fork() has none of the threads and GPUs of the programs that its
+ * parent opened: it opens its own. Calls that run those, or are about their
+ * memory, are MGT_USAGE there, and mgt_close() frees nothing. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -212,9 +216,8 @@ mgt_status mgt_open_memory(const void *data, size_t bytes, const char *target,
  * run of `next` was begun and not waited for, where memory of either is another
  * program's too (mgt_share), and where an argument of `next` that is not
  * resident has memory that was given or told (mgt_bind, mgt_memory) and
- * `program`'s has not. MGT_UNSUPPORTED of several processes. `program` then
- * goes on as it was; `next` may have some of its memory where memory that was
- * bound overlaps. */
+ * `program`'s has not. MGT_UNSUPPORTED of several processes. Both
+ * then go on as they were. */
 mgt_status mgt_swap(mgt_program *program, mgt_program *next);
 /* Takes NULL as well. It waits for a run that was begun (mgt_replay_begin), but
  * not past its deadline. Call mgt_wait() before: if it says MGT_LOST, the run
@@ -349,17 +352,23 @@ mgt_status mgt_replay(mgt_program *program);
  * MGT_USAGE unless the program was opened with mgt_options::audit;
  * MGT_UNSUPPORTED once it has fallen back. */
 mgt_status mgt_audit(mgt_program *program, const char **difference);
-/* Queues one run behind the work of `stream` and returns; what the caller gives
- * the stream later follows the run. `stream` is a cudaStream_t or CUstream of
- * the GPU's primary context, which the runtime API uses; NULL is the default
- * stream. Runs of one program follow each other, in whatever streams. A run
- * reads arguments and writes results when its turn comes, so their memory
- * (mgt_bind, mgt_memory) is left alone until the stream has passed it. Every
- * other call that runs the program or is about its memory first waits for its
- * runs, and says what became of them; mgt_get_facts(), mgt_plan_text() and
- * others that only tell do not. MGT_UNSUPPORTED on the host and on several
- * GPUs, of a rolled loop whose number has less than 32 bits, and while the
- * stream is being captured (mgt_capture_into). */
+/* One run behind the work of `stream`; what the caller gives the stream later
+ * follows the run. On one GPU it is queued, and the call returns at once:
+ * `stream` is a cudaStream_t or CUstream of the GPU's primary context, which
+ * the runtime API uses; NULL is the default stream. On several GPUs, where it
+ * is one of any of them and NULL the default stream of the caller's context,
+ * and of a program that is audited, is of several processes or has a rolled
+ * loop whose number has less than 32 bits, it returns once the stream's work
+ * and then the run have ended. On the host `stream` is NULL, and it is
+ * mgt_replay_begin(), or mgt_replay() where that is MGT_UNSUPPORTED.
+ *
+ * Runs of one program follow each other, in whatever streams. A run reads
+ * arguments and writes results when its turn comes, so their memory (mgt_bind,
+ * mgt_memory) is left alone until the stream has passed it. Every other call
+ * that runs the program or is about its memory first waits for its runs, and
+ * says what became of them; mgt_get_facts(), mgt_plan_text() and others that
+ * only tell do not. MGT_UNSUPPORTED while the stream is being captured
+ * (mgt_capture_into). */
 mgt_status mgt_replay_on(mgt_program *program, void *stream);
 /* Makes a run a part of the graph that `stream`, a stream as of
  * mgt_replay_on(), is being captured into: a child graph behind what the stream
@@ -380,8 +389,7 @@ mgt_status mgt_capture_into(mgt_program *program, void *stream);
  * the host that took longer is MGT_LOST, though it may have ended by then.
  * mgt_wait() is MGT_OK where nothing was begun, and waits for what
  * mgt_replay_on() queued. MGT_UNSUPPORTED of a program that is audited or of
- * several processes. A child of fork() has none of the threads: it opens a
- * program of its own. */
+ * several processes. */
 mgt_status mgt_replay_begin(mgt_program *program);
 mgt_status mgt_wait(mgt_program *program);
 /* Brings back what is resident and was written. */

@@ -4,6 +4,7 @@
 #include "capture/graph/Communication.h"
 #include "device/cuda/api/CusparseApi.h"
 #include "device/cuda/api/Libraries.h"
+#include "pipeline/build/Kernels.h"
 #include "pipeline/run/Distributed.h"
 #include "pipeline/run/JoinRanks.h"
 #include "pipeline/target/GpuIdentity.h"
@@ -26,6 +27,13 @@ Result<void> checkAlone(const RunnerOptions &options, bool areSeveral) {
     return fail(ErrorKind::Usage,
                 "--guard watches the memory of one process: use it with "
                 "--target host or one GPU, without --distributed");
+  if (options.audit.every > 0 && !options.distributed.empty())
+    return fail(ErrorKind::Unsupported,
+                "--audit compares replays of one process: leave --distributed "
+                "out");
+  if (options.audit.every > 0 && options.guard)
+    return fail(ErrorKind::Usage,
+                "--audit and --guard each move buffers: use one of them");
   return {};
 }
 
@@ -36,6 +44,14 @@ Result<void> checkGpus(const RunnerOptions &options, bool areSeveral) {
     return fail(ErrorKind::Usage, "--nccl is for several GPUs: use it with "
                                   "--target cuda:0,1");
   return {};
+}
+
+OpenOptions openOptions(const RunnerOptions &options) {
+  OpenOptions open;
+  open.deadline = std::chrono::milliseconds(options.deadlineSeconds * 1000);
+  open.profiles = options.profiles;
+  open.pins = options.pin;
+  return open;
 }
 
 Result<std::unique_ptr<Runner>> openOne(LoadedProgram &program,
@@ -53,12 +69,8 @@ Result<std::unique_ptr<Runner>> openOne(LoadedProgram &program,
   if (theRanks())
     return openDistributed(program, options.prepare, *theRanks(), prepared,
                            opened);
-  OpenOptions open;
-  open.deadline = std::chrono::milliseconds(options.deadlineSeconds * 1000);
-  open.profiles = options.profiles;
-  open.pins = options.pin;
-  return openTargetRunner(program, options.prepare, open, prepared, opened,
-                          options.guard ? &guard : nullptr);
+  return openTargetRunner(program, options.prepare, openOptions(options),
+                          prepared, opened, options.guard ? &guard : nullptr);
 }
 
 Result<std::unique_ptr<Runner>>
@@ -124,6 +136,35 @@ Result<std::unique_ptr<Runner>> openRunner(LoadedProgram &program,
     return openRemote(program, options, prepared, opened);
   return gpus ? openSeveral(program, *gpus, options, prepared, opened)
               : openOne(program, options, prepared, opened, guard);
+}
+
+Result<std::unique_ptr<serve::Audit>> openAudit(const LoadedProgram &program,
+                                                const RunnerOptions &options,
+                                                const Prepared &prepared,
+                                                Runner &runner) {
+  const std::string &target = program.from.target;
+  if (!isCudaTarget(target))
+    return serve::Audit::onHost(program.dag, prepared.plan, prepared.kernels,
+                                runner);
+  MGPU_TRY_ASSIGN(const auto gpus, severalGpus(target, program.dag.numDevices));
+  const auto open =
+      [&](const planner::Plan &plan) -> Result<std::unique_ptr<Runner>> {
+    Prepared reference;
+    reference.plan = plan;
+    reference.kernels = prepared.kernels;
+    if (gpus)
+      return openRanks(program, reference, *gpus, options);
+    OpenOptions how = openOptions(options);
+    MGPU_TRY_ASSIGN(how.compile, ownCompilerOf(program));
+    MGPU_TRY_ASSIGN(auto driver,
+                    openTarget(target, program.dag.numDevices, how));
+    MGPU_TRY_ASSIGN(auto replayer, capture::Replayer::create(
+                                       program.dag, plan, reference.kernels,
+                                       *driver, {}, capture::Arguments::Later));
+    return capture::runOnOneTarget(std::move(driver), std::move(replayer),
+                                   program.dag, plan);
+  };
+  return serve::Audit::onGpus(program.dag, prepared.plan, runner, open);
 }
 
 } // namespace mgpu::pipeline

@@ -8,6 +8,7 @@
 
 #include "pipeline/run/JoinRanks.h"
 #include "pipeline/run/Run.h"
+#include "pipeline/serve/Auditor.h"
 
 namespace mgpu::pipeline {
 
@@ -16,6 +17,7 @@ struct RunnerOptions : GpuOptions {
   bool profiles = false; ///< one replay will be timed, node by node
   bool guard = false;    ///< watch the memory around buffers
   bool pin = false;      ///< each thread that replays stays on its CPU
+  serve::AuditOptions audit = {};
 };
 
 /// Usage for options that do not go with the target, before the program is
@@ -31,6 +33,13 @@ Result<std::unique_ptr<Runner>> openRunner(LoadedProgram &program,
                                            Prepared &prepared,
                                            const std::function<void()> &opened,
                                            tuner::GuardedDriver *&guard);
+
+/// Opens the reference of what openRunner() gave, for audits; Unsupported where
+/// several processes share the devices. All arguments outlive it.
+Result<std::unique_ptr<serve::Audit>> openAudit(const LoadedProgram &program,
+                                                const RunnerOptions &options,
+                                                const Prepared &prepared,
+                                                Runner &runner);
 
 } // namespace mgpu::pipeline
 

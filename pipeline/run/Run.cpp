@@ -68,13 +68,14 @@ Result<std::vector<MadeRound>> makeRounds(const LoadedProgram &program,
   return made;
 }
 
-Result<double> runRound(MadeRound &round, uint64_t repeat, Runner &runner) {
+Result<double> runRound(MadeRound &round, uint64_t repeat, Runner &runner,
+                        const Replays &replays) {
   Clock::time_point start = Clock::now();
   for (const auto &[id, memory] : round.memory)
     MGPU_TRY(runner.bind(id, memory));
   round.bindUs = microsecondsSince(start);
   round.replayUs.resize(repeat);
-  MGPU_TRY(runner.replay(round.replayUs));
+  MGPU_TRY(replays(round.replayUs));
   start = Clock::now();
   MGPU_TRY(runner.fetch());
   return microsecondsSince(start);

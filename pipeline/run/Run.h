@@ -56,9 +56,12 @@ struct MadeRound {
 Result<std::vector<MadeRound>> makeRounds(const LoadedProgram &program,
                                           const std::vector<Round> &rounds,
                                           Runner &runner);
+/// Replays once for each of `us`, as Runner::replay().
+using Replays = std::function<Result<void>(std::vector<double> &us)>;
 /// Binds the round's data, replays, and fetches. Gives the microseconds of the
 /// fetch.
-Result<double> runRound(MadeRound &round, uint64_t repeat, Runner &runner);
+Result<double> runRound(MadeRound &round, uint64_t repeat, Runner &runner,
+                        const Replays &replays);
 
 /// Usage for an output that is not an array of the program, or whose file is
 /// not an .npy; and for a resident one that is never copied back, or that is of

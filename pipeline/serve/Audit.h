@@ -2,38 +2,18 @@
 #ifndef MGPU_PIPELINE_SERVE_AUDIT_H
 #define MGPU_PIPELINE_SERVE_AUDIT_H
 
-// Compares a replay on the host with a reference: the same program in other
-// memory, where each buffer has a place of its own, on one thread. Each node's
-// output is hashed as it ends, so the first node that differs is known.
+// Compares a replay with a reference: the same program in other memory, where
+// each buffer has a place of its own, one node after the other.
 
 #include "capture/ranks/Runner.h"
 
-#include <atomic>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 namespace mgpu::pipeline::serve {
-
-/// Hashes what each node writes, and may hold nodes up.
-class NodeHashes final : public capture::ReplayObserver {
-public:
-  explicit NodeHashes(const planner::Dag &dag)
-      : dag(dag), hashes(dag.nodes.size()) {}
-  bool begin(planner::NodeId node, uint32_t queue) override;
-  void end(planner::NodeId node, uint32_t queue) override;
-  void clear() { hashes.assign(hashes.size(), 0); }
-
-  const planner::Dag &dag;
-  /// A sixteenth of the nodes wait before they begin, together so long; in
-  /// sixteen rounds each does.
-  double delayUs = 0; ///< 0: none
-  uint64_t round = 0;
-  std::atomic<bool> isAlone{true}; ///< one thread runs all, so none is held up
-  std::vector<std::byte *> places; ///< by BufferId
-  std::vector<uint64_t> hashes;    ///< by NodeId
-};
 
 /// Says how a replay differs from its reference.
 struct Difference {
@@ -43,49 +23,45 @@ struct Difference {
 
 class Audit {
 public:
-  /// The program that `runner` replays, with its kernels by KernelId. All but
-  /// the kernels outlive it. Unsupported but on the host in one process.
+  virtual ~Audit();
+  /// On the host in one process, else Unsupported: each node's output is hashed
+  /// as it ends, and some nodes are held up. `runner` replays the program, with
+  /// its kernels by KernelId. All but the kernels outlive it.
   static Result<std::unique_ptr<Audit>>
-  create(const planner::Dag &dag, const planner::Plan &plan,
+  onHost(const planner::Dag &dag, const planner::Plan &plan,
          std::span<const std::vector<std::byte>> kernels,
          capture::Runner &runner);
 
+  /// Opens the reference beside the program, by a plan that outlives it.
+  using Open = std::function<Result<std::unique_ptr<capture::Runner>>(
+      const planner::Plan &)>;
+  /// On GPUs: outputs are compared once a replay has ended, as far as they are
+  /// still there. Unsupported where state stays on the devices that no fetch
+  /// brings back.
+  static Result<std::unique_ptr<Audit>> onGpus(const planner::Dag &dag,
+                                               const planner::Plan &plan,
+                                               capture::Runner &runner,
+                                               const Open &open);
+
   /// Once the runner has loaded: the reference loads the same.
-  Result<void> load();
+  virtual Result<void> load() = 0;
   /// Replays both, and compares. Gives what differs, with the first node that
   /// wrote something else; none where nothing does.
-  Result<std::optional<Difference>> replay(double &us);
+  virtual Result<std::optional<Difference>> replay(double &us) = 0;
   /// Replays the reference in the runner's place: its state goes on, and its
   /// results are put in the runner's memory.
-  Result<void> replayReference(double &us);
+  virtual Result<void> replayReference(double &us) = 0;
   /// Puts what the reference made of the last replay() in the runner's memory.
-  void takeReference() { copy(written, true); }
+  virtual Result<void> takeReference() = 0;
+  /// The time of all serial replays that replay() made.
+  double serialUs() const { return totalSerialUs; }
 
-private:
-  Audit(const planner::Dag &dag, const planner::Plan &plan,
-        capture::Runner &runner);
-  /// Replays the reference from what the runner began with, in memory that is
-  /// filled with a byte where nothing lives on.
-  Result<void> runReference(std::byte fill);
-  /// Copies these buffers from the runner's memory to the reference's, or back.
-  void copy(const std::vector<planner::BufferId> &which, bool isBack);
-  std::optional<Difference> difference() const;
-
-  const planner::Dag &dag;
-  const planner::Plan spread; ///< the plan with a place for each buffer
-  capture::Runner &runner;
-  std::unique_ptr<device::Driver> driver;
-  std::optional<capture::Replayer> reference;
-  NodeHashes found, expected;
-  /// By NodeId: false where the hash is also of what the node does not write.
-  std::vector<bool> isSteady;
-  std::vector<planner::NodeId> order; ///< nodes of a replay, as planned
-  /// Buffers that live on from replay to replay, of those the ones that
-  /// replays write, and those that replays alone use.
-  std::vector<planner::BufferId> kept, written, passing;
-  std::vector<std::vector<std::byte>> before; ///< of `written`
-  uint64_t numAudits = 0;
+protected:
+  double totalSerialUs = 0;
 };
+
+/// "node 'gelu' (mlp.py:12)".
+std::string nameOf(const planner::DagNode &node);
 
 } // namespace mgpu::pipeline::serve
 

@@ -124,7 +124,11 @@ Result<void> Parser::parseBuffer(LineReader &line) {
   MGPU_TRY(readTypeAndShape(line, out.elementType, out.shape));
   if (out.role == BufferRole::Constant) {
     MGPU_TRY(line.keyword("contents"));
-    MGPU_TRY_ASSIGN(out.contents, blob(line));
+    auto contents = blob(line);
+    if (!contents)
+      return failIn(fmt::format("constant '{}': ", out.name),
+                    std::move(contents.error()));
+    out.contents = std::move(*contents);
   }
   program.dag.buffers.push_back(std::move(out));
   return line.expectEnd();

@@ -12,6 +12,7 @@
 // MGPU_REHEARSAL_GPU. With MGPU_REHEARSAL_PTX kernels run by their PTX, and two
 // nodes of a graph that touch what one of them writes without a path between
 // them are a violation; MGPU_REHEARSAL_EDGE takes an edge out of each graph.
+// MGPU_REHEARSAL_WRONG spoils a node of one GPU without a word.
 #include "tests/rehearsal/Exports.h"
 #include "tests/rehearsal/KernelTexts.h"
 #include "tests/unit/cuda/DeviceKernelList.h"
@@ -142,6 +143,16 @@ __attribute__((constructor)) void start() {
         fake.launchFault = CUDA_ERROR_ILLEGAL_ADDRESS;
     };
   }
+  // "drop:GPU:N", "move:GPU:N", "window:GPU:N": the N-th of that GPU.
+  int movesWindow = 0;
+  if (const char *wrong = std::getenv("MGPU_REHEARSAL_WRONG")) {
+    const std::string_view kind(wrong, std::strcspn(wrong, ":"));
+    fake.wrongGpu = std::atoi(wrong + kind.size() + 1);
+    const int number = std::atoi(std::strrchr(wrong, ':') + 1);
+    (kind == "drop"   ? fake.dropsKernel
+     : kind == "move" ? fake.movesKernel
+                      : movesWindow) = number;
+  }
   // Where kernels run by their PTX, all that they touch is known.
   fake.watchesOrder = std::getenv("MGPU_REHEARSAL_PTX");
   if (const char *edge = std::getenv("MGPU_REHEARSAL_EDGE"))
@@ -154,6 +165,7 @@ __attribute__((constructor)) void start() {
     FakeWorld::share(world);
   if (const char *version = std::getenv("MGPU_REHEARSAL_NCCL"))
     FakeNccl::instance().version = std::atoi(version);
+  FakeNccl::instance().movesWindow = movesWindow;
   FakeCublasLt::reset();
 #define MGPU_SET_NCCL(name, ...)                                               \
   MGPU_REHEARSAL_SET(nccl##name, tables->nccl->name)

@@ -49,15 +49,7 @@ def replay(library, bundle, target):
             call("mgt_write", program, argument.name, data, ctypes.c_size_t(len(data)))
     call("mgt_load", program)
     for _ in range(2):
-        status = library.mgt_replay_on(program, None)
-        if status == 0 and not ("/" in target):
-            sys.exit(f"{bundle} on {target} was queued into a stream")
-        if status == 0:
-            continue
-        words = library.mgt_error().decode()
-        if status != 5 or not ("rolled loop" in words or "no streams of the caller's" in words or "several GPUs" in words):
-            sys.exit(f"mgt_replay_on of {bundle} on {target}: {status}, {words}")
-        call("mgt_replay", program)
+        call("mgt_replay_on", program, None)
     call("mgt_fetch", program)
     out = {}
     for name, count in arguments:

@@ -58,7 +58,7 @@ struct Case {
       return false;
     runner = capture::runOnOneTarget(std::move(driver), std::move(*replayer),
                                      wrong.program.dag, wrong.plan);
-    audit = must(pipeline::serve::Audit::create(right.program.dag, right.plan,
+    audit = must(pipeline::serve::Audit::onHost(right.program.dag, right.plan,
                                                 right.kernels, *runner));
     for (const ProgramArgument &argument : right.program.arguments) {
       auto bytes = must(runner->memory(*argument.buffer));
@@ -231,7 +231,7 @@ void fallBack(const Served &right) {
         die("'" + argument.name + "' is not the reference's");
     }
   };
-  bad.audit->takeReference();
+  must(bad.audit->takeReference());
   compare();
   must(bad.audit->replayReference(us));
   compare();

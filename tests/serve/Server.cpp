@@ -3,7 +3,9 @@
 // A server with four workers, each with a bundle of its own: bundles are
 // swapped under load, some replays are audited, some are late, and the process
 // is killed and started again. Each request is answered once, by one bundle.
-// Prints latencies, and judges none. Usage: serve_server FOLDER REQUESTS KILLS
+// Prints latencies, and judges none. Usage: serve_server FOLDER REQUESTS KILLS;
+// with `pinned` for KILLS two workers alone, on a CPU each, whose bundles are
+// swapped every millisecond.
 #include "tests/serve/Weights.h"
 
 #include <algorithm>
@@ -11,7 +13,9 @@
 #include <chrono>
 #include <csignal>
 #include <mutex>
+#include <optional>
 #include <random>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <thread>
@@ -61,16 +65,17 @@ Opened open(const std::string &folder, const Version &version,
   return Opened(program);
 }
 
-/// The first two workers have a deadline, the others audits.
+/// The first two workers have a deadline, the others audits; one without a
+/// number has neither.
 class Worker {
 public:
-  Worker(const std::string &folder, size_t number) : folder(folder) {
+  explicit Worker(const std::string &folder, std::optional<size_t> number = {})
+      : hasDeadline(number && *number < 2), folder(folder) {
     options.size = sizeof options;
     options.threads = 1;
-    hasDeadline = number < 2;
     if (hasDeadline)
       options.deadline_ms = 1000;
-    else
+    else if (number)
       options.audit = 50, options.audit_action = MGT_AUDIT_STOP;
     program = open(folder, versions[0], options);
     next = open(folder, versions[1], options);
@@ -111,7 +116,7 @@ public:
     REQUIRE(counters.differences == 0);
     requests.audits += counters.audits;
   }
-  bool hasDeadline;
+  const bool hasDeadline;
 
 private:
   std::string folder;
@@ -194,6 +199,54 @@ void judge(const Requests &requests, uint64_t count) {
   REQUIRE(requests.swaps > 0 && requests.audits > 0);
 }
 
+/// Answers requests on one CPU, and gives their microseconds.
+std::vector<uint32_t> answerOn(int cpu, Worker &worker, Requests &requests,
+                               uint64_t count) {
+  cpu_set_t cpus;
+  CPU_ZERO(&cpus);
+  CPU_SET(cpu, &cpus);
+  REQUIRE(::sched_setaffinity(0, sizeof cpus, &cpus) == 0);
+  std::vector<uint32_t> us;
+  for (uint64_t k = 0; k < count; ++k) {
+    const uint64_t number = uint64_t(cpu) * count + k;
+    if (number % lateEvery == 1)
+      continue;
+    worker.answer(requests, number);
+    us.push_back(requests.each[number].us);
+    const bool isNew = isOf(requests.each[number], number, versions[1]);
+    REQUIRE(isNew || isOf(requests.each[number], number, versions[0]));
+  }
+  return us;
+}
+
+void pinned(const std::string &folder, Requests &requests, uint64_t count) {
+  std::vector<std::unique_ptr<Worker>> workers;
+  while (workers.size() < 2)
+    workers.push_back(std::make_unique<Worker>(folder));
+  std::vector<uint32_t> us[2];
+  std::atomic<int> running{2};
+  std::vector<std::thread> threads;
+  for (int cpu : {0, 1})
+    threads.emplace_back([&, cpu] {
+      us[cpu] = answerOn(cpu, *workers[size_t(cpu)], requests, count / 2);
+      --running;
+    });
+  for (size_t k = 0; running > 0; ++k) {
+    workers[k % 2]->swap(requests);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  for (std::thread &thread : threads)
+    thread.join();
+  us[0].insert(us[0].end(), us[1].begin(), us[1].end());
+  std::sort(us[0].begin(), us[0].end());
+  const uint32_t half = us[0][us[0].size() / 2],
+                 most = us[0][us[0].size() * 99 / 100];
+  std::printf("two pinned workers, %llu swaps: p50 %u us, p99 %u us, which is "
+              "to be at most %.0f us\n",
+              (unsigned long long)requests.swaps.load(), half, most,
+              1.5 * half + 20);
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
@@ -209,6 +262,10 @@ int main(int argc, char **argv) {
              PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   REQUIRE(memory != MAP_FAILED);
   auto &requests = *static_cast<Requests *>(memory);
+  if (argv[3] == std::string("pinned")) {
+    pinned(folder, requests, count);
+    return 0;
+  }
   std::minstd_rand random(1);
   for (int k = 0; k <= kills; ++k) {
     const pid_t server = ::fork();

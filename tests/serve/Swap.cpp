@@ -5,7 +5,9 @@
 #include "tests/serve/Weights.h"
 
 #include <atomic>
+#include <sys/wait.h>
 #include <thread>
+#include <unistd.h>
 
 namespace {
 
@@ -89,6 +91,29 @@ void memoryStays(const std::string &one, const std::string &other) {
   next.reset();
   OK(mgt_replay(program.get())); // the memory is not the other program's
   REQUIRE(isOf(out, 0.25f, 2));
+}
+
+/// The way back, after buffers took turns: the old program has one of them
+/// already, as another argument.
+void buffersTakeTurns(const std::string &one, const std::string &other) {
+  float a[4], b[4], c[4] = {};
+  const Opened program = open(one, 0.5f), next = open(other, 0.25f);
+  std::memcpy(a, x, sizeof x);
+  OK(mgt_bind(program.get(), "x", a, sizeof a));
+  OK(mgt_bind(program.get(), "y", b, sizeof b));
+  for (int round = 0; round < 4; ++round) {
+    OK(mgt_swap(program.get(), next.get()));
+    float *const in = round % 2 ? a : b, *const out =
+                                             round % 2 ? b : c; // x, y = b, c
+    for (const bool isResult : {round % 2 == 0, round % 2 == 1})
+      OK(mgt_bind(program.get(), isResult ? "y" : "x", isResult ? out : in,
+                  sizeof a));
+    std::memcpy(in, x, sizeof x);
+    OK(mgt_replay(program.get()));
+    float y[4];
+    std::memcpy(y, out, sizeof y);
+    REQUIRE(isOf(y, round % 2 ? 0.5f : 0.25f, round % 2 ? 1 : 2));
+  }
 }
 
 void memoryOutlivesItsProgram(const std::string &one,
@@ -234,6 +259,7 @@ void underLoad(const std::string &one, const std::string &other, bool audits,
 /// A run that was begun ends before any other call has its say.
 void begun(const std::string &one) {
   const Opened program = open(one, 0.5f);
+  mgt_options options{};
   OK(mgt_wait(program.get())); // nothing was begun
   for (int k = 0; k < 200; ++k) {
     OK(mgt_replay_begin(program.get()));
@@ -242,17 +268,20 @@ void begun(const std::string &one) {
     gives(program, 0.5f, 1);
   }
   OK(mgt_replay_begin(program.get()));
-  OK(mgt_replay_begin(program.get())); // waits for the one before
+  OK(mgt_replay_on(program.get(), nullptr)); // waits for the one before
   OK(mgt_replay(program.get()));
+  FAILS(mgt_replay_on(program.get(), &options), MGT_USAGE, "no streams");
   mgt_counters counters{};
   counters.size = sizeof counters;
   OK(mgt_get_counters(program.get(), &counters));
   REQUIRE(counters.replays == 203);
   OK(mgt_replay_begin(program.get())); // and is closed meanwhile
-  mgt_options options{};
   options.audit = 1;
   const Opened audited = open(one, 0.5f, options);
   FAILS(mgt_replay_begin(audited.get()), MGT_UNSUPPORTED, "audited");
+  OK(mgt_replay_on(audited.get(), nullptr));
+  OK(mgt_get_counters(audited.get(), &counters));
+  REQUIRE(counters.audits == 1 && counters.differences == 0);
   options.audit = 0, options.deadline_ms = 50;
   const Opened late = open(one, 0.5f, options);
   const float slow[4] = {-1, 0, -1, 0};
@@ -268,6 +297,32 @@ void begun(const std::string &one) {
   FAILS(mgt_wait(nullptr), MGT_USAGE, "null");
 }
 
+/// A child of fork() has nothing of its parent's programs, and opens its own.
+void inChildren(const std::string &one, const std::string &other) {
+  mgt_options options{};
+  options.threads = 1;
+  const Opened program = open(one, 0.5f), next = open(other, 0.25f);
+  OK(mgt_replay_begin(program.get()));
+  const pid_t child = ::fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    const char *words = "opened before this process was forked";
+    float y[4];
+    FAILS(mgt_replay(program.get()), MGT_USAGE, words);
+    FAILS(mgt_wait(program.get()), MGT_USAGE, words);
+    FAILS(mgt_read(program.get(), "y", y, sizeof y), MGT_USAGE, words);
+    FAILS(mgt_swap(program.get(), next.get()), MGT_USAGE, words);
+    mgt_close(next.get());
+    replays(open(one, 0.5f, options), 0.5f, 1);
+    ::_exit(0);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  REQUIRE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  gives(program, 0.5f, 1);
+  OK(mgt_swap(program.get(), next.get()));
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
@@ -279,6 +334,7 @@ int main(int argc, char **argv) {
   saveWeights(other, numWeights, 2);
   valuesStay(one, other);
   memoryStays(one, other);
+  buffersTakeTurns(one, other);
   memoryOutlivesItsProgram(one, other);
   refused(one, folder);
   memoryOfOthers(one, other);
@@ -287,5 +343,6 @@ int main(int argc, char **argv) {
   underLoad(one, other, true, 0);
   underLoad(one, other, false, 20000);
   begun(one);
+  inChildren(one, other);
   std::printf("programs take each other's place between two replays\n");
 }

@@ -35,7 +35,8 @@ struct RunOptions : ProgramOptions, RunnerOptions {
   std::map<std::string, std::string> outputs; ///< --out K=FILE
   uint64_t repeat = 1;
   std::string traceFile, metricsFile;
-  bool random = false; ///< arrays without a value get random numbers
+  std::string onDifference; ///< "go-on"
+  bool random = false;      ///< arrays without a value get random numbers
 };
 
 struct PlanCommandOptions : ProgramOptions, RankOptions, PlanRequest {

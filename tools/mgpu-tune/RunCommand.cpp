@@ -48,6 +48,9 @@ void addCheckCommand(CommandLine &line) {
   addOneDevice(command, options.load);
 }
 
+/// By serve::OnDifference.
+static const std::vector<std::string> actions = {"go-on", "stop", "fall-back"};
+
 /// Adds the options that `run` and `replay` have in common.
 static void addRun(CLI::App *command, RunOptions &options) {
   addTarget(command, options.load);
@@ -80,6 +83,14 @@ static void addRun(CLI::App *command, RunOptions &options) {
   command->add_flag("--pin", options.pin,
                     "Keep each thread that replays on a CPU of its own, and "
                     "say which; of one target");
+  takeWhole(addValue(command, "--audit", options.audit.every, "K",
+                     "Compare every K-th replay with a serial one in other "
+                     "memory, and name the first node that differs"),
+            1, 1'000'000'000);
+  takeWord(addValue(command, "--on-difference", options.onDifference, "ACTION",
+                    "After one that differs: go-on, stop, or fall-back to "
+                    "serial replays"),
+           actions);
   command->add_flag("--random", options.random,
                     "Random numbers of [0, 1) for arrays that --arg does not "
                     "give, and zeros for those of integers");
@@ -262,13 +273,79 @@ struct Times {
   std::vector<MadeRound> later;
 };
 
+/// The audits of --audit; without, replays are what they are.
+struct Audits {
+  std::unique_ptr<serve::Audit> audit;
+  std::optional<serve::Auditor> auditor;
+  uint64_t numReplays = 0, numAudits = 0, numPlain = 0;
+  double plainUs = 0, auditsUs = 0; ///< all together, audits with all they do
+  std::vector<std::string> differences;
+
+  /// After the load of `runner`.
+  Result<void> start(const LoadedProgram &program, const RunOptions &options,
+                     const Prepared &prepared, Runner &runner) {
+    if (options.audit.every == 0)
+      return {};
+    MGPU_TRY_ASSIGN(audit, openAudit(program, options, prepared, runner));
+    auditor.emplace(*audit, options.audit);
+    return audit->load();
+  }
+  Result<void> replay(Runner &runner, std::vector<double> &us) {
+    if (!auditor)
+      return runner.replay(us);
+    std::vector<double> plain, audited;
+    for (size_t k = 0; k < us.size(); ++k)
+      MGPU_TRY(replayOne(runner, plain, audited));
+    us = plain.empty() ? std::move(audited) : std::move(plain);
+    return {};
+  }
+  /// The time that audits take beyond their serial replays, as a part of the
+  /// time that all replays take; none where no replay was without one.
+  std::optional<double> cost() const {
+    if (numPlain == 0 || numAudits == 0)
+      return std::nullopt;
+    const double us = plainUs / double(numPlain);
+    return (auditsUs - audit->serialUs() - double(numAudits) * us) /
+           (double(numReplays) * us);
+  }
+
+private:
+  Result<void> replayOne(Runner &runner, std::vector<double> &plain,
+                         std::vector<double> &audited) {
+    const Clock::time_point start = Clock::now();
+    double us = plain.empty() ? 0 : plain.back();
+    MGPU_TRY_ASSIGN(const serve::Auditor::Done done,
+                    auditor->replay(
+                        false, [] { return std::string(); },
+                        [&](double &each) {
+                          return runner.replay({&each, 1});
+                        },
+                        us));
+    const double wholeUs = microsecondsSince(start);
+    ++numReplays;
+    (done.isAudited ? audited : plain)
+        .push_back(done.isAudited ? done.auditedUs : us);
+    (done.isAudited ? numAudits : numPlain) += 1;
+    (done.isAudited ? auditsUs : plainUs) += wholeUs;
+    if (done.difference.empty())
+      return {};
+    const std::string line =
+        fmt::format("audit of replay {}: {}", numReplays, done.difference);
+    if (done.stops)
+      return fail(ErrorKind::Internal, line);
+    fmt::print(stderr, "{}\n", line);
+    differences.push_back(line);
+    return {};
+  }
+};
+
 /// Replays all rounds. Replays that write their own inputs are steps of a
 /// computation, and the count is the user's, so none is spent on warming up.
 Result<void> replayRounds(const LoadedProgram &program,
                           const RunOptions &options,
                           const std::vector<Round> &rounds, Runner &runner,
-                          tuner::GuardedDriver *guard, Times &times,
-                          std::string &printed) {
+                          tuner::GuardedDriver *guard, Audits &audits,
+                          Times &times, std::string &printed) {
   // In JSON the text is a field, else it goes where the kernels' texts go.
   const OutputSinks sinks{
       [&](const std::string &text) {
@@ -279,7 +356,11 @@ Result<void> replayRounds(const LoadedProgram &program,
       },
       [](const std::string &text) { fmt::print(stderr, "{}", text); }};
   auto output = [&] { return giveOutputs(program, runner, sinks); };
-  MGPU_TRY_ASSIGN(times.fetchUs, runRound(times.first, options.repeat, runner));
+  const auto replays = [&](std::vector<double> &us) {
+    return audits.replay(runner, us);
+  };
+  MGPU_TRY_ASSIGN(times.fetchUs,
+                  runRound(times.first, options.repeat, runner, replays));
   if (guard)
     MGPU_TRY(checkGuard(*guard));
   MGPU_TRY(output());
@@ -287,7 +368,7 @@ Result<void> replayRounds(const LoadedProgram &program,
   MGPU_TRY(checkExpectations(program, runner));
   for (size_t k = 0; k < rounds.size(); ++k) {
     MGPU_TRY_ASSIGN(double us,
-                    runRound(times.later[k], options.repeat, runner));
+                    runRound(times.later[k], options.repeat, runner, replays));
     times.fetchUs += us;
     if (guard)
       MGPU_TRY(checkGuard(*guard));
@@ -308,7 +389,8 @@ Result<void> replayRounds(const LoadedProgram &program,
 
 void printJson(const LoadedProgram &program, const RunOptions &options,
                const Prepared &prepared, const Times &times,
-               const std::string &printed, const Runner &runner) {
+               const Audits &audits, const std::string &printed,
+               const Runner &runner) {
   auto replayed = [&](const MadeRound &round) {
     return toJson(bench::summarize(round.replayUs), options.repeat);
   };
@@ -330,6 +412,13 @@ void printJson(const LoadedProgram &program, const RunOptions &options,
   for (const MadeRound &round : times.later)
     out["rounds"].push_back(
         {{"bind_us", round.bindUs}, {"replay_us", replayed(round)}});
+  if (audits.auditor) {
+    out["audits"] = {{"count", audits.numAudits},
+                     {"differences", audits.differences},
+                     {"serial_us", audits.audit->serialUs()}};
+    if (const auto cost = audits.cost())
+      out["audits"]["cost"] = *cost;
+  }
   addPrediction(out, planner::predictReplay(prepared.plan, program.dag,
                                             prepared.threads));
   addUploads(out, program, durationsOf(prepared.plan, program.dag));
@@ -353,7 +442,7 @@ void printWritten(const LoadedProgram &program, const Pairs &outputs,
 
 void printText(const LoadedProgram &program, const RunOptions &options,
                const std::vector<Round> &rounds, const Prepared &prepared,
-               const Times &times) {
+               const Times &times, const Audits &audits) {
   auto replayed = [&](const MadeRound &round) {
     return textOf(bench::summarize(round.replayUs), options.repeat);
   };
@@ -376,6 +465,19 @@ void printText(const LoadedProgram &program, const RunOptions &options,
   for (size_t k = 0; k < times.later.size(); ++k)
     fmt::print("round {} {}, its data bound in {}\n", k + 2,
                replayed(times.later[k]), durationText(times.later[k].bindUs));
+  if (audits.auditor) {
+    const auto cost = audits.cost();
+    fmt::print("audits  {} of {} replays, {}; serial replays {}{}\n",
+               audits.numAudits, audits.numReplays,
+               audits.differences.empty()
+                   ? "none differs"
+                   : fmt::format("{} differ", audits.differences.size()),
+               durationText(audits.audit->serialUs()),
+               cost ? fmt::format(", and beyond them {:.2g} % of the time of "
+                                  "all replays",
+                                  100 * *cost)
+                    : "");
+  }
   fmt::print("fetch   {}\n", durationText(times.fetchUs));
   printWritten(program, options.outputs, "");
   for (size_t k = 0; k < rounds.size(); ++k)
@@ -384,7 +486,8 @@ void printText(const LoadedProgram &program, const RunOptions &options,
 
 /// Writes --metrics.
 Result<void> writeMetrics(const LoadedProgram &program,
-                          const RunOptions &options, const Times &times) {
+                          const RunOptions &options, const Times &times,
+                          const Audits &audits) {
   if (options.metricsFile.empty())
     return {};
   serve::Counters counters(program.dag.name);
@@ -393,6 +496,13 @@ Result<void> writeMetrics(const LoadedProgram &program,
   for (const MadeRound &round : times.later)
     for (const double us : round.replayUs)
       counters.replayed(us);
+  for (uint64_t k = 0; k < audits.numAudits; ++k) {
+    counters.count(serve::Event::Audit);
+    if (audits.numPlain > 0) // else its time is one of those above
+      counters.count(serve::Event::Replay);
+  }
+  for (size_t k = 0; k < audits.differences.size(); ++k)
+    counters.count(serve::Event::Difference);
   return writeFileAtomic(options.metricsFile, serve::metricsText());
 }
 
@@ -406,11 +516,25 @@ void forgetResults(LoadedProgram &program, RunOptions &options,
     round.outputs.clear();
 }
 
+/// Takes --on-difference, which is of --audit.
+Result<void> takeAction(RunOptions &options) {
+  if (options.onDifference.empty())
+    return {};
+  if (options.audit.every == 0)
+    return fail(ErrorKind::Usage,
+                "--on-difference says what follows an audit: use it with "
+                "--audit");
+  options.audit.onDifference = serve::OnDifference(
+      std::ranges::find(actions, options.onDifference) - actions.begin());
+  return {};
+}
+
 } // namespace
 
 Result<int> runRun(const RunOptions &given) {
   RunOptions options = given;
   options.profiles = !options.traceFile.empty();
+  MGPU_TRY(takeAction(options));
   FileUses uses =
       filesRead(options.load, {{"--plan", options.prepare.planFile}});
   for (const auto &[key, file] : options.outputs)
@@ -446,19 +570,21 @@ Result<int> runRun(const RunOptions &given) {
   MGPU_TRY(runner->load());
   times.loadUs = microsecondsSince(start);
   times.readyUs = microsecondsSince(began);
+  Audits audits;
+  MGPU_TRY(audits.start(program, options, prepared, *runner));
   std::string printed;
-  MGPU_TRY(
-      replayRounds(program, options, rounds, *runner, guard, times, printed));
+  MGPU_TRY(replayRounds(program, options, rounds, *runner, guard, audits, times,
+                        printed));
   MGPU_TRY(runner->close());
   if (isFirstRank())
-    MGPU_TRY(writeMetrics(program, options, times));
+    MGPU_TRY(writeMetrics(program, options, times, audits));
   if (!isFirstRank())
     return 0;
   if (options.json)
-    printJson(program, options, prepared, times, printed, *runner);
+    printJson(program, options, prepared, times, audits, printed, *runner);
   else
-    printText(program, options, rounds, prepared, times);
-  return 0;
+    printText(program, options, rounds, prepared, times, audits);
+  return audits.differences.empty() ? 0 : 1;
 }
 
 } // namespace mgpu::tools

@@ -30,6 +30,13 @@ Plan spreadBuffers(Plan plan, const Dag &dag, uint64_t guardBytes) {
   return plan;
 }
 
+Plan spreadSerially(Plan plan, const Dag &dag) {
+  for (PlanStep &step : plan.steps)
+    for (PlanStream &stream : step.streams)
+      stream.stream = {};
+  return spreadBuffers(std::move(plan), dag);
+}
+
 Result<std::byte *> GuardedDriver::allocate(DeviceId device, uint64_t sizeBytes,
                                             bool isArena) {
   MGPU_TRY_ASSIGN(std::byte * memory,

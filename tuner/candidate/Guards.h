@@ -16,6 +16,9 @@ namespace mgpu::tuner {
 planner::Plan spreadBuffers(planner::Plan plan, const planner::Dag &dag,
                             uint64_t guardBytes = 4096);
 
+/// spreadBuffers() for a reference: on each device one node follows the other.
+planner::Plan spreadSerially(planner::Plan plan, const planner::Dag &dag);
+
 /// A driver whose allocations have guard zones on both sides. Memory that this
 /// process cannot address, as a GPU's, is written and read through as much
 /// host memory of the driver's.

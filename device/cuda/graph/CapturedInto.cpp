@@ -8,30 +8,6 @@
 
 namespace mgpu::device {
 
-namespace {
-
-/// While it lives, a capture under way in this thread forbids no calls to it:
-/// what they do is no part of the capture.
-class BesideCaptures {
-public:
-  explicit BesideCaptures(const CudaApi &api) : api(api) {
-    code = api.cuThreadExchangeStreamCaptureMode(&mode);
-  }
-  ~BesideCaptures() {
-    if (code == CUDA_SUCCESS)
-      api.cuThreadExchangeStreamCaptureMode(&mode);
-  }
-  BesideCaptures(const BesideCaptures &) = delete;
-  BesideCaptures &operator=(const BesideCaptures &) = delete;
-  CUresult code;
-
-private:
-  const CudaApi &api;
-  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-};
-
-} // namespace
-
 Result<void> captureAsChild(std::shared_ptr<CudaState> state, CUstream on,
                             const GraphSpec &spec) {
   const auto &api = state->api;

@@ -30,6 +30,26 @@ struct LoadedKernel {
   std::vector<size_t> parameterSizes;
 };
 
+/// While it lives, a capture under way in this process forbids this thread no
+/// calls, and is not spoiled by them: what they do is no part of it.
+class BesideCaptures {
+public:
+  explicit BesideCaptures(const CudaApi &api) : api(api) {
+    code = api.cuThreadExchangeStreamCaptureMode(&mode);
+  }
+  ~BesideCaptures() {
+    if (code == CUDA_SUCCESS)
+      api.cuThreadExchangeStreamCaptureMode(&mode);
+  }
+  BesideCaptures(const BesideCaptures &) = delete;
+  BesideCaptures &operator=(const BesideCaptures &) = delete;
+  CUresult code;
+
+private:
+  const CudaApi &api;
+  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+};
+
 class CudaState {
 public:
   static Result<std::shared_ptr<CudaState>>

@@ -106,6 +106,8 @@ Result<void> CudaState::showPrinted(CUstream stream, std::string_view what) {
 Result<void> CudaState::wait(CUstream stream, std::string_view what) {
   using Clock = std::chrono::steady_clock;
   Clock::time_point start = Clock::now();
+  const BesideCaptures beside(*api); // to ask a stream is one of those calls
+  MGPU_TRY(check(beside.code, "cuThreadExchangeStreamCaptureMode", where()));
   bool isTimed = options.deadline.count() > 0;
   // A short replay is polled for; a long one is not worth a busy core.
   constexpr auto busyPolling = std::chrono::microseconds(500);

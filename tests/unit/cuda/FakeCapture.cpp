@@ -146,14 +146,11 @@ CUresult updateDependencies(CUstream handle, CUgraphNode *dependencies,
   return CUDA_SUCCESS;
 }
 
-/// What the thread was told by cuThreadExchangeStreamCaptureMode.
-thread_local CUstreamCaptureMode modeHere = CU_STREAM_CAPTURE_MODE_GLOBAL;
-
 CUresult exchangeMode(CUstreamCaptureMode *mode) {
   MGPU_FAKE_ENTER("cuThreadExchangeStreamCaptureMode");
   if (!mode)
     return fake.refuse(CUDA_ERROR_INVALID_VALUE);
-  std::swap(*mode, modeHere);
+  std::swap(*mode, FakeCuda::captureMode);
   return CUDA_SUCCESS;
 }
 
@@ -181,7 +178,7 @@ CUresult nodeDependencies(CUgraphNode handle, CUgraphNode *dependencies,
 // 15454: a capture that is not RELAXED forbids them to its thread, and a GLOBAL
 // one to all, but to a thread that is RELAXED itself.
 static bool forbids(const Capture &capture) {
-  if (modeHere == CU_STREAM_CAPTURE_MODE_RELAXED)
+  if (FakeCuda::captureMode == CU_STREAM_CAPTURE_MODE_RELAXED)
     return false;
   return capture.mode == CU_STREAM_CAPTURE_MODE_GLOBAL ||
          (capture.mode == CU_STREAM_CAPTURE_MODE_THREAD_LOCAL &&

@@ -19,8 +19,12 @@ std::recursive_mutex &fakeMutex() {
   return mutex;
 }
 
+thread_local CUstreamCaptureMode FakeCuda::captureMode =
+    CU_STREAM_CAPTURE_MODE_GLOBAL;
+
 FakeCuda &FakeCuda::reset(uint64_t seed) {
   delete theInstance;
+  captureMode = CU_STREAM_CAPTURE_MODE_GLOBAL;
   theInstance = new FakeCuda;
   theInstance->random.seed(seed);
   return *theInstance;

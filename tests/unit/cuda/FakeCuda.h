@@ -223,6 +223,10 @@ public:
   uint64_t launches = 0;
   bool losesANode = false; ///< graphs are read back without their last node
   int losesEdge = -1; ///< executables lack this edge of their graph, from 0 on
+  /// The n-th kernel of wrongGpu's executables, from 1 on, does nothing, or has
+  /// its first pointer moved on by 4 bytes.
+  int dropsKernel = 0, movesKernel = 0;
+  int kernelsMade = 0;          ///< of wrongGpu
   bool losesEarlyEdges = false; ///< programmatic edges are read back as others
   std::string logMessage;       ///< said to the log callback at a failure
 
@@ -244,6 +248,8 @@ public:
   std::vector<std::string> leaks() const;
 
   // The state, for the entry points.
+  /// What the thread was told by cuThreadExchangeStreamCaptureMode.
+  static thread_local CUstreamCaptureMode captureMode;
   CUresult enter(const char *name);
   CUresult refuse(CUresult code);
   Context *current() const; ///< this thread's

@@ -10,6 +10,22 @@ namespace mgpu::fake {
 
 namespace {
 
+/// The fault of a kernel, as FakeCuda has them.
+void spoil(FakeCuda &fake, Node &node) {
+  if (node.params.type != CU_GRAPH_NODE_TYPE_KERNEL ||
+      !fake.isWrong(*fake.current()))
+    return;
+  const int number = ++fake.kernelsMade;
+  if (number == fake.dropsKernel)
+    node.params.type = CU_GRAPH_NODE_TYPE_EMPTY;
+  if (number != fake.movesKernel)
+    return;
+  uint64_t address = 0;
+  std::memcpy(&address, node.values.at(0).data(), sizeof address);
+  address += 4;
+  std::memcpy(node.values[0].data(), &address, sizeof address);
+}
+
 CUresult instantiate(CUgraphExec *out, CUgraph handle,
                      CUDA_GRAPH_INSTANTIATE_PARAMS *params) {
   MGPU_FAKE_ENTER("cuGraphInstantiateWithParams");
@@ -45,6 +61,7 @@ CUresult instantiate(CUgraphExec *out, CUgraph handle,
     step.node.id = ++fake.nodesMade;
     if (fake.onClone)
       fake.onClone(step.node, *graph->nodes[k]);
+    spoil(fake, step.node);
     exec.steps.push_back(std::move(step));
   }
   for (const Exec::Step &step : exec.steps)

@@ -459,6 +459,11 @@ NcclResult collective(Work work, const void *send, size_t sendBytes, void *recv,
   work.windows = windowsOf(*comm, work, sendBytes, recvBytes);
   if (!work.isOverlapLegal(comm->rank, sendBytes, recvBytes))
     ncclViolation(std::string(work.name) + " with ends that overlap");
+  // Where a rank has its buffer elsewhere in a window, others read that.
+  if (FakeNccl &nccl = FakeNccl::instance();
+      !work.windows.empty() && FakeCuda::instance().isWrong(*comm->context) &&
+      ++nccl.windowWorks == nccl.movesWindow)
+    work.send += bytesOf(work.type);
   if (theGroup.depth > 0)
     ncclViolation("collectives in groups are not what is tested here");
   return enqueue(*comm, *FakeCuda::instance().streams.find(stream),

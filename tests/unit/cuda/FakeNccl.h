@@ -100,6 +100,9 @@ public:
   device::NcclConfig lastConfig; ///< of the last communicator
   Objects<FakeComm> comms;
   Objects<FakeWindow> windows;
+  /// The n-th collective over windows of FakeCuda's wrongGpu, from 1 on, sends
+  /// what lies an element further on.
+  int movesWindow = 0, windowWorks = 0;
   std::map<uint64_t, size_t> memory; ///< what ncclMemAlloc gave
   int version = 22809;
   bool hasNoWindows = false; ///< registering gives none

@@ -212,7 +212,6 @@ class Program:
         self._handle: Optional[ctypes.c_void_p] = handle
         self._isLoaded = False
         self._guard = threading.RLock()  # swap() comes from any thread
-        self._process = os.getpid()
         self._hasThread = False  # it began a run
         self._bound: Dict[str, Tuple[int, Any]] = {}  # address and owner, by name
         self._needed: Any = None  # what it was opened with and goes on using
@@ -322,10 +321,10 @@ class Program:
         for _ in range(times):
             call("mgt_replay", self._open())
 
-    def replay_on(self, stream: Any) -> None:
-        """Queues one run behind the work of a CUDA stream and returns; what the stream is given later
-        follows it. `stream` is a torch.cuda.Stream, or the number of a cudaStream_t. Every other call
-        on the program first waits for its runs. On one GPU only."""
+    def replay_on(self, stream: Any = 0) -> None:
+        """One run behind the work of a CUDA stream; what the stream is given later follows it. `stream` is a
+        torch.cuda.Stream, or the number of a cudaStream_t; 0 on the host. On one GPU it is queued, and on the
+        host begun; else it has ended when this returns. Every other call on the program first waits for it."""
         if not self._isLoaded:
             self.load()
         call("mgt_replay_on", self._open(), getattr(stream, "cuda_stream", stream))
@@ -341,10 +340,7 @@ class Program:
     def replay_begin(self) -> None:
         """Begins one run on a thread of the library's; wait(), and every other call that runs the program or
         is about its arrays, returns once it has ended; past the deadline it is a LostError. Its arrays are
-        left alone until then. The interpreter waits for it before it ends. In a child of fork() a program that its parent opened does not begin one."""
-        if os.getpid() != self._process:
-            raise UsageError("replay_begin: the program was opened before this process was forked, and its threads are the parent's: "
-                             "open it here")
+        left alone until then. The interpreter waits for it before it ends."""
         if not self._isLoaded:
             self.load()
         _BEGAN.add(self)
@@ -383,8 +379,6 @@ class Program:
 
     def _settle(self) -> None:
         """Waits for what was begun, whatever becomes of it."""
-        if os.getpid() != self._process:
-            return
         with self._guard:
             if self._handle is not None:
                 library().mgt_wait(self._handle)
@@ -472,12 +466,10 @@ class Program:
             if self._handle is None:
                 return
             self._settle()
-            isLeft = self._hasThread and os.getpid() != self._process  # the thread is the parent's
-            if isLeft or self.counters().deadline_misses:
+            if self.counters().deadline_misses:
                 _WRITTEN.append(dict(self._bound, **{"": (0, self._needed)}))
             handle, self._handle = self._handle, None
-            if not isLeft:
-                library().mgt_close(handle)
+            library().mgt_close(handle)
             self._bound.clear()
             self._needed = None
 
@@ -496,22 +488,23 @@ def load(path: Union[str, bytes, bytearray, memoryview], target: str = "host", r
          threads: Optional[int] = None, cpu: Optional[str] = None, pin: bool = False, memory: Optional[str] = None,
          roles: Optional[Dict[str, str]] = None, log: Optional[Callable[[int, str], Any]] = None, ranges: bool = False,
          audit: int = 0, on_difference: str = "go on", fresh: Tuple[str, ...] = (),
-         constants: Optional[Dict[str, Any]] = None) -> Program:
+         constants: Optional[Dict[str, Any]] = None, nccl: Optional[str] = None) -> Program:
     """Opens a bundle, a file's or the bytes of one, with `ranks` together with other processes. `constants` are values of
     resident arguments that lie beside it, as weights of a mapped file: arrays without gaps that nobody writes. On the host
     they are read where they lie if they begin at a multiple of 256 bytes, else copied. `deadline` are the seconds that a load,
     replay or fetch may take, after which the program is lost; arrays bound to it must live on then. Its
     buffers take at most `memory` ("4GB"). `roles` are other ones than the bundle's by name or pattern, and
     none may change the plan. `log` is told a level (0: what happens, 1: warnings, 2: faults) and a line.
-    Each replay of `audit` is compared with a reference on the host; after a difference the program may "go
-    on", "stop" or "fall back" to the reference; one of `fresh` that was not written anew is a difference.
+    Each replay of `audit` is compared with a reference; after a difference the program may "go on", "stop"
+    or "fall back" to the reference; one of `fresh` that was not written anew is a difference. `nccl` are
+    settings of NCCL on several GPUs, as the command's --nccl has them.
     With `ranges` replays, and nodes on the host, are ranges of NVTX. On the host `threads` replay, the calling one among them (None: as many as are worth
     it), with kernels for the level `cpu` ("x86-64-v3"; None: the best of the bundle), and with `pin` each
     stays on a CPU of its own."""
     handle, options = ctypes.c_void_p(), OpenOptions(deadline_ms=milliseconds(deadline), threads=workers(threads), cpu=text(cpu), pin=pin)
     if ranks is not None:
         options.ranks = ctypes.pointer(ranks.spec())
-    options.memory, options.ranges = text(memory), ranges
+    options.memory, options.ranges, options.nccl = text(memory), ranges, text(nccl)
     actions = ("go on", "stop", "fall back")
     if on_difference not in actions or not 0 <= audit < 1 << 31:
         raise UsageError(f"on_difference is one of {', '.join(actions)}, and audit a number of replays")
