@@ -8,12 +8,15 @@ Usage: calls.py MGPU_TUNE LIBMGT PACKAGE [NAME...]
 
 import copy
 import glob
+import io
 import os
+import shutil
+import struct
 import sys
 import tempfile
-import tracemalloc
 import unittest
 import unittest.mock
+import zipfile
 
 os.environ["MGPU_TUNE"], os.environ["MGPU_LIBRARY"] = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 sys.path.insert(0, sys.argv[3])
@@ -25,7 +28,6 @@ except ImportError:
 
 import hostile
 import mgpu
-import mgpu._pt2
 import mgpu.torch
 import numpy
 from torch import nn
@@ -405,8 +407,8 @@ class Uses(Compared):
                     file.flush()
                     with mgpu.open(file.name) as program:
                         self.same(torch.from_dlpack(program(input=X)["r0"]), model(X))
-            for change, words in ((("storage_offset", {"as_int": 9}), "outside"), (("strides", [{"as_int": -1}] * 2), "not of the shape"),
-                                  (("sizes", [{"as_int": 1}]), "not of the shape")):
+            for change, words in ((("storage_offset", {"as_int": 9}), "outside"), (("strides", [{"as_int": -1}] * 2), "no valid"),
+                                  (("sizes", [{"as_int": 1}] * 2), "the program has 8x4xf32")):
                 with open(f"{folder}/model.pt2", "wb") as file:
                     file.write(hostile.config_changed(hostile.members(data), lambda about: about["tensor_meta"].__setitem__(*change)))
                 self.refused(mgpu.InvalidError, words, lambda: mgpu.open(f"{folder}/model.pt2"))
@@ -414,21 +416,22 @@ class Uses(Compared):
                 file.write(hostile.config_changed(hostile.members(data), lambda about: about.__setitem__("use_pickle", True)))
             self.refused(mgpu.UnsupportedError, "pickled", lambda: mgpu.open(f"{folder}/model.pt2"))
 
-    def test_elements_by_strides(self):
-        for dtype in (torch.int8, torch.float16, torch.float32, torch.int64):
-            whole = torch.arange(120).to(dtype)
-            for sizes, strides, offset in (((4, 6), (1, 4), 3), ((2, 3, 4), (1, 8, 2), 0), ((3, 5), (0, 2), 7), ((2, 5), (1, 0), 1), ((4,), (9,), 2)):
-                want = whole.as_strided(sizes, strides, offset).contiguous().numpy().tobytes()
-                found = mgpu._pt2._gathered(whole.numpy().tobytes() + b"x", sizes, strides, offset, whole.element_size())
-                self.assertEqual(bytes(found), want)
-
-    def test_the_memory_of_a_transposed_weight(self):
-        payload = bytes(4 * 1000 * 500)
-        tracemalloc.start()
-        mgpu._pt2._gathered(payload, (1000, 500), (1, 1000), 0, 4)
-        most = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
-        self.assertLess(most, 2 * len(payload))
+    def test_a_weight_by_strides(self):
+        whole = torch.arange(60.0)
+        for sizes, strides, offset in (((4, 6), (1, 4), 3), ((3, 5), (0, 2), 7), ((2, 5), (1, 0), 1), ((4, 1), (9, 100), 2)):
+            model = nn.Module()
+            model.w, model.forward = nn.Parameter(torch.zeros(sizes)), lambda x: x + model.w
+            x = torch.randn(sizes)
+            compiled = mgpu.compile(model, (x,))
+            with open(compiled._whole().file, "rb") as file:
+                files = hostile.members(file.read())
+            files["model/data/weights/weight_0"] = whole.numpy().tobytes() + b"x"
+            change = {"strides": [{"as_int": each} for each in strides], "storage_offset": {"as_int": offset}}
+            with tempfile.NamedTemporaryFile(suffix=".pt2") as file:
+                file.write(hostile.config_changed(files, lambda about: about["tensor_meta"].update(change)))
+                file.flush()
+                with mgpu.open(file.name) as program:
+                    self.same(torch.from_dlpack(program(x=x)["r0"]), x + whole.as_strided(sizes, strides, offset))
 
     def test_a_search_in_the_middle_of_training(self):
         mine = nn.Linear(4, 2)
@@ -458,6 +461,89 @@ class Uses(Compared):
         compiled.tune(2)
         self.same(compiled(x), LINEAR(x))
         self.same(mgpu.compile(LINEAR, (X,), devices=2, data_parallel=True)(X), LINEAR(X))  # 3 rows on two devices
+
+
+def aligned(data):
+    """The archive with each entry at a multiple of 64 bytes, as PyTorch writes it."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        for name, contents in hostile.members(data).items():
+            entry = zipfile.ZipInfo(name)
+            gap = -(out.tell() + 30 + len(name) + 4) % 64
+            entry.extra = struct.pack("<HH", 0x4246, gap) + bytes(gap)
+            archive.writestr(entry, contents)
+    return out.getvalue()
+
+
+def anonymous_bytes():
+    """Memory of this process that is no file's."""
+    with open("/proc/self/smaps_rollup", encoding="utf-8") as file:
+        return 1024 * next(int(line.split()[1]) for line in file if line.startswith("Anonymous:"))
+
+
+class MappedWeights(Compared):
+    """The weights of a file that is opened stay in it."""
+
+    def setUp(self):
+        torch.manual_seed(3)
+        self.model, self.x = nn.Linear(4096, 4096), torch.randn(2, 4096)
+        self.bytes = 4 * 4096 * 4096
+        self.want = self.model(self.x).detach()
+        self.folder = self.enterContext(tempfile.TemporaryDirectory())
+        self.path = f"{self.folder}/model.pt2"
+        compiled = mgpu.compile(self.model, (self.x,))
+        with open(compiled._whole().file, "rb") as file, open(self.path, "wb") as out:
+            out.write(aligned(file.read()))
+
+    def results(self, program):
+        return torch.from_dlpack(program(input=self.x)["r0"]).clone()
+
+    def test_they_take_no_memory(self):
+        before = anonymous_bytes()
+        programs = [mgpu.open(self.path, threads=1) for _ in range(2)]
+        for program in programs:
+            self.same(self.results(program), self.want)
+        self.assertLess(anonymous_bytes() - before, self.bytes // 2)
+        programs[0].close()
+        self.same(self.results(programs[1]), self.want)
+
+    def test_those_that_are_written(self):
+        program = mgpu.open(self.path)
+        program.write("bias", torch.zeros(4096))
+        program.write("weight", torch.eye(4096))
+        self.same(self.results(program), self.x)
+        self.same(self.results(mgpu.open(self.path)), self.want)
+
+    def test_a_file_that_is_cut(self):
+        for at, loaded in ((0, True), (1 << 20, True), (1 << 20, False)):
+            os.replace(shutil.copy(self.path, self.path + ".new"), self.path)
+            other = shutil.copy(self.path, f"{self.folder}/other.pt2")
+            program = mgpu.open(other)
+            if loaded:
+                self.same(self.results(program), self.want)
+            os.truncate(other, at)
+            self.refused(mgpu.InvalidError, "other.pt2' was written while", lambda: self.results(program))
+            self.refused(mgpu.LostError, "was lost before", lambda: self.results(program))
+            program.close()
+        self.same(self.results(mgpu.open(self.path)), self.want)
+
+    def test_a_file_that_is_written(self):
+        program, begun = mgpu.open(self.path), mgpu.open(self.path)
+        self.same(self.results(program), self.want)
+        self.same(self.results(begun), self.want)
+        with open(self.path, "r+b") as file:
+            file.seek(self.bytes // 2)
+            file.write(bytes(1 << 20))
+        self.refused(mgpu.InvalidError, "was written while", lambda: self.results(program))
+        self.refused(mgpu.InvalidError, "was written while", begun.replay_begin)
+        self.refused(mgpu.InvalidError, "checksum", lambda: mgpu.open(self.path))
+
+    def test_a_file_that_is_replaced(self):
+        program = mgpu.open(self.path)
+        os.replace(shutil.copy(self.path, self.path + ".new"), self.path)
+        os.remove(self.path)
+        self.same(self.results(program), self.want)
+        self.refused(mgpu.Error, "", lambda: mgpu.load(self.path))
 
 
 if __name__ == "__main__":
