@@ -12,8 +12,6 @@ using namespace planner;
 
 namespace {
 
-/// Smaller buffers are not worth a page of their own.
-constexpr uint64_t leastShared = 64 << 10;
 /// Lent memory that is read where it lies begins so: at a cache line, as the
 /// weights do that PyTorch saves.
 constexpr uintptr_t lentAlignment = 64;
@@ -69,13 +67,13 @@ bool isSharedOnHost(const Buffer &buffer, const Uses &uses) {
       buffer.role == BufferRole::Constant ||
       (buffer.role == BufferRole::Argument && !uses.outsideLoad);
   return isRead && buffer.device.isHost() && uses.any && !uses.writes &&
-         buffer.sizeBytes >= leastShared;
+         buffer.sizeBytes >= SharedBytes::least;
 }
 
 bool isSharedOnDevice(const Buffer &buffer, const Uses &uses) {
   return buffer.role == BufferRole::Resident && uses.outsideLoad &&
          !uses.writesOutsideLoad && !uses.updatesInLoad &&
-         buffer.sizeBytes >= leastShared;
+         buffer.sizeBytes >= SharedBytes::least;
 }
 
 } // namespace

@@ -258,6 +258,7 @@ Result<void> mgt_program::lend(const mgt_input &constant) {
 Result<void> mgt_program::takeWeights(const std::string &file) {
   MGPU_TRY_ASSIGN(Pt2Archive archive, Pt2Archive::open(file));
   capture::Runner &runner = opened->runner();
+  bool isMapped = false;
   for (size_t k = 0; k < program().arguments.size(); ++k) {
     const planner::ProgramArgument &to = argument(k);
     MGPU_TRY_ASSIGN(const bool has, archive.has(to.name));
@@ -273,17 +274,18 @@ Result<void> mgt_program::takeWeights(const std::string &file) {
                               describe(to.elementType, to.shape)));
     const std::span<const std::byte> bytes = weight.data.bytes;
     const bool isRead = weight.data.holder == archive.mapped() &&
+                        bytes.size() >= capture::SharedBytes::least &&
                         to.role == planner::ArgumentRole::Resident &&
                         requireAligned(this, k, bytes.data(), "");
     MGPU_TRY(isRead ? runner.lend(*to.buffer, bytes)
                     : runner.write(*to.buffer, bytes));
     isWritten[k] = true;
+    isMapped |= isRead;
   }
-  opened->mapped = archive.mapped();
-  MGPU_TRY(opened->requireUnchanged());
-  if (!runner.isOnHost() || opened->others()) // all is copied
-    opened->mapped = nullptr;
-  return {};
+  // Elsewhere than on the host of one process all is copied.
+  if (isMapped && runner.isOnHost() && !opened->others())
+    opened->mapped = archive.mapped();
+  return opened->requireUnchanged();
 }
 
 std::string mgt_program::stale() const {

@@ -7,6 +7,7 @@ Usage: calls.py MGPU_TUNE LIBMGT PACKAGE [NAME...]
 """
 
 import copy
+import ctypes
 import glob
 import io
 import os
@@ -160,6 +161,11 @@ class Memory(Compared):
         self.both(lambda x: x * 2, torch.zeros(0, 3))
         self.both(lambda x: x * 2, torch.ones(3, 4, dtype=torch.bfloat16))
 
+    def test_pixels_of_any_rank(self):
+        for sizes in ((8, 3, 6), (2, 8, 3, 6), (3, 2, 4, 2, 3)):
+            self.both(lambda x: (F.pixel_shuffle(x, 2), F.pixel_unshuffle(F.pixel_shuffle(x, 2), 2)), torch.randn(sizes))
+        self.both(lambda x: F.pixel_unshuffle(x, 3), torch.randn(2, 6, 9))
+
     def test_results_outlive_the_program(self):
         compiled = mgpu.compile(LINEAR, (X,))
         folder = compiled._whole().folder
@@ -186,13 +192,15 @@ class Memory(Compared):
         for k, value in enumerate(values.values()):
             result, live = found[f"r{k}"], program.array(f"r{k}")
             self.assertEqual(mgpu._arrays.take("r", Only(result), result.type, result.shape), result.tobytes())
-            try:
-                taken = [torch.from_dlpack(each) for each in (result, live)]
-            except RuntimeError:  # torch 1.13 takes no truth values
-                self.assertEqual(value.dtype, torch.bool)
-                taken = [torch.from_numpy(numpy.asarray(each)) for each in (result, live)]
-            for each in taken:
+            taken = [mgpu.torch.from_dlpack(each) for each in (result, live)]
+            for each, array in zip(taken, (result, live)):
                 self.same(each, value | value if value.dtype is torch.bool else value + value)
+                self.assertTrue(value.numel() == 0 or each.data_ptr() == ctypes.addressof(array._owner))
+        with unittest.mock.patch.object(torch.Tensor, "__array__", None):  # NumPy is not needed
+            program.write("b", ~values["b"])
+            program.write("b", Only(values["b"].view(torch.uint8)))
+            with self.assertRaisesRegex(mgpu.UsageError, "gaps or another order"):
+                program.write("b", torch.ones(3, 2, dtype=torch.bool)[:, 0])
         with self.assertRaisesRegex(mgpu.UsageError, "gaps or another order"):
             program.write("f", torch.randn(4, 3).t())
         with self.assertRaisesRegex(mgpu.UsageError, "'f': .*detach"):

@@ -133,6 +133,10 @@ class Array:
         address = ctypes.addressof(self._owner)
         return {"version": 3, "shape": self.shape, "typestr": _NUMPY[self.type], "data": (address, not self._writable)}
 
+    def bits(self) -> "Array":
+        """The same memory, whose truth values are integers of 8 bits."""
+        return Array("i8", self.shape, self._owner, self._writable) if self.type == "i1" else self
+
     def __dlpack__(self, stream: Any = None) -> Any:
         return _arrays.to_dlpack(self.type, self.shape, ctypes.addressof(self._owner), self.__dlpack_device__(), self._owner)
 

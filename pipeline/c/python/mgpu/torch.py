@@ -327,6 +327,13 @@ def compile(module: Callable, example_inputs: Sequence[Any], target: str = "host
     return compiled
 
 
+def from_dlpack(array: Any) -> torch.Tensor:
+    """torch.from_dlpack() of a result, without a copy, also of truth values, which torch before 2 does not take."""
+    if getattr(array, "type", None) != "i1":
+        return torch.from_dlpack(array)
+    return torch.from_dlpack(array.bits()).view(torch.bool)
+
+
 def backend(graph: torch.fx.GraphModule, example_inputs: Sequence[torch.Tensor]) -> Callable:
     """A backend of torch.compile: torch.compile(module, backend=mgpu.torch.backend). It takes graphs of
     torch.fx, make_fx and AOTAutograd, whose tensors are all arguments."""
