@@ -112,12 +112,17 @@ Results filledBy(Builder &b, const Call &call) {
   return {
       b.broadcast(asElements(b, operandOf(call, "value"), x.element), x.sizes)};
 }
+Results zeroed(Builder &b, const Call &call) {
+  const Tensor x = call.tensor("self");
+  return {b.constant(Scalar::of(int64_t(0)), x.element, x.sizes)};
+}
 
 constexpr Operation operations[] = {
     {"zeros(size, dtype=None)", ofNumber, "0"},
     {"ones(size, dtype=None)", ofNumber, "1"},
     {"empty.memory_format(size, dtype=None)", ofNumber, "0"},
     {"zeros_like(self, dtype=None)", ofNumber, "0"},
+    {"zero(self)", zeroed},
     {"ones_like(self, dtype=None)", ofNumber, "1"},
     {"empty_like(self, dtype=None)", ofNumber, "0"},
     {"new_zeros(self, size, dtype=None)", ofNumber, "0"},

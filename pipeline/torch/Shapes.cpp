@@ -521,6 +521,7 @@ constexpr Operation operations[] = {
        return {b.transpose(call.tensor("self"), order)};
      }},
     {"expand(self, size, implicit=False)", expanded},
+    {"expand_copy(self, size, implicit=False)", expanded},
     {"expand_as(self, other)", expanded, "other"},
     {"slice.Tensor(self, dim=0, start=None, end=None, step=1)", sliced},
     {"slice_scatter(self, src, dim=0, start=None, end=None, step=1)",

@@ -6,6 +6,7 @@ inputs and buffers, parts in torch, and what is refused, against torch itself.
 Usage: calls.py MGPU_TUNE LIBMGT PACKAGE [NAME...]
 """
 
+import concurrent.futures
 import copy
 import ctypes
 import glob
@@ -244,6 +245,18 @@ class Changes(Compared):
         self.both(swapped, X, Y)
         self.both(both_changed, X, Y)
 
+    def test_results_that_are_views_of_what_changes(self):
+        def two_views(x):
+            rows, middle = x.view(4, 3), x.reshape(-1)[2:9]
+            middle.mul_(3)
+            rows[0] += 1
+            return rows, middle, x.clone()
+
+        self.both(two_views, X)
+        self.both(lambda x, y: (x.copy_(y), y.zero_(), x + y), X, Y)
+        self.both(lambda x, y: (x.copy_(y), y.mul_(2), x), X.to(torch.uint8), Y.to(torch.uint8), parts="uint8")
+        self.both(lambda x, y: (y.copy_(x), x[0].copy_(torch.zeros(4)), torch.linalg.matrix_exp(x @ x.t()), x), X, Y, parts="matrix_exp")
+
     def test_statistics_that_are_inputs(self):
         self.both(lambda x, mean, var: F.batch_norm(x, mean, var, training=True), X, torch.randn(4), torch.rand(4))
         self.both(lambda x, mean, var: F.batch_norm(x, mean * 1, var * 1, training=True), X, torch.randn(4), torch.rand(4))
@@ -257,6 +270,21 @@ class Changes(Compared):
         x = X.clone()
         self.refused(mgpu.UsageError, "overlap", lambda: compiled(x, x))
         self.both(lambda x, y: x * 2 + y, X, X)
+
+
+    def test_the_shape_of_an_input(self):
+        compiled = mgpu.compile(lambda x: x.t_() * 2, (X,))
+        self.assertIn("the shape of an input changes", compiled.reasons[0])
+        x = X.clone()
+        self.same([compiled(x), x], [X.t() * 2, X.t()])
+
+    def test_calls_from_several_threads(self):
+        for function in (lambda x: (x @ x.t()).tanh(), lambda x: torch.linalg.matrix_exp((x @ x.t()) * 0.01).tanh() + 1):
+            compiled = mgpu.compile(function, (torch.randn(64, 64),))
+            given = [torch.randn(64, 64) * 0.1 for _ in range(40)]
+            with concurrent.futures.ThreadPoolExecutor(4) as threads:
+                for x, found in zip(given, threads.map(compiled, given)):
+                    self.same(found, function(x))
 
 
 class Parts(Compared):
@@ -374,6 +402,22 @@ class Parts(Compared):
             self.same(compiled(x), positive(x))
         self.assertIn("follows from values", compiled.reasons[0])
         self.refused(mgpu.UnsupportedError, "truth values", lambda: mgpu.compile(positive, (X,), fallback=False))
+
+    def test_what_torch_cannot_trace(self):
+        compiled = mgpu.compile(lambda x: x * 2 if x.sum() > 0 else x - 1, (X,))
+        for x in (X.abs(), -X.abs()):
+            self.same(compiled(x), x * 2 if x.sum() > 0 else x - 1)
+        self.assertRegex(compiled.reasons[0], "cannot trace it .*, so that torch runs all of it")
+        self.both(lambda x: x | 4, torch.arange(6), parts="cannot trace" if torch.__version__ < "2" else None)
+        mine = nn.BatchNorm1d(4, momentum=None)
+        theirs = copy.deepcopy(mine)
+        compiled = mgpu.compile(mine, (X,))
+        for x in (X, Y):
+            self.same(compiled(x), theirs(x))
+        self.same(list(mine.state_dict().values()), list(theirs.state_dict().values()))
+        self.refused(mgpu.UnsupportedError, "cannot trace it", lambda: mgpu.compile(lambda x: x * int(x.sum()), (X,), fallback=False))
+        for fallback in (False, True):
+            self.refused(RuntimeError, "shapes cannot be multiplied", lambda: mgpu.compile(LINEAR, (torch.ones(3, 5),), fallback=fallback))
 
     def test_another_default_type(self):
         torch.set_default_dtype(torch.float64)
