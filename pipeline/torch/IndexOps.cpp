@@ -177,13 +177,15 @@ Results indexPut(Builder &b, const Call &call) {
 /// Sums or means of bags of rows, whose first indices are `offsets`.
 Results embeddingBag(Builder &b, const Call &call) {
   const Tensor weight = call.tensor("weight"),
-               index = whole(b, call.tensor("indices")),
-               offsets = whole(b, call.tensor("offsets"));
+               index = whole(b, call.tensor("indices"));
+  Tensor offsets = whole(b, call.tensor("offsets"));
   const int64_t mode = call.integer("mode");
   if (mode > 1 || mode < 0 || call.integer("padding_idx") >= 0 ||
-      call.flag("include_last_offset") || weight.rank() != 2 ||
-      index.rank() != 1 || offsets.rank() != 1)
+      weight.rank() != 2 || index.rank() != 1 || offsets.rank() != 1)
     call.refuse("of bags sums and means are read, without padding");
+  // The last offset may be the number of indices, which begins no bag.
+  if (call.flag("include_last_offset") && offsets.sizes[0] > 0)
+    offsets = b.slice(offsets, 0, 0, offsets.sizes[0] - 1);
   const int64_t count = index.sizes[0], bags = offsets.sizes[0];
   // The bag of an index is the number of those that begin up to it, less one.
   const Sizes pairs{count, bags};

@@ -162,6 +162,11 @@ class Memory(Compared):
         self.both(lambda x: x * 2, torch.zeros(0, 3))
         self.both(lambda x: x * 2, torch.ones(3, 4, dtype=torch.bfloat16))
 
+    def test_bags_with_a_last_offset(self):
+        for mode in ("sum", "mean"):
+            bags = nn.EmbeddingBag(10, 4, mode=mode, include_last_offset=True)
+            self.both(bags, torch.tensor([1, 2, 3, 4, 9]), torch.tensor([0, 2, 2, 5]))
+
     def test_pixels_of_any_rank(self):
         for sizes in ((8, 3, 6), (2, 8, 3, 6), (3, 2, 4, 2, 3)):
             self.both(lambda x: (F.pixel_shuffle(x, 2), F.pixel_unshuffle(F.pixel_shuffle(x, 2), 2)), torch.randn(sizes))
