@@ -62,8 +62,11 @@ Results arange(Builder &b, const Call &call) {
     call.refuse("it has no count of elements", ErrorKind::Invalid);
   const ElementType in = isReal ? ElementType::F64 : ElementType::I64;
   const Tensor steps = b.iota(0, in, {int64_t(count)});
-  return {
-      b.convert(steps * b.constant(step, in) + b.constant(start, in), element)};
+  Tensor all =
+      b.convert(steps * b.constant(step, in) + b.constant(start, in), element);
+  if (!isReal && start.whole == 0)
+    all.step = step.whole;
+  return {all};
 }
 
 /// Equal steps from start to end, from the nearer end, as ATen has them; one

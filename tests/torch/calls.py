@@ -162,6 +162,26 @@ class Memory(Compared):
         self.both(lambda x: x * 2, torch.zeros(0, 3))
         self.both(lambda x: x * 2, torch.ones(3, 4, dtype=torch.bfloat16))
 
+    def test_bags_of_one_size(self):
+        ids = torch.randint(0, 10, (5, 3))
+        for mode in ("sum", "mean"):
+            self.both(nn.EmbeddingBag(10, 4, mode=mode), ids)
+            mine = nn.EmbeddingBag(10, 4, mode=mode)
+            theirs = copy.deepcopy(mine)
+            loss, target = F.mse_loss, torch.randn(5, 4)
+            step = mgpu.compile(mine, (ids, target), train=torch.optim.SGD(mine.parameters(), 0.5), loss=loss)
+            for _ in range(2):
+                value = loss(theirs(ids), target)
+                self.same(step(ids, target), value)
+                for weight in theirs.parameters():
+                    weight.data -= 0.5 * torch.autograd.grad(value, weight)[0]
+            step.sync()
+            self.same(mine.weight, theirs.weight)
+        shares = torch.rand(5, 3)
+        self.both(lambda ids, shares: F.embedding_bag(ids, LINEAR.weight.t(), mode="sum", per_sample_weights=shares), ids % 4, shares)
+        for size in (2, 3, 4):  # the last bag is smaller
+            self.both(lambda ids: F.embedding_bag(ids, LINEAR.weight.t(), torch.arange(0, 6, size)), ids.flatten()[:6] % 4)
+
     def test_bags_with_a_last_offset(self):
         for mode in ("sum", "mean"):
             bags = nn.EmbeddingBag(10, 4, mode=mode, include_last_offset=True)
