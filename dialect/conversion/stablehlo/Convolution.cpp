@@ -476,9 +476,12 @@ Value Convolution::sums(Products of, ArrayRef<int64_t> sizes) {
   const int64_t outer = count(before), inner = count(after),
                 terms = count(ofTerms);
   // The longer of windows and points along the last dimension is innermost;
-  // few features are no product by rows.
-  const bool isByRows = !isLast && spatial && sizes[feature] > mostVectors &&
-                        sizes[ofTerms.back()] > sizes[after.back()];
+  // few rows of either are no product by rows.
+  const int64_t features = sizes[feature];
+  const bool isByRows = !isLast && spatial &&
+                        std::max(features, inner) > mostVectors &&
+                        sizes[ofTerms.back()] > sizes[after.back()],
+             isTurned = isByRows && features <= mostVectors;
   SmallVector<unsigned> columns = before, filters;
   columns.append(isByRows ? after : ofTerms);
   columns.append(isByRows ? ofTerms : after);
@@ -490,7 +493,6 @@ Value Convolution::sums(Products of, ArrayRef<int64_t> sizes) {
     return AffineMap::getMultiDimMapWithTargets(count, dims,
                                                 low.b.getContext());
   };
-  const int64_t features = sizes[feature];
   const SmallVector<int64_t> shape = std::move(of.shape);
   if (isLast) { // points times features
     std::rotate(filters.begin(), filters.begin() + 1, filters.end());
@@ -516,6 +518,11 @@ Value Convolution::sums(Products of, ArrayRef<int64_t> sizes) {
     of.parallel = 3;
   }
   of.reduction = 1;
+  if (isTurned) { // points times features
+    std::swap(of.lhs, of.rhs);
+    of.shape = {outer, inner, features};
+    return low.reshaped(low.transposed(makeSum(low, of), {0, 2, 1}), shape);
+  }
   return low.reshaped(makeSum(low, of), shape);
 }
 
