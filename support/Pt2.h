@@ -53,7 +53,7 @@ private:
   tl::unexpected<Error> broken(const std::string &what) const;
 
   ZipFile zip;
-  std::string root;                              ///< with its slash
+  std::string root; ///< with its slash
   /// The tables that were read.
   std::map<std::string, std::shared_ptr<const nlohmann::json>> configs;
 };

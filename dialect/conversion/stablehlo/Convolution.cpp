@@ -202,6 +202,7 @@ private:
   /// The sums, whose points are `parallel` dimensions of the result, the window
   /// and the input's features. `sizes` are those of all.
   Value sums(Products of, ArrayRef<int64_t> sizes);
+  SmallVector<unsigned> termsOf(unsigned begin, unsigned end) const;
   bool isProduct(const Products &of, ArrayRef<int64_t> sizes) const;
   Value pointsOf(Value tensor, AffineMap places, ArrayRef<unsigned> order,
                  ArrayRef<int64_t> sizes, ArrayRef<int64_t> shape);
@@ -451,28 +452,31 @@ Value Convolution::pointsOf(Value tensor, AffineMap places,
   return low.reshaped(points, shape);
 }
 
+/// The dimensions of the terms in the kernel's order, in which its channels
+/// often come first.
+SmallVector<unsigned> Convolution::termsOf(unsigned begin, unsigned end) const {
+  auto terms = llvm::to_vector(llvm::seq(begin, end));
+  if (spatial && numbers.getKernelInputFeatureDimension() <
+                     numbers.getKernelSpatialDimensions()[0])
+    std::rotate(terms.begin(), terms.end() - 1, terms.end());
+  return terms;
+}
+
 Value Convolution::sums(Products of, ArrayRef<int64_t> sizes) {
   if (!isProduct(of, sizes))
     return makeSum(low, of);
   const unsigned feature = numbers.getOutputFeatureDimension() + (groups > 1);
   const bool isLast = feature + 1 == of.parallel;
-  // Outer points with groups, features, terms, inner points. Terms have the
-  // kernel's order, in which its channels often come first.
+  // Outer points with groups, features, terms, inner points.
   auto count = [&](ArrayRef<unsigned> dims) {
     int64_t all = 1;
     for (unsigned k : dims)
       all *= sizes[k];
     return all;
   };
-  auto range = [](unsigned begin, unsigned end) {
-    return llvm::to_vector(llvm::seq(begin, end));
-  };
-  const SmallVector<unsigned> before = range(0, feature),
-                              after = range(feature + 1, of.parallel);
-  SmallVector<unsigned> ofTerms = range(of.parallel, sizes.size());
-  if (spatial && numbers.getKernelInputFeatureDimension() <
-                     numbers.getKernelSpatialDimensions()[0])
-    std::rotate(ofTerms.begin(), ofTerms.end() - 1, ofTerms.end());
+  const auto before = llvm::to_vector(llvm::seq(0u, feature)),
+             after = llvm::to_vector(llvm::seq(feature + 1, of.parallel)),
+             ofTerms = termsOf(of.parallel, sizes.size());
   const int64_t outer = count(before), inner = count(after),
                 terms = count(ofTerms);
   // The longer of windows and points along the last dimension is innermost;
