@@ -2,7 +2,6 @@
 #include "support/Pt2.h"
 
 #include "support/Escape.h"
-#include "support/FileIO.h"
 
 #include <algorithm>
 #include <cstring>
@@ -49,6 +48,10 @@ std::optional<std::vector<int64_t>> symInts(const Json &about,
     all.push_back(*value);
   }
   return all;
+}
+
+std::string_view textOf(const HeldBytes &held) {
+  return {reinterpret_cast<const char *>(held.bytes.data()), held.bytes.size()};
 }
 
 } // namespace
@@ -119,8 +122,7 @@ Result<Pt2Archive> Pt2Archive::open(const std::string &path) {
   if (hasUnder("byteorder")) {
     MGPU_TRY_ASSIGN(auto order,
                     archive.zip.read(archive.root + "byteorder", 16));
-    if (std::string_view(reinterpret_cast<const char *>(order.data()),
-                         order.size()) != "little")
+    if (textOf(order) != "little")
       return refuse("is big-endian");
   }
   return archive;
@@ -136,51 +138,56 @@ Result<std::string> Pt2Archive::model() const {
                 fmt::format("'{}' has {} models; one is read", zip.path(),
                             models.size()));
   MGPU_TRY_ASSIGN(auto bytes, zip.read(models.front(), mostJson));
-  return std::string(reinterpret_cast<const char *>(bytes.data()),
-                     bytes.size());
+  return std::string(textOf(bytes));
 }
 
 /// The table of `weights` or `constants`: name -> what is said of it.
-Result<Json> Pt2Archive::config(const char *kind) const {
+Result<const Json *> Pt2Archive::config(const char *kind) {
+  if (auto known = configs.find(kind); known != configs.end())
+    return known->second.get();
+  Json table = Json::object();
   const std::string begin = fmt::format("{}data/{}/", root, kind),
                     end = fmt::format("_{}_config.json", kind);
   for (const auto &[name, entry] : zip.entries()) {
     if (!name.starts_with(begin) || !name.ends_with(end))
       continue;
     MGPU_TRY_ASSIGN(auto bytes, zip.read(name, mostJson));
-    const auto *text = reinterpret_cast<const char *>(bytes.data());
-    Json json = Json::parse(text, text + bytes.size(), nullptr, false);
+    Json json = Json::parse(textOf(bytes), nullptr, false);
     if (!json.is_object() || !json.contains("config") ||
         !json["config"].is_object())
       return broken(
           fmt::format("'{}' is not JSON with a 'config'", escaped(name, 200)));
-    return std::move(json["config"]);
+    table = std::move(json["config"]);
+    break;
   }
-  return Json::object();
+  auto &kept = configs[kind];
+  kept = std::make_shared<const Json>(std::move(table));
+  return kept.get();
 }
 
-Result<std::pair<const char *, Json>>
-Pt2Archive::find(const std::string &name) const {
+Result<std::pair<const char *, const Json *>>
+Pt2Archive::find(const std::string &name) {
   for (const char *kind : {"weights", "constants"}) {
-    MGPU_TRY_ASSIGN(Json all, config(kind));
-    if (auto at = all.find(name); at != all.end())
-      return std::pair<const char *, Json>(kind, std::move(*at));
+    MGPU_TRY_ASSIGN(const Json *all, config(kind));
+    if (auto at = all->find(name); at != all->end())
+      return std::pair(kind, &*at);
   }
-  return std::pair<const char *, Json>(nullptr, Json());
+  return std::pair<const char *, const Json *>(nullptr, nullptr);
 }
 
-Result<bool> Pt2Archive::has(const std::string &name) const {
+Result<bool> Pt2Archive::has(const std::string &name) {
   MGPU_TRY_ASSIGN(auto found, find(name));
   return found.first != nullptr;
 }
 
-Result<Array> Pt2Archive::tensor(const std::string &name) const {
+Result<Pt2Tensor> Pt2Archive::tensor(const std::string &name) {
   MGPU_TRY_ASSIGN(auto found, find(name));
-  const auto &[kind, about] = found;
+  const char *kind = found.first;
   const std::string shown = escaped(name, 200);
   if (!kind)
     return fail(ErrorKind::Invalid,
                 fmt::format("'{}' has no weight '{}'", zip.path(), shown));
+  const Json &about = *found.second;
   auto text = [&](const char *key) {
     auto at = about.is_object() ? about.find(key) : about.end();
     return about.is_object() && at != about.end() && at->is_string()
@@ -204,8 +211,9 @@ Result<Array> Pt2Archive::tensor(const std::string &name) const {
   return strided(shown, about["tensor_meta"], std::move(payload));
 }
 
-Result<Array> Pt2Archive::strided(const std::string &name, const Json &about,
-                                  std::vector<std::byte> payload) const {
+Result<Pt2Tensor> Pt2Archive::strided(const std::string &name,
+                                      const Json &about,
+                                      HeldBytes payload) const {
   auto wrong = [&](const std::string &what) {
     return broken(fmt::format("weight '{}' {}", name, what));
   };
@@ -227,36 +235,40 @@ Result<Array> Pt2Archive::strided(const std::string &name, const Json &about,
                             name, zip.path(), *dtype));
   MGPU_TRY_ASSIGN(int64_t bytes, arrayBytes(*type, *sizes));
   const int64_t width = sizeBytes(*type),
-                have = int64_t(payload.size()) / width;
-  if (bytes > int64_t(std::max(uint64_t(payload.size()), mostRepeated)))
+                have = int64_t(payload.bytes.size()) / width;
+  if (bytes > int64_t(std::max(uint64_t(payload.bytes.size()), mostRepeated)))
     return wrong("repeats elements to more than 1 GiB");
-  Array array{*type, *sizes, {}};
+  Pt2Tensor tensor{*type, *sizes, {}};
   if (bytes == 0)
-    return array;
+    return tensor;
+  auto outside = [&] {
+    return wrong(
+        fmt::format("lies outside of its {} bytes", payload.bytes.size()));
+  };
   // The last element it reads; each step is checked, so that none overflows.
   int64_t last = *offset, expected = 1;
   bool isContiguous = true;
   for (size_t k = sizes->size(); k-- > 0;) {
     const int64_t steps = (*sizes)[k] - 1, stride = (*strides)[k];
     if (last >= have || (steps > 0 && stride > (have - 1 - last) / steps))
-      return wrong(fmt::format("lies outside of its {} bytes", payload.size()));
+      return outside();
     last += steps * stride;
     isContiguous &= steps == 0 || stride == expected;
     expected *= (*sizes)[k];
   }
   if (last >= have)
-    return wrong(fmt::format("lies outside of its {} bytes", payload.size()));
+    return outside();
   if (isContiguous) {
-    payload.erase(payload.begin(), payload.begin() + *offset * width);
-    payload.resize(size_t(bytes));
-    array.bytes = std::move(payload);
-    return array;
+    tensor.data = {
+        payload.bytes.subspan(size_t(*offset * width), size_t(bytes)),
+        std::move(payload.holder)};
+    return tensor;
   }
-  array.bytes.resize(size_t(bytes));
+  const auto copy = std::make_shared<std::vector<std::byte>>(size_t(bytes));
   std::vector<int64_t> at(sizes->size());
   int64_t from = *offset;
   for (int64_t to = 0; to < bytes; to += width) {
-    std::memcpy(&array.bytes[size_t(to)], &payload[size_t(from * width)],
+    std::memcpy(&(*copy)[size_t(to)], &payload.bytes[size_t(from * width)],
                 size_t(width));
     for (size_t k = sizes->size(); k-- > 0;) {
       from += (*strides)[k];
@@ -266,12 +278,15 @@ Result<Array> Pt2Archive::strided(const std::string &name, const Json &about,
       at[k] = 0;
     }
   }
-  return array;
+  tensor.data = {*copy, copy};
+  return tensor;
 }
 
 Result<Array> readPt2Tensor(const std::string &path, const std::string &name) {
   MGPU_TRY_ASSIGN(Pt2Archive archive, Pt2Archive::open(path));
-  return archive.tensor(name);
+  MGPU_TRY_ASSIGN(const Pt2Tensor tensor, archive.tensor(name));
+  const std::span<const std::byte> bytes = tensor.data.bytes;
+  return Array{tensor.elementType, tensor.shape, {bytes.begin(), bytes.end()}};
 }
 
 } // namespace mgpu

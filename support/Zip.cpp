@@ -2,7 +2,6 @@
 #include "support/Zip.h"
 
 #include "support/Escape.h"
-#include "support/FileIO.h"
 
 #include <algorithm>
 #include <climits>
@@ -110,21 +109,20 @@ bool isZipFile(const std::string &path) {
 
 tl::unexpected<Error> ZipFile::broken(const std::string &what) const {
   return fail(ErrorKind::Invalid,
-              fmt::format("'{}' is not a valid zip archive: {}", file, what));
+              fmt::format("'{}' is not a valid zip archive: {}", path(), what));
 }
 
 Result<ZipFile> ZipFile::open(const std::string &path) {
   ZipFile zip;
-  zip.file = path;
-  MGPU_TRY_ASSIGN(uint64_t size, fileSize(path));
-  MGPU_TRY(zip.readDirectory(size));
+  MGPU_TRY_ASSIGN(zip.file, MappedFile::open(path));
+  MGPU_TRY(zip.readDirectory());
   return zip;
 }
 
-Result<void> ZipFile::readDirectory(uint64_t fileBytes) {
-  const uint64_t tailBytes = std::min(fileBytes, mostTail);
-  MGPU_TRY_ASSIGN(std::vector<std::byte> tail,
-                  readFileRange(file, fileBytes - tailBytes, tailBytes));
+Result<void> ZipFile::readDirectory() {
+  const uint64_t fileBytes = file->bytes().size(),
+                 tailBytes = std::min(fileBytes, mostTail);
+  const std::vector<std::byte> tail = copyOf(fileBytes - tailBytes, tailBytes);
   uint64_t at = tailBytes;
   auto isEnd = [&](uint64_t from) {
     return field(&tail[from], 4) == endMark &&
@@ -142,13 +140,12 @@ Result<void> ZipFile::readDirectory(uint64_t fileBytes) {
     return fail(ErrorKind::Unsupported,
                 fmt::format("'{}' is a part of an archive of several files: "
                             "join them first",
-                            file));
+                            path()));
   if (at >= locatorBytes && field(end - locatorBytes, 4) == locatorMark) {
     const uint64_t where = field(end - locatorBytes + 8, 8);
     if (where > last || last - where < end64Bytes + locatorBytes)
       return broken("its zip64 directory lies outside of it");
-    MGPU_TRY_ASSIGN(std::vector<std::byte> wide,
-                    readFileRange(file, where, end64Bytes));
+    const std::vector<std::byte> wide = copyOf(where, end64Bytes);
     if (field(wide.data(), 4) != end64Mark)
       return broken("it has no zip64 directory where it says");
     count = field(&wide[32], 8), bytes = field(&wide[40], 8),
@@ -158,9 +155,7 @@ Result<void> ZipFile::readDirectory(uint64_t fileBytes) {
     return broken("its directory lies outside of it");
   if (bytes > mostDirectory)
     return broken("its directory has more than 256 MiB");
-  MGPU_TRY_ASSIGN(std::vector<std::byte> directory,
-                  readFileRange(file, begin, bytes));
-  return addEntries(directory, count, begin);
+  return addEntries(copyOf(begin, bytes), count, begin);
 }
 
 Result<void> ZipFile::addEntries(const std::vector<std::byte> &directory,
@@ -192,7 +187,7 @@ Result<void> ZipFile::addEntries(const std::vector<std::byte> &directory,
       return wrong("has no valid sizes");
     if (field(record + 8, 2) & 1)
       return fail(ErrorKind::Unsupported,
-                  fmt::format("'{}': entry '{}' is encrypted", file,
+                  fmt::format("'{}': entry '{}' is encrypted", path(),
                               escaped(name, 200)));
     if (entry.header > end || end - entry.header < localBytes ||
         entry.packed > end - entry.header - localBytes)
@@ -214,8 +209,7 @@ Result<void> ZipFile::addEntries(const std::vector<std::byte> &directory,
   return {};
 }
 
-Result<std::vector<std::byte>> ZipFile::read(const std::string &name,
-                                             uint64_t limit) const {
+Result<HeldBytes> ZipFile::read(const std::string &name, uint64_t limit) const {
   auto found = all.find(name);
   if (found == all.end())
     return broken(fmt::format("it has no entry '{}'", escaped(name, 200)));
@@ -230,22 +224,23 @@ Result<std::vector<std::byte>> ZipFile::read(const std::string &name,
     return fail(ErrorKind::Unsupported,
                 fmt::format("'{}': entry '{}' is packed by method {}; stored "
                             "and deflated ones are read",
-                            file, escaped(name, 200), entry.method));
-  MGPU_TRY_ASSIGN(std::vector<std::byte> local,
-                  readFileRange(file, entry.header, localBytes));
+                            path(), escaped(name, 200), entry.method));
+  const std::vector<std::byte> local = copyOf(entry.header, localBytes);
   if (field(local.data(), 4) != localMark)
     return wrong("is not where the directory says");
   const uint64_t begin =
       entry.header + localBytes + field(&local[26], 2) + field(&local[28], 2);
-  MGPU_TRY_ASSIGN(std::vector<std::byte> data,
-                  readFileRange(file, begin, entry.packed));
+  if (begin > file->bytes().size() ||
+      entry.packed > file->bytes().size() - begin)
+    return wrong("lies outside of the file (is it cut?)");
+  HeldBytes data{file->bytes().subspan(begin, entry.packed), file};
   if (entry.method == 8) {
-    std::vector<std::byte> out(entry.size);
-    if (!inflateAll(data, out))
+    const auto out = std::make_shared<std::vector<std::byte>>(entry.size);
+    if (!inflateAll(data.bytes, *out))
       return wrong("is not what its sizes say when it is inflated");
-    data = std::move(out);
+    data = {*out, out};
   }
-  if (crcOf(data) != entry.crc)
+  if (crcOf(data.bytes) != entry.crc)
     return wrong("has another checksum than the directory says: the file is "
                  "damaged");
   return data;

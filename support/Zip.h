@@ -3,15 +3,21 @@
 #define MGPU_SUPPORT_ZIP_H
 
 // Reads zip archives (PKWARE's APPNOTE 6.3, with zip64): entries that are
-// stored or deflated. The file may be hostile: nothing is read outside of it,
-// entries do not overlap, and none inflates to more than it says.
+// stored, which stay where the mapped file has them, or deflated. The file may
+// be hostile: nothing is read outside of it, entries do not overlap, and none
+// inflates to more than it says.
 
-#include "support/Result.h"
+#include "support/MappedFile.h"
 
-#include <cstddef>
 #include <map>
 
 namespace mgpu {
+
+/// Bytes with what they live by: a mapped file, or memory of their own.
+struct HeldBytes {
+  std::span<const std::byte> bytes;
+  std::shared_ptr<const void> holder;
+};
 
 /// Whether the file begins with a local header of a zip archive.
 bool isZipFile(const std::string &path);
@@ -31,20 +37,25 @@ public:
   static Result<ZipFile> open(const std::string &path);
 
   const std::map<std::string, Entry> &entries() const { return all; }
-  /// The contents of an entry: of a stored one the file's own bytes, read once
-  /// to where they stay. Invalid where there is none of that name, it has more
-  /// than `limit` bytes, or its checksum is another.
-  Result<std::vector<std::byte>> read(const std::string &name,
-                                      uint64_t limit) const;
-  const std::string &path() const { return file; }
+  /// The contents of an entry: of a stored one the file's own bytes. Invalid
+  /// where there is none of that name, it has more than `limit` bytes, or its
+  /// checksum is another.
+  Result<HeldBytes> read(const std::string &name, uint64_t limit) const;
+  const std::string &path() const { return file->path(); }
+  const std::shared_ptr<const MappedFile> &mapped() const { return file; }
 
 private:
-  Result<void> readDirectory(uint64_t fileBytes);
+  Result<void> readDirectory();
   Result<void> addEntries(const std::vector<std::byte> &directory,
                           uint64_t count, uint64_t end);
+  /// A copy, which does not change while it is read.
+  std::vector<std::byte> copyOf(uint64_t begin, uint64_t bytes) const {
+    const auto from = file->bytes().subspan(begin, bytes);
+    return {from.begin(), from.end()};
+  }
   tl::unexpected<Error> broken(const std::string &what) const;
 
-  std::string file;
+  std::shared_ptr<const MappedFile> file;
   std::map<std::string, Entry> all;
 };
 

@@ -12,6 +12,8 @@ namespace mgpu::capture {
 /// pages refuse it. They live as long as one of the programs.
 class SharedBytes {
 public:
+  /// Fewer bytes are not worth a page of their own.
+  static constexpr size_t least = 64 << 10;
   /// The memory that has these bytes already, else a copy of them; null where
   /// there is no memory for one. From any thread.
   static std::shared_ptr<const SharedBytes>

@@ -12,8 +12,9 @@ using namespace planner;
 
 namespace {
 
-/// Smaller buffers are not worth a page of their own.
-constexpr uint64_t leastShared = 64 << 10;
+/// Lent memory that is read where it lies begins so: at a cache line, as the
+/// weights do that PyTorch saves.
+constexpr uintptr_t lentAlignment = 64;
 
 /// Says how the nodes of a program use a buffer.
 struct Uses {
@@ -66,13 +67,13 @@ bool isSharedOnHost(const Buffer &buffer, const Uses &uses) {
       buffer.role == BufferRole::Constant ||
       (buffer.role == BufferRole::Argument && !uses.outsideLoad);
   return isRead && buffer.device.isHost() && uses.any && !uses.writes &&
-         buffer.sizeBytes >= leastShared;
+         buffer.sizeBytes >= SharedBytes::least;
 }
 
 bool isSharedOnDevice(const Buffer &buffer, const Uses &uses) {
   return buffer.role == BufferRole::Resident && uses.outsideLoad &&
          !uses.writesOutsideLoad && !uses.updatesInLoad &&
-         buffer.sizeBytes >= leastShared;
+         buffer.sizeBytes >= SharedBytes::least;
 }
 
 } // namespace
@@ -129,7 +130,7 @@ Result<void> Replayer::shareReads(const Dag &dag, const Plan &plan) {
     std::shared_ptr<const SharedBytes> keeps;
     std::span<const std::byte> memory;
     if (at != borrowed.end() &&
-        uintptr_t(own[from.value].data()) % arenaAlignment == 0) {
+        uintptr_t(own[from.value].data()) % lentAlignment == 0) {
       keeps = at->second.keeps;
       memory = own[from.value];
     } else if ((keeps = SharedBytes::of(loaded))) {

@@ -91,11 +91,14 @@ mgt_program::~mgt_program() {
 
 Result<void> pipeline::giveProgram(std::unique_ptr<OpenedProgram> opened,
                                    const Serving &serving,
-                                   std::span<const mgt_input> constants,
+                                   const mgt_options &values,
                                    mgt_program **out) {
   auto made = std::make_unique<mgt_program>(std::move(opened), serving);
   MGPU_TRY(made->start());
-  for (const mgt_input &constant : constants)
+  if (values.weights)
+    MGPU_TRY(made->takeWeights(values.weights));
+  for (const mgt_input &constant :
+       std::span(values.constants, values.num_constants))
     MGPU_TRY(made->lend(constant));
   *out = made.release();
   return {};
@@ -161,17 +164,16 @@ Result<void> open(const Source &source, const char *target,
     return fail(ErrorKind::Usage,
                 "mgt_open_with: constants must not be null where there are "
                 "any");
-  const std::span constants(options.constants, options.num_constants);
   if (options.ranks) {
     MGPU_TRY_ASSIGN(const pipeline::Meeting meeting,
                     pipeline::meetingOf("mgt_open_with", options.ranks));
     MGPU_TRY_ASSIGN(auto opened, pipeline::OpenedBundle::openShared(
                                      source, where, how, meeting));
-    return pipeline::giveProgram(std::move(opened), serving, constants, out);
+    return pipeline::giveProgram(std::move(opened), serving, options, out);
   }
   MGPU_TRY_ASSIGN(auto opened,
                   pipeline::OpenedBundle::open(source, where, how));
-  return pipeline::giveProgram(std::move(opened), serving, constants, out);
+  return pipeline::giveProgram(std::move(opened), serving, options, out);
 }
 
 } // namespace

@@ -41,7 +41,8 @@ mgt_status onLocked(mgt_program *program, const char *name, Call call) {
         if (!program)
           return fail(ErrorKind::Usage,
                       fmt::format("{}: program must not be null", name));
-        return call();
+        MGPU_TRY(call());
+        return program->opened->requireUnchanged();
       });
   if (program && status != MGT_OK)
     status = failed(program, name, status);

@@ -12,6 +12,7 @@
 #include "pipeline/serve/Counters.h"
 #include "pipeline/serve/StepThread.h"
 #include "planner/dag/Program.h"
+#include "support/MappedFile.h"
 
 #include <algorithm>
 #include <chrono>
@@ -45,6 +46,11 @@ public:
   virtual serve::Audit *audit() { return nullptr; }
   /// The other processes of the program; null where there are none.
   virtual const device::Rendezvous *others() const { return nullptr; }
+
+  /// The file whose bytes are arguments; null where there is none.
+  std::shared_ptr<const MappedFile> mapped;
+  /// Invalid once that file was written.
+  Result<void> requireUnchanged() const;
 };
 
 /// Sets what mgt_get_figures() says, as far as the caller's struct goes.
@@ -107,10 +113,10 @@ struct Served {
 /// How many fork()s have led to this process since the library was first asked.
 uint32_t numForks();
 
-/// Makes the handle of a program that is open, with values of its arguments.
+/// Makes the handle of a program that is open, with the weights and constants
+/// of `values`.
 Result<void> giveProgram(std::unique_ptr<OpenedProgram> opened,
-                         const Serving &serving,
-                         std::span<const mgt_input> constants,
+                         const Serving &serving, const mgt_options &values,
                          mgt_program **out);
 
 } // namespace mgpu::pipeline
@@ -133,6 +139,8 @@ struct mgt_program : mgpu::pipeline::Served {
   mgpu::Result<void> start();
   /// Takes an argument's value, to be read where it is.
   mgpu::Result<void> lend(const mgt_input &constant);
+  /// Takes the arguments' values that a .pt2 file has.
+  mgpu::Result<void> takeWeights(const std::string &file);
   /// Does a step, on its thread where there is a deadline.
   mgpu::Result<void> run(mgpu::pipeline::serve::Step step, double &us) {
     return steps ? steps->run(step, us, timed)

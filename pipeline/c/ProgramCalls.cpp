@@ -4,6 +4,7 @@
 #include "pipeline/c/OnProgram.h"
 #include "pipeline/program/Roles.h"
 #include "planner/schedule/Timeline.h"
+#include "support/Pt2.h"
 
 using namespace mgpu;
 using pipeline::guarded, pipeline::onProgram, pipeline::settle,
@@ -16,7 +17,8 @@ mgt_status pipeline::failed(mgt_program *program, const char *name,
   program->counters.count(Event::Failure);
   const bool isLate =
       program->isOverdue || (program->steps && program->steps->isLate());
-  bool isLost = isLate || program->isStopped;
+  bool isLost =
+      isLate || program->isStopped || !program->opened->requireUnchanged();
   if (isLate)
     program->counters.count(Event::DeadlineMiss);
   try {
@@ -54,6 +56,17 @@ mgt_status pipeline::saysParents(mgt_program *program, const char *name) {
                             "parent's: open it in this process",
                             name));
   });
+}
+
+Result<void> pipeline::OpenedProgram::requireUnchanged() const {
+  if (!mapped || !mapped->isChanged())
+    return {};
+  return fail(ErrorKind::Invalid,
+              fmt::format("'{}' was written while a program has its weights "
+                          "mapped, so that results since then may be wrong: "
+                          "open it again, and replace such a file by another "
+                          "of its name",
+                          mapped->path()));
 }
 
 Result<void> pipeline::requireLoaded(const mgt_program *program,
@@ -250,6 +263,39 @@ Result<void> mgt_program::lend(const mgt_input &constant) {
       {static_cast<const std::byte *>(constant.data), constant.bytes}));
   isWritten[index] = true;
   return {};
+}
+
+Result<void> mgt_program::takeWeights(const std::string &file) {
+  MGPU_TRY_ASSIGN(Pt2Archive archive, Pt2Archive::open(file));
+  capture::Runner &runner = opened->runner();
+  bool isMapped = false;
+  for (size_t k = 0; k < program().arguments.size(); ++k) {
+    const planner::ProgramArgument &to = argument(k);
+    MGPU_TRY_ASSIGN(const bool has, archive.has(to.name));
+    if (!has || !to.buffer || to.role == planner::ArgumentRole::Input)
+      continue;
+    MGPU_TRY_ASSIGN(const Pt2Tensor weight, archive.tensor(to.name));
+    if (weight.elementType != to.elementType || weight.shape != to.shape)
+      return fail(ErrorKind::Invalid,
+                  fmt::format("weight '{}' of '{}' is {}, and the program has "
+                              "{}",
+                              to.name, file,
+                              describe(weight.elementType, weight.shape),
+                              describe(to.elementType, to.shape)));
+    const std::span<const std::byte> bytes = weight.data.bytes;
+    const bool isRead = weight.data.holder == archive.mapped() &&
+                        bytes.size() >= capture::SharedBytes::least &&
+                        to.role == planner::ArgumentRole::Resident &&
+                        requireAligned(this, k, bytes.data(), "");
+    MGPU_TRY(isRead ? runner.lend(*to.buffer, bytes)
+                    : runner.write(*to.buffer, bytes));
+    isWritten[k] = true;
+    isMapped |= isRead;
+  }
+  // Elsewhere than on the host of one process all is copied.
+  if (isMapped && runner.isOnHost() && !opened->others())
+    opened->mapped = archive.mapped();
+  return opened->requireUnchanged();
 }
 
 std::string mgt_program::stale() const {

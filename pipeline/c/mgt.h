@@ -190,12 +190,19 @@ typedef struct mgt_options {
   const char *audit_fresh;
   /* Values of resident arguments, as weights that lie beside the bundle. On the
    * host the program reads them where they are, in this process alone, if the
-   * program copies them whole and they begin at a multiple of 256 bytes, so
+   * program copies them whole and they begin at a multiple of 64 bytes, so
    * that processes which map one file share its pages; else they are copied.
    * They are not changed, and stay until the program is closed; of one that was
    * lost, for good. mgt_write() gives the program a value of its own. */
   size_t num_constants;
   const mgt_input *constants;
+  /* A .pt2 file: arguments that it has a weight or constant for get the file's
+   * values, but inputs do not. It is mapped, and what it stores as the argument
+   * has it is read as `constants` are. A call that finds the file cut or
+   * written since then is MGT_INVALID, and the program is lost; pages that are
+   * gone read as zeros until then, for which the library handles SIGBUS. A file
+   * that takes its name changes nothing. NULL: none. */
+  const char *weights;
 } mgt_options;
 /* NULL `options` is mgt_open(). */
 mgt_status mgt_open_with(const char *path, const char *target,

@@ -62,8 +62,11 @@ Results arange(Builder &b, const Call &call) {
     call.refuse("it has no count of elements", ErrorKind::Invalid);
   const ElementType in = isReal ? ElementType::F64 : ElementType::I64;
   const Tensor steps = b.iota(0, in, {int64_t(count)});
-  return {
-      b.convert(steps * b.constant(step, in) + b.constant(start, in), element)};
+  Tensor all =
+      b.convert(steps * b.constant(step, in) + b.constant(start, in), element);
+  if (!isReal && start.whole == 0)
+    all.step = step.whole;
+  return {all};
 }
 
 /// Equal steps from start to end, from the nearer end, as ATen has them; one
@@ -112,12 +115,17 @@ Results filledBy(Builder &b, const Call &call) {
   return {
       b.broadcast(asElements(b, operandOf(call, "value"), x.element), x.sizes)};
 }
+Results zeroed(Builder &b, const Call &call) {
+  const Tensor x = call.tensor("self");
+  return {b.constant(Scalar::of(int64_t(0)), x.element, x.sizes)};
+}
 
 constexpr Operation operations[] = {
     {"zeros(size, dtype=None)", ofNumber, "0"},
     {"ones(size, dtype=None)", ofNumber, "1"},
     {"empty.memory_format(size, dtype=None)", ofNumber, "0"},
     {"zeros_like(self, dtype=None)", ofNumber, "0"},
+    {"zero(self)", zeroed},
     {"ones_like(self, dtype=None)", ofNumber, "1"},
     {"empty_like(self, dtype=None)", ofNumber, "0"},
     {"new_zeros(self, size, dtype=None)", ofNumber, "0"},

@@ -174,31 +174,58 @@ Results indexPut(Builder &b, const Call &call) {
                     call.flag("accumulate") ? "stablehlo.add" : nullptr)};
 }
 
-/// Sums or means of bags of rows, whose first indices are `offsets`.
-Results embeddingBag(Builder &b, const Call &call) {
-  const Tensor weight = call.tensor("weight"),
-               index = whole(b, call.tensor("indices")),
-               offsets = whole(b, call.tensor("offsets"));
-  const int64_t mode = call.integer("mode");
-  if (mode > 1 || mode < 0 || call.integer("padding_idx") >= 0 ||
-      call.flag("include_last_offset") || weight.rank() != 2 ||
-      index.rank() != 1 || offsets.rank() != 1)
-    call.refuse("of bags sums and means are read, without padding");
-  const int64_t count = index.sizes[0], bags = offsets.sizes[0];
+/// The bag of each row, the number of rows of each bag, and their sums.
+struct Bags {
+  Tensor of, sizes, sums;
+};
+
+/// Bags that have the same number of rows.
+Bags alikeBags(Builder &b, const Tensor &rows, int64_t bags) {
+  const int64_t count = rows.sizes[0], width = rows.sizes[1],
+                step = count / bags;
+  return {b.reshape(b.iota(0, ElementType::I64, {bags, step}), {count}),
+          b.constant(Scalar::of(step), ElementType::I64, {bags}),
+          b.convert(b.sum(b.reshape(b.convert(rows, wide(rows.element)),
+                                    {bags, step, width}),
+                          {1}),
+                    rows.element)};
+}
+
+Bags anyBags(Builder &b, const Tensor &rows, const Tensor &offsets) {
+  const int64_t count = rows.sizes[0], bags = offsets.sizes[0];
   // The bag of an index is the number of those that begin up to it, less one.
   const Sizes pairs{count, bags};
   const Tensor begun = b.compare("LE", b.place(offsets, {1}, pairs),
                                  b.iota(0, ElementType::I64, pairs));
   const Tensor bag = b.sum(b.convert(begun, ElementType::I64), {1}) - 1.0;
+  auto summed = [&](const Tensor &values, Sizes sizes) {
+    return b.scatter(b.constant(0.0, values.element, std::move(sizes)), {0},
+                     {bag}, values, 0, "stablehlo.add");
+  };
+  return {bag, summed(b.constant(1.0, ElementType::I64, {count}), {bags}),
+          summed(rows, {bags, rows.sizes[1]})};
+}
+
+/// Sums or means of bags of rows, whose first indices are `offsets`.
+Results embeddingBag(Builder &b, const Call &call) {
+  const Tensor weight = call.tensor("weight"),
+               index = whole(b, call.tensor("indices"));
+  Tensor offsets = whole(b, call.tensor("offsets"));
+  const int64_t mode = call.integer("mode");
+  if (mode > 1 || mode < 0 || call.integer("padding_idx") >= 0 ||
+      weight.rank() != 2 || index.rank() != 1 || offsets.rank() != 1)
+    call.refuse("of bags sums and means are read, without padding");
+  // The last offset may be the number of indices, which begins no bag.
+  if (call.flag("include_last_offset") && offsets.sizes[0] > 0)
+    offsets = b.slice(offsets, 0, 0, offsets.sizes[0] - 1);
+  const int64_t count = index.sizes[0], bags = offsets.sizes[0];
+  const bool areAlike =
+      bags > 0 && offsets.step > 0 && count == bags * offsets.step;
   Tensor rows = b.gather(weight, {0}, {index}, 0);
   if (const auto shares = call.maybeTensor("per_sample_weights"))
     rows = rows * b.unsqueeze(*shares, {1});
-  const Tensor sum =
-      b.scatter(b.constant(0.0, weight.element, {bags, weight.sizes[1]}), {0},
-                {bag}, rows, 0, "stablehlo.add");
-  const Tensor sizes =
-      b.scatter(b.constant(0.0, ElementType::I64, {bags}), {0}, {bag},
-                b.constant(1.0, ElementType::I64, {count}), 0, "stablehlo.add");
+  const auto [bag, sizes, sum] =
+      areAlike ? alikeBags(b, rows, bags) : anyBags(b, rows, offsets);
   const Tensor most =
       b.binary("stablehlo.maximum", sizes, b.constant(1.0, ElementType::I64));
   const Tensor result =

@@ -67,6 +67,18 @@ Tensor forFunction(Builder &b, const Tensor &x) {
 
 namespace {
 
+/// x log y, which is 0 where x is, but for a y that is no number.
+Results timesLog(Builder &b, const Call &call) {
+  const Operand both[] = {operandOf(call, "self"), operandOf(call, "other")};
+  const ElementType result = functionResult(promoted(both)), in = wide(result);
+  const Tensor x = asElements(b, both[0], in), y = asElements(b, both[1], in),
+               product = x * b.unary("stablehlo.log", y),
+               isZero = b.binary("stablehlo.and",
+                                 b.compare("EQ", x, b.constant(0.0, in)),
+                                 b.compare("EQ", y, y));
+  return {b.convert(b.select(isZero, b.constant(0.0, in), product), result)};
+}
+
 /// A function of reals; `detail` is its name.
 Results function(Builder &b, const Call &call) {
   const Tensor x = call.tensor("self");
@@ -445,6 +457,9 @@ constexpr Operation operations[] = {
      "stablehlo.multiply"},
     {"addcdiv(self, tensor1, tensor2, value=1)", addProduct,
      "stablehlo.divide"},
+    {"xlogy.Tensor(self, other)", timesLog},
+    {"xlogy.Scalar_Self(self, other)", timesLog},
+    {"xlogy.Scalar_Other(self, other)", timesLog},
     {"lerp.Scalar(self, end, weight)", interpolate},
     {"lerp.Tensor(self, end, weight)", interpolate},
 };

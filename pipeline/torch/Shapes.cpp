@@ -448,28 +448,49 @@ Results strided(Builder &b, const Call &call) {
   return {b.reshape(x, sizes)};
 }
 
+/// Images by channels, rows and columns, with any dimensions before those.
+struct Images {
+  Images(const Call &call, const Tensor &x, int64_t factor) {
+    if (x.rank() < 3 || factor < 1)
+      call.refuse("it takes channels of rows and columns, and a factor of 1 or "
+                  "more");
+    before.assign(x.sizes.begin(), x.sizes.end() - 3);
+    for (int64_t size : before)
+      count *= size;
+    channels = x.sizes.end()[-3];
+    rows = x.sizes.end()[-2], columns = x.sizes.end()[-1];
+  }
+  Sizes sizes(int64_t channels, int64_t rows, int64_t columns) const {
+    Sizes all = before;
+    all.insert(all.end(), {channels, rows, columns});
+    return all;
+  }
+  Sizes before;
+  int64_t count = 1, channels, rows, columns;
+};
+
 Results pixelShuffle(Builder &b, const Call &call) {
   const Tensor x = call.tensor("self");
   const int64_t r = call.integer("upscale_factor");
-  if (x.rank() != 4 || r < 1 || x.sizes[1] % (r * r))
+  const Images from(call, x, r);
+  const int64_t c = from.channels / r / r, h = from.rows, w = from.columns;
+  if (c * r * r != from.channels)
     call.refuse("its channels are no multiple of the square of its factor");
-  const Sizes &s = x.sizes;
-  return {b.reshape(
-      b.transpose(b.reshape(x, {s[0], s[1] / r / r, r, r, s[2], s[3]}),
-                  {0, 1, 4, 2, 5, 3}),
-      {s[0], s[1] / r / r, s[2] * r, s[3] * r})};
+  return {b.reshape(b.transpose(b.reshape(x, {from.count, c, r, r, h, w}),
+                                {0, 1, 4, 2, 5, 3}),
+                    from.sizes(c, h * r, w * r))};
 }
 
 Results pixelUnshuffle(Builder &b, const Call &call) {
   const Tensor x = call.tensor("self");
   const int64_t r = call.integer("downscale_factor");
-  if (x.rank() != 4 || r < 1 || x.sizes[2] % r || x.sizes[3] % r)
-    call.refuse("its sizes are no multiples of its factor");
-  const Sizes &s = x.sizes;
-  return {b.reshape(
-      b.transpose(b.reshape(x, {s[0], s[1], s[2] / r, r, s[3] / r, r}),
-                  {0, 1, 3, 5, 2, 4}),
-      {s[0], s[1] * r * r, s[2] / r, s[3] / r})};
+  const Images from(call, x, r);
+  const int64_t c = from.channels, h = from.rows / r, w = from.columns / r;
+  if (h * r != from.rows || w * r != from.columns)
+    call.refuse("its rows and columns are no multiples of its factor");
+  return {b.reshape(b.transpose(b.reshape(x, {from.count, c, h, r, w, r}),
+                                {0, 1, 3, 5, 2, 4}),
+                    from.sizes(c * r * r, h, w))};
 }
 
 constexpr Operation operations[] = {
@@ -500,6 +521,7 @@ constexpr Operation operations[] = {
        return {b.transpose(call.tensor("self"), order)};
      }},
     {"expand(self, size, implicit=False)", expanded},
+    {"expand_copy(self, size, implicit=False)", expanded},
     {"expand_as(self, other)", expanded, "other"},
     {"slice.Tensor(self, dim=0, start=None, end=None, step=1)", sliced},
     {"slice_scatter(self, src, dim=0, start=None, end=None, step=1)",

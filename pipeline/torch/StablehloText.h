@@ -21,6 +21,7 @@ struct Tensor {
   std::string name; ///< "%add.3"
   ElementType element = ElementType::F32;
   Sizes sizes;
+  int64_t step = 0; ///< not 0: it is known to be 0, step, 2 step, ...
 
   int64_t rank() const { return int64_t(sizes.size()); }
   int64_t count() const;

@@ -6,14 +6,19 @@ inputs and buffers, parts in torch, and what is refused, against torch itself.
 Usage: calls.py MGPU_TUNE LIBMGT PACKAGE [NAME...]
 """
 
+import concurrent.futures
 import copy
+import ctypes
 import glob
+import io
 import os
+import shutil
+import struct
 import sys
 import tempfile
-import tracemalloc
 import unittest
 import unittest.mock
+import zipfile
 
 os.environ["MGPU_TUNE"], os.environ["MGPU_LIBRARY"] = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 sys.path.insert(0, sys.argv[3])
@@ -25,7 +30,6 @@ except ImportError:
 
 import hostile
 import mgpu
-import mgpu._pt2
 import mgpu.torch
 import numpy
 from torch import nn
@@ -158,6 +162,36 @@ class Memory(Compared):
         self.both(lambda x: x * 2, torch.zeros(0, 3))
         self.both(lambda x: x * 2, torch.ones(3, 4, dtype=torch.bfloat16))
 
+    def test_bags_of_one_size(self):
+        ids = torch.randint(0, 10, (5, 3))
+        for mode in ("sum", "mean"):
+            self.both(nn.EmbeddingBag(10, 4, mode=mode), ids)
+            mine = nn.EmbeddingBag(10, 4, mode=mode)
+            theirs = copy.deepcopy(mine)
+            loss, target = F.mse_loss, torch.randn(5, 4)
+            step = mgpu.compile(mine, (ids, target), train=torch.optim.SGD(mine.parameters(), 0.5), loss=loss)
+            for _ in range(2):
+                value = loss(theirs(ids), target)
+                self.same(step(ids, target), value)
+                for weight in theirs.parameters():
+                    weight.data -= 0.5 * torch.autograd.grad(value, weight)[0]
+            step.sync()
+            self.same(mine.weight, theirs.weight)
+        shares = torch.rand(5, 3)
+        self.both(lambda ids, shares: F.embedding_bag(ids, LINEAR.weight.t(), mode="sum", per_sample_weights=shares), ids % 4, shares)
+        for size in (2, 3, 4):  # the last bag is smaller
+            self.both(lambda ids: F.embedding_bag(ids, LINEAR.weight.t(), torch.arange(0, 6, size)), ids.flatten()[:6] % 4)
+
+    def test_bags_with_a_last_offset(self):
+        for mode in ("sum", "mean"):
+            bags = nn.EmbeddingBag(10, 4, mode=mode, include_last_offset=True)
+            self.both(bags, torch.tensor([1, 2, 3, 4, 9]), torch.tensor([0, 2, 2, 5]))
+
+    def test_pixels_of_any_rank(self):
+        for sizes in ((8, 3, 6), (2, 8, 3, 6), (3, 2, 4, 2, 3)):
+            self.both(lambda x: (F.pixel_shuffle(x, 2), F.pixel_unshuffle(F.pixel_shuffle(x, 2), 2)), torch.randn(sizes))
+        self.both(lambda x: F.pixel_unshuffle(x, 3), torch.randn(2, 6, 9))
+
     def test_results_outlive_the_program(self):
         compiled = mgpu.compile(LINEAR, (X,))
         folder = compiled._whole().folder
@@ -184,13 +218,15 @@ class Memory(Compared):
         for k, value in enumerate(values.values()):
             result, live = found[f"r{k}"], program.array(f"r{k}")
             self.assertEqual(mgpu._arrays.take("r", Only(result), result.type, result.shape), result.tobytes())
-            try:
-                taken = [torch.from_dlpack(each) for each in (result, live)]
-            except RuntimeError:  # torch 1.13 takes no truth values
-                self.assertEqual(value.dtype, torch.bool)
-                taken = [torch.from_numpy(numpy.asarray(each)) for each in (result, live)]
-            for each in taken:
+            taken = [mgpu.torch.from_dlpack(each) for each in (result, live)]
+            for each, array in zip(taken, (result, live)):
                 self.same(each, value | value if value.dtype is torch.bool else value + value)
+                self.assertTrue(value.numel() == 0 or each.data_ptr() == ctypes.addressof(array._owner))
+        with unittest.mock.patch.object(torch.Tensor, "__array__", None):  # NumPy is not needed
+            program.write("b", ~values["b"])
+            program.write("b", Only(values["b"].view(torch.uint8)))
+            with self.assertRaisesRegex(mgpu.UsageError, "gaps or another order"):
+                program.write("b", torch.ones(3, 2, dtype=torch.bool)[:, 0])
         with self.assertRaisesRegex(mgpu.UsageError, "gaps or another order"):
             program.write("f", torch.randn(4, 3).t())
         with self.assertRaisesRegex(mgpu.UsageError, "'f': .*detach"):
@@ -234,6 +270,18 @@ class Changes(Compared):
         self.both(swapped, X, Y)
         self.both(both_changed, X, Y)
 
+    def test_results_that_are_views_of_what_changes(self):
+        def two_views(x):
+            rows, middle = x.view(4, 3), x.reshape(-1)[2:9]
+            middle.mul_(3)
+            rows[0] += 1
+            return rows, middle, x.clone()
+
+        self.both(two_views, X)
+        self.both(lambda x, y: (x.copy_(y), y.zero_(), x + y), X, Y)
+        self.both(lambda x, y: (x.copy_(y), y.mul_(2), x), X.to(torch.uint8), Y.to(torch.uint8), parts="uint8")
+        self.both(lambda x, y: (y.copy_(x), x[0].copy_(torch.zeros(4)), torch.linalg.matrix_exp(x @ x.t()), x), X, Y, parts="matrix_exp")
+
     def test_statistics_that_are_inputs(self):
         self.both(lambda x, mean, var: F.batch_norm(x, mean, var, training=True), X, torch.randn(4), torch.rand(4))
         self.both(lambda x, mean, var: F.batch_norm(x, mean * 1, var * 1, training=True), X, torch.randn(4), torch.rand(4))
@@ -247,6 +295,21 @@ class Changes(Compared):
         x = X.clone()
         self.refused(mgpu.UsageError, "overlap", lambda: compiled(x, x))
         self.both(lambda x, y: x * 2 + y, X, X)
+
+
+    def test_the_shape_of_an_input(self):
+        compiled = mgpu.compile(lambda x: x.t_() * 2, (X,))
+        self.assertIn("the shape of an input changes", compiled.reasons[0])
+        x = X.clone()
+        self.same([compiled(x), x], [X.t() * 2, X.t()])
+
+    def test_calls_from_several_threads(self):
+        for function in (lambda x: (x @ x.t()).tanh(), lambda x: torch.linalg.matrix_exp((x @ x.t()) * 0.01).tanh() + 1):
+            compiled = mgpu.compile(function, (torch.randn(64, 64),))
+            given = [torch.randn(64, 64) * 0.1 for _ in range(40)]
+            with concurrent.futures.ThreadPoolExecutor(4) as threads:
+                for x, found in zip(given, threads.map(compiled, given)):
+                    self.same(found, function(x))
 
 
 class Parts(Compared):
@@ -365,6 +428,22 @@ class Parts(Compared):
         self.assertIn("follows from values", compiled.reasons[0])
         self.refused(mgpu.UnsupportedError, "truth values", lambda: mgpu.compile(positive, (X,), fallback=False))
 
+    def test_what_torch_cannot_trace(self):
+        compiled = mgpu.compile(lambda x: x * 2 if x.sum() > 0 else x - 1, (X,))
+        for x in (X.abs(), -X.abs()):
+            self.same(compiled(x), x * 2 if x.sum() > 0 else x - 1)
+        self.assertRegex(compiled.reasons[0], "cannot trace it .*, so that torch runs all of it")
+        self.both(lambda x: x | 4, torch.arange(6), parts="cannot trace" if torch.__version__ < "2" else None)
+        mine = nn.BatchNorm1d(4, momentum=None)
+        theirs = copy.deepcopy(mine)
+        compiled = mgpu.compile(mine, (X,))
+        for x in (X, Y):
+            self.same(compiled(x), theirs(x))
+        self.same(list(mine.state_dict().values()), list(theirs.state_dict().values()))
+        self.refused(mgpu.UnsupportedError, "cannot trace it", lambda: mgpu.compile(lambda x: x * int(x.sum()), (X,), fallback=False))
+        for fallback in (False, True):
+            self.refused(RuntimeError, "shapes cannot be multiplied", lambda: mgpu.compile(LINEAR, (torch.ones(3, 5),), fallback=fallback))
+
     def test_another_default_type(self):
         torch.set_default_dtype(torch.float64)
         try:
@@ -405,8 +484,8 @@ class Uses(Compared):
                     file.flush()
                     with mgpu.open(file.name) as program:
                         self.same(torch.from_dlpack(program(input=X)["r0"]), model(X))
-            for change, words in ((("storage_offset", {"as_int": 9}), "outside"), (("strides", [{"as_int": -1}] * 2), "not of the shape"),
-                                  (("sizes", [{"as_int": 1}]), "not of the shape")):
+            for change, words in ((("storage_offset", {"as_int": 9}), "outside"), (("strides", [{"as_int": -1}] * 2), "no valid"),
+                                  (("sizes", [{"as_int": 1}] * 2), "the program has 8x4xf32")):
                 with open(f"{folder}/model.pt2", "wb") as file:
                     file.write(hostile.config_changed(hostile.members(data), lambda about: about["tensor_meta"].__setitem__(*change)))
                 self.refused(mgpu.InvalidError, words, lambda: mgpu.open(f"{folder}/model.pt2"))
@@ -414,21 +493,22 @@ class Uses(Compared):
                 file.write(hostile.config_changed(hostile.members(data), lambda about: about.__setitem__("use_pickle", True)))
             self.refused(mgpu.UnsupportedError, "pickled", lambda: mgpu.open(f"{folder}/model.pt2"))
 
-    def test_elements_by_strides(self):
-        for dtype in (torch.int8, torch.float16, torch.float32, torch.int64):
-            whole = torch.arange(120).to(dtype)
-            for sizes, strides, offset in (((4, 6), (1, 4), 3), ((2, 3, 4), (1, 8, 2), 0), ((3, 5), (0, 2), 7), ((2, 5), (1, 0), 1), ((4,), (9,), 2)):
-                want = whole.as_strided(sizes, strides, offset).contiguous().numpy().tobytes()
-                found = mgpu._pt2._gathered(whole.numpy().tobytes() + b"x", sizes, strides, offset, whole.element_size())
-                self.assertEqual(bytes(found), want)
-
-    def test_the_memory_of_a_transposed_weight(self):
-        payload = bytes(4 * 1000 * 500)
-        tracemalloc.start()
-        mgpu._pt2._gathered(payload, (1000, 500), (1, 1000), 0, 4)
-        most = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
-        self.assertLess(most, 2 * len(payload))
+    def test_a_weight_by_strides(self):
+        whole = torch.arange(60.0)
+        for sizes, strides, offset in (((4, 6), (1, 4), 3), ((3, 5), (0, 2), 7), ((2, 5), (1, 0), 1), ((4, 1), (9, 100), 2)):
+            model = nn.Module()
+            model.w, model.forward = nn.Parameter(torch.zeros(sizes)), lambda x: x + model.w
+            x = torch.randn(sizes)
+            compiled = mgpu.compile(model, (x,))
+            with open(compiled._whole().file, "rb") as file:
+                files = hostile.members(file.read())
+            files["model/data/weights/weight_0"] = whole.numpy().tobytes() + b"x"
+            change = {"strides": [{"as_int": each} for each in strides], "storage_offset": {"as_int": offset}}
+            with tempfile.NamedTemporaryFile(suffix=".pt2") as file:
+                file.write(hostile.config_changed(files, lambda about: about["tensor_meta"].update(change)))
+                file.flush()
+                with mgpu.open(file.name) as program:
+                    self.same(torch.from_dlpack(program(x=x)["r0"]), x + whole.as_strided(sizes, strides, offset))
 
     def test_a_search_in_the_middle_of_training(self):
         mine = nn.Linear(4, 2)
@@ -458,6 +538,89 @@ class Uses(Compared):
         compiled.tune(2)
         self.same(compiled(x), LINEAR(x))
         self.same(mgpu.compile(LINEAR, (X,), devices=2, data_parallel=True)(X), LINEAR(X))  # 3 rows on two devices
+
+
+def aligned(data):
+    """The archive with each entry at a multiple of 64 bytes, as PyTorch writes it."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        for name, contents in hostile.members(data).items():
+            entry = zipfile.ZipInfo(name)
+            gap = -(out.tell() + 30 + len(name) + 4) % 64
+            entry.extra = struct.pack("<HH", 0x4246, gap) + bytes(gap)
+            archive.writestr(entry, contents)
+    return out.getvalue()
+
+
+def anonymous_bytes():
+    """Memory of this process that is no file's."""
+    with open("/proc/self/smaps_rollup", encoding="utf-8") as file:
+        return 1024 * next(int(line.split()[1]) for line in file if line.startswith("Anonymous:"))
+
+
+class MappedWeights(Compared):
+    """The weights of a file that is opened stay in it."""
+
+    def setUp(self):
+        torch.manual_seed(3)
+        self.model, self.x = nn.Linear(4096, 4096), torch.randn(2, 4096)
+        self.bytes = 4 * 4096 * 4096
+        self.want = self.model(self.x).detach()
+        self.folder = self.enterContext(tempfile.TemporaryDirectory())
+        self.path = f"{self.folder}/model.pt2"
+        compiled = mgpu.compile(self.model, (self.x,))
+        with open(compiled._whole().file, "rb") as file, open(self.path, "wb") as out:
+            out.write(aligned(file.read()))
+
+    def results(self, program):
+        return torch.from_dlpack(program(input=self.x)["r0"]).clone()
+
+    def test_they_take_no_memory(self):
+        before = anonymous_bytes()
+        programs = [mgpu.open(self.path, threads=1) for _ in range(2)]
+        for program in programs:
+            self.same(self.results(program), self.want)
+        self.assertLess(anonymous_bytes() - before, self.bytes // 2)
+        programs[0].close()
+        self.same(self.results(programs[1]), self.want)
+
+    def test_those_that_are_written(self):
+        program = mgpu.open(self.path)
+        program.write("bias", torch.zeros(4096))
+        program.write("weight", torch.eye(4096))
+        self.same(self.results(program), self.x)
+        self.same(self.results(mgpu.open(self.path)), self.want)
+
+    def test_a_file_that_is_cut(self):
+        for at, loaded in ((0, True), (1 << 20, True), (1 << 20, False)):
+            os.replace(shutil.copy(self.path, self.path + ".new"), self.path)
+            other = shutil.copy(self.path, f"{self.folder}/other.pt2")
+            program = mgpu.open(other)
+            if loaded:
+                self.same(self.results(program), self.want)
+            os.truncate(other, at)
+            self.refused(mgpu.InvalidError, "other.pt2' was written while", lambda: self.results(program))
+            self.refused(mgpu.LostError, "was lost before", lambda: self.results(program))
+            program.close()
+        self.same(self.results(mgpu.open(self.path)), self.want)
+
+    def test_a_file_that_is_written(self):
+        program, begun = mgpu.open(self.path), mgpu.open(self.path)
+        self.same(self.results(program), self.want)
+        self.same(self.results(begun), self.want)
+        with open(self.path, "r+b") as file:
+            file.seek(self.bytes // 2)
+            file.write(bytes(1 << 20))
+        self.refused(mgpu.InvalidError, "was written while", lambda: self.results(program))
+        self.refused(mgpu.InvalidError, "was written while", begun.replay_begin)
+        self.refused(mgpu.InvalidError, "checksum", lambda: mgpu.open(self.path))
+
+    def test_a_file_that_is_replaced(self):
+        program = mgpu.open(self.path)
+        os.replace(shutil.copy(self.path, self.path + ".new"), self.path)
+        os.remove(self.path)
+        self.same(self.results(program), self.want)
+        self.refused(mgpu.Error, "", lambda: mgpu.load(self.path))
 
 
 if __name__ == "__main__":

@@ -94,7 +94,8 @@ BEYOND = {
     "replication_pad1d_backward": (torch.randn(2, 3, 11), LINE, [2, 1]), "replication_pad2d_backward": (torch.randn(2, 3, 11, 11), IMAGE, [1, 2, 3, 0]),
     "replication_pad3d_backward": (torch.randn(2, 3, 10, 9, 11), SOLID, [1, 2, 0, 1, 1, 1]),
     "_prelu_kernel": (IMAGE, MOMENTS[0].reshape(1, 3, 1, 1)), "_prelu_kernel_backward": (torch.ones(2, 3, 8, 8), IMAGE, MOMENTS[0].reshape(1, 3, 1, 1)),
-    "linspace": (0.0, 1.0, 5), "native_batch_norm": (IMAGE, MOMENTS[0], MOMENTS[1], None, None, True, 0.1, 1e-5),
+    "xlogy.Tensor": (torch.tensor([0.0, 0.0, 2.0, 0.5]), torch.tensor([0.0, float("nan"), 3.0, 0.0])), "xlogy.Scalar_Self": (1.5, X.abs()),
+    "xlogy.Scalar_Other": (X, 2), "zero": (X,), "expand_copy": (MOMENTS[0], [2, 3]), "linspace": (0.0, 1.0, 5), "native_batch_norm": (IMAGE, MOMENTS[0], MOMENTS[1], None, None, True, 0.1, 1e-5),
 }
 CREATED = {"arange.start_step": (1, 9, 2), "full": ([2, 3], 1.5), "scalar_tensor": (2.5,)}
 

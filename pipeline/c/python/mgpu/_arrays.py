@@ -5,6 +5,7 @@ host), sequences of numbers."""
 import array
 import ctypes
 import struct
+import sys
 from typing import Any, Dict, Sequence, Tuple
 
 from mgpu._library import UsageError, UnsupportedError
@@ -165,13 +166,13 @@ def on_gpu(name: str, value: Any, kind: str, shape: Sequence[int]) -> Tuple[int,
 
 
 def _from_dlpack(name: str, value: Any, kind: str) -> Tuple[Any, Tuple[int, ...]]:
+    torch = sys.modules.get("torch")
+    if kind == "i1" and torch and isinstance(value, torch.Tensor) and value.dtype is torch.bool:
+        value = value.view(torch.uint8)  # before torch 2 it gives no truth values
     try:
         capsule = value.__dlpack__()
-    except (BufferError, RuntimeError, TypeError) as error:  # of truth values before torch 2, of gradients
-        if kind != "i1" or not hasattr(value, "__array__"):
-            raise UsageError(f"'{name}': its array is not given by DLPack: {error}") from None
-        view = memoryview(value.__array__())
-        return _from_buffer(name, view, kind)
+    except (BufferError, RuntimeError, TypeError) as error:  # of gradients
+        raise UsageError(f"'{name}': its array is not given by DLPack: {error}") from None
     pointer = ctypes.cast(_api.PyCapsule_GetPointer(capsule, b"dltensor"), ctypes.POINTER(_DLManagedTensor))
     managed, tensor = pointer.contents, pointer.contents.tensor
     _api.PyCapsule_SetName(capsule, b"used_dltensor")

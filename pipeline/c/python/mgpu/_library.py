@@ -76,7 +76,7 @@ class OpenOptions(Sized):
     _fields_ = [("size", c_size_t), ("nccl", c_char_p), ("ranks", POINTER(RanksSpec)), ("deadline_ms", c_uint32),
                 ("threads", c_uint32), ("cpu", c_char_p), ("pin", c_int), ("memory", c_char_p), ("roles", c_char_p), ("log", LOG),
                 ("log_user", c_void_p), ("ranges", c_int), ("audit", c_uint32), ("audit_action", c_int), ("audit_fresh", c_char_p),
-                ("num_constants", c_size_t), ("constants", POINTER(Input))]
+                ("num_constants", c_size_t), ("constants", POINTER(Input)), ("weights", c_char_p)]
 
 
 class Argument(ctypes.Structure):

@@ -8,6 +8,7 @@ import operator
 import re
 import shutil
 import tempfile
+import threading
 import weakref
 from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple, Union
 
@@ -41,6 +42,7 @@ class Program:
 
     def __init__(self, graph: torch.fx.GraphModule, weights: Dict[str, torch.Tensor], inputs: Sequence[torch.Tensor], target: str,
                  layout: Optional["Layout"] = None):
+        self.lock = threading.Lock()  # a call binds its tensors and replays
         self.folder = tempfile.mkdtemp(prefix="mgpu-torch-")
         self._cleanup = weakref.finalize(self, shutil.rmtree, self.folder, True)
         self.file, self.bundle, self.target = f"{self.folder}/model.pt2", f"{self.folder}/model.mgpu", target
@@ -78,6 +80,11 @@ class Program:
                                       f"{tuple(tensor.shape)} of {tensor.dtype}: compile it again for that")
             if why_not(tensor):
                 raise mgpu.UsageError(f"'{name}': {why_not(tensor)}")
+        with self.lock:
+            return self._replayed(inputs)
+
+    def _replayed(self, inputs: Sequence[torch.Tensor]) -> List[torch.Tensor]:
+        for name, tensor in zip(self.inputs, inputs):
             if name in self.program.arguments:
                 self.program.bind(name, memory(whole(tensor)))
         outputs = []

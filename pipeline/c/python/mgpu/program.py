@@ -10,7 +10,7 @@ import threading
 import weakref
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple, Union
 
-from mgpu import _arrays, _commands, _pt2
+from mgpu import _arrays, _commands
 from mgpu._library import (LOG, Argument, CountersSpec, Error, FactsSpec, FiguresSpec, Input, OpenOptions, RanksSpec, Time, UsageError, call, library, milliseconds,
                            text, workers)
 
@@ -132,6 +132,10 @@ class Array:
     def __array_interface__(self) -> Dict[str, Any]:
         address = ctypes.addressof(self._owner)
         return {"version": 3, "shape": self.shape, "typestr": _NUMPY[self.type], "data": (address, not self._writable)}
+
+    def bits(self) -> "Array":
+        """The same memory, whose truth values are integers of 8 bits."""
+        return Array("i8", self.shape, self._owner, self._writable) if self.type == "i1" else self
 
     def __dlpack__(self, stream: Any = None) -> Any:
         return _arrays.to_dlpack(self.type, self.shape, ctypes.addressof(self._owner), self.__dlpack_device__(), self._owner)
@@ -488,10 +492,12 @@ def load(path: Union[str, bytes, bytearray, memoryview], target: str = "host", r
          threads: Optional[int] = None, cpu: Optional[str] = None, pin: bool = False, memory: Optional[str] = None,
          roles: Optional[Dict[str, str]] = None, log: Optional[Callable[[int, str], Any]] = None, ranges: bool = False,
          audit: int = 0, on_difference: str = "go on", fresh: Tuple[str, ...] = (),
-         constants: Optional[Dict[str, Any]] = None, nccl: Optional[str] = None) -> Program:
+         constants: Optional[Dict[str, Any]] = None, weights: Optional[str] = None,
+         nccl: Optional[str] = None) -> Program:
     """Opens a bundle, a file's or the bytes of one, with `ranks` together with other processes. `constants` are values of
     resident arguments that lie beside it, as weights of a mapped file: arrays without gaps that nobody writes. On the host
-    they are read where they lie if they begin at a multiple of 256 bytes, else copied. `deadline` are the seconds that a load,
+    they are read where they lie if they begin at a multiple of 64 bytes, else copied. `weights` is a `.pt2` file, mapped, with the values of arguments
+    that it has weights or constants for; the program is lost once that file is written. `deadline` are the seconds that a load,
     replay or fetch may take, after which the program is lost; arrays bound to it must live on then. Its
     buffers take at most `memory` ("4GB"). `roles` are other ones than the bundle's by name or pattern, and
     none may change the plan. `log` is told a level (0: what happens, 1: warnings, 2: faults) and a line.
@@ -504,7 +510,8 @@ def load(path: Union[str, bytes, bytearray, memoryview], target: str = "host", r
     handle, options = ctypes.c_void_p(), OpenOptions(deadline_ms=milliseconds(deadline), threads=workers(threads), cpu=text(cpu), pin=pin)
     if ranks is not None:
         options.ranks = ctypes.pointer(ranks.spec())
-    options.memory, options.ranges, options.nccl = text(memory), ranges, text(nccl)
+    options.memory, options.ranges, options.weights, options.nccl = (
+        text(memory), ranges, text(weights), text(nccl))
     actions = ("go on", "stop", "fall back")
     if on_difference not in actions or not 0 <= audit < 1 << 31:
         raise UsageError(f"on_difference is one of {', '.join(actions)}, and audit a number of replays")
@@ -529,7 +536,7 @@ def open(path: str, target: str = "host", *words: str, functions: Optional[Dict[
          **options: Any) -> Program:
     """Opens a program that mgpu-tune reads (MLIR as text or bytecode, an export of JAX's, a `.pt2`), or a bundle. It is
     compiled by `mgpu-tune bundle`, with `words` as its options ("--dim", "batch=8"); the others are load()'s. A `.pt2`
-    has its weights written, which write() changes until it is loaded.
+    gives its weights as well, mapped; write() changes them until the program is loaded.
     `functions` are register()ed for custom calls of their names."""
     from mgpu.functions import register  # pylint: disable=import-outside-toplevel,cyclic-import
     for name, function in (functions or {}).items():
@@ -544,10 +551,9 @@ def open(path: str, target: str = "host", *words: str, functions: Optional[Dict[
         _commands.run(["bundle", "-o", bundle, "--target", target, *_commands.host_level(target, options.get("cpu")),
                        *(word for name in functions or () for word in ("--custom", f"{name}=registered")), *words, "--",
                        str(path)])
-        program = load(bundle, target, **options)
-    if begin.startswith(b"PK\3\4"):  # a zip
-        _pt2.write_weights(program, path)
-    return program
+        if begin.startswith(b"PK\3\4"):  # a zip
+            options.setdefault("weights", str(path))
+        return load(bundle, target, **options)
 
 
 _BUNDLE = b"SQLite format 3\0"

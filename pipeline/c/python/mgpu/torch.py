@@ -16,7 +16,7 @@ import operator
 import re
 import shutil
 import warnings
-from typing import Any, Callable, Collection, Dict, List, Optional, Sequence, Set, Tuple, Union
+from typing import Any, Callable, Collection, Dict, Iterable, List, Optional, Sequence, Set, Tuple, Union
 
 import torch
 from torch.fx.experimental.proxy_tensor import make_fx
@@ -103,11 +103,6 @@ class Compiled:
             self._results = _pattern(leaves)
             return _tensors(leaves)
 
-        with _composites():
-            graph = make_fx(functionalize(flat, remove="mutations"))([weight.detach().clone() for weight in weights.values()],
-                                                                     [tensor.clone() for tensor in tensors])
-        _clean(graph)
-        _name_inputs(graph, len(weights), names)
         self._weights = weights
         self._publish: Callable[[], None] = lambda: None  # what sync() does beside
         self._program: Optional[Program] = None
@@ -115,11 +110,24 @@ class Compiled:
         self.reasons: List[str] = list(dict.fromkeys(filter(None, map(why_not, [*weights.values(), *tensors]))))
         if self.reasons and not fallback:
             raise Refused(self.reasons[0])
-        self._compile(graph, tensors, target, fallback, layout,
-                      lambda *values: flat(values[:len(weights)], values[len(weights):]))
+        try:
+            graph = _traced(flat, weights.values(), tensors)
+        except RuntimeError as error:
+            flat(*_copies(weights.values(), tensors))  # raises what is the function's own fault
+            if not fallback:
+                raise Refused(f"torch cannot trace it: {error}") from error
+            self._run_in_torch(f"torch cannot trace it ({str(error).splitlines()[0]})", flat)
+            return
+        _name_inputs(graph, len(weights), names)
+        self._compile(graph, tensors, target, fallback, layout, flat)
+
+    def _run_in_torch(self, reason: str, flat: Callable) -> None:
+        count = len(self._weights)
+        self.reasons = [f"{reason}, so that torch runs all of it"]
+        self._parts = lambda *values: flat(values[:count], values[count:])
 
     def _compile(self, graph: torch.fx.GraphModule, tensors: Sequence[torch.Tensor], target: str, fallback: bool,
-                 layout: Optional[Layout], eager: Callable) -> None:
+                 layout: Optional[Layout], flat: Callable) -> None:
         """As one program, unless there are `reasons`; those that are found are added."""
         refused: Set[str] = set()
         built: Dict[Tuple[str, ...], Program] = {}
@@ -130,8 +138,7 @@ class Compiled:
                 else:
                     self._program = Program(graph, self._weights, tensors, target, layout)
             except SizesOfValues as reason:
-                self.reasons = [f"{reason}, so that torch runs all of it"]
-                self._parts = eager
+                self._run_in_torch(str(reason), flat)
             except Refused as reason:
                 owner = reason.node and _owner(graph, reason.node)
                 if not fallback or not owner or owner in refused:
@@ -225,6 +232,44 @@ def _composites():
             torch.backends.mha.set_fastpath_enabled(known)
         else:
             torch.is_autocast_enabled = known
+
+
+def _copies(*lists: Iterable[torch.Tensor]) -> List[List[torch.Tensor]]:
+    return [[tensor.detach().clone() for tensor in each] for each in lists]
+
+
+def _traced(flat: Callable, weights: Iterable[torch.Tensor], tensors: Iterable[torch.Tensor]) -> torch.fx.GraphModule:
+    """The graph of a function of two lists of tensors, at whose end the inputs that change are written. The function is given
+    copies, and so are its results: torch 1.13 gives old values of views, and of tensors that became others' contents."""
+    shapes = [tensor.shape for tensor in [*weights, *tensors]]
+
+    def copied(given: Sequence[torch.Tensor], arguments: Sequence[torch.Tensor]) -> List[torch.Tensor]:
+        inputs = [[each.clone() for each in given], [each.clone() for each in arguments]]
+        results, inputs = flat(*inputs), sum(inputs, [])
+        if [each.shape for each in inputs] != shapes:
+            raise RuntimeError("the shape of an input changes")
+        return [each.clone() for each in [*inputs, *results]]
+
+    with _composites():
+        graph = make_fx(functionalize(copied, remove="mutations"))(*_copies(weights, tensors))
+    _write_inputs(graph.graph)
+    _clean(graph)
+    return graph
+
+
+def _write_inputs(graph: torch.fx.Graph) -> None:
+    """The inputs' last values, which are the first results, become writes where they are others than the first."""
+    end = next(node for node in graph.nodes if node.op == "output")
+    inputs = [node for node in graph.nodes if node.op == "placeholder"]
+    for node in inputs:
+        first = next(iter(node.users))
+        first.replace_all_uses_with(node)
+    values = pytree.tree_flatten(end.args[0])[0]
+    for node, value in zip(inputs, values):
+        if value.args[0] is not node:
+            with graph.inserting_before(end):
+                graph.call_function(torch.ops.aten.copy_.default, (node, value))
+    end.args = (values[len(inputs):],)
 
 
 def _clean(graph: torch.fx.GraphModule) -> None:
@@ -325,6 +370,13 @@ def compile(module: Callable, example_inputs: Sequence[Any], target: str = "host
 
     compiled._publish = publish
     return compiled
+
+
+def from_dlpack(array: Any) -> torch.Tensor:
+    """torch.from_dlpack() of a result, without a copy, also of truth values, which torch before 2 does not take."""
+    if getattr(array, "type", None) != "i1":
+        return torch.from_dlpack(array)
+    return torch.from_dlpack(array.bits()).view(torch.bool)
 
 
 def backend(graph: torch.fx.GraphModule, example_inputs: Sequence[torch.Tensor]) -> Callable:
