@@ -617,9 +617,10 @@ def HoistInvariants : Pass<"spmd-hoist-invariants", "::mlir::ModuleOp"> {
   let summary = "Compute before a loop what is the same in each of its trips";
   let description = [{
     Moves operations over tensors out of scf.for and scf.while, where no trip
-    changes what they take, and the result is no larger than that: what a loop
-    over parts reads of a layer's weights is cut out once. What makes a small
-    tensor large, as a broadcast, stays where its reader may take it in.
+    changes what they take, and all that leaves a loop is no larger than what it
+    is made of: it lives as long as the loop does. A loop over parts of a layer
+    thus cuts out the layer's weights once. Operations that make a small tensor
+    large, as broadcasts, stay where their readers may take them in.
   }];
 }
 

@@ -298,9 +298,13 @@ Result<ImportedProgram> buildDag(ModuleOp module,
   warnOfDeviceIds(module);
   MGPU_TRY(checkCosts(module, options));
   auto function = module.lookupSymbol<func::FuncOp>(options.entry);
-  scf::ForOp loop = function ? findLoopToRoll(function) : scf::ForOp();
+  const bool mayRoll = function && options.rollFrom > 0;
+  scf::ForOp loop = mayRoll ? findLoopToRoll(function) : scf::ForOp();
   std::string whyNot;
-  if (loop && options.rollFrom > 0) {
+  if (Operation *op = loop ? findNoInduction(loop) : nullptr)
+    whyNot = fmt::format("{}: '{}' op {}", ir::describeLocation(op->getLoc()),
+                         op->getName().getStringRef().str(), onlyKernelsCan);
+  else if (loop) {
     std::vector<Diagnostic> held;
     Result<ImportedProgram> program = fail(ErrorKind::Internal, "");
     bool triedToRoll;

@@ -124,8 +124,7 @@ Result<void> Interpreter::fold(Operation *op) {
     return {};
   for (Value operand : op->getOperands())
     if (host.findInduction(operand))
-      return notSupported(op, "computes with a value that changes from trip "
-                              "to trip in a way that only kernels can");
+      return notSupported(op, onlyKernelsCan);
     else if (std::holds_alternative<DynamicValue>(host.valueOf(operand)))
       return notSupported(op, "cannot be captured: host code computes with a "
                               "dynamic argument; do it in the kernel, or give "

@@ -33,10 +33,7 @@ static bool folds(Operation &op) {
   return ok;
 }
 
-/// Whether a trip surely computes with the loop's value in a way that makes no
-/// induction of it, as a comparison does. To roll such a loop is in vain, and
-/// all that stands before it would be interpreted twice.
-static bool surelyUnrolls(scf::ForOp loop) {
+Operation *findNoInduction(scf::ForOp loop) {
   llvm::SmallPtrSet<Value, 8> derived{loop.getInductionVar()};
   for (Operation &op : loop.getBody()->without_terminator()) {
     auto isDerived = [&](Value value) { return derived.contains(value); };
@@ -51,9 +48,9 @@ static bool surelyUnrolls(scf::ForOp loop) {
             arith::MulIOp>(op))
       derived.insert(op.getResult(0));
     else if (!folds(op))
-      return true;
+      return &op;
   }
-  return false;
+  return nullptr;
 }
 
 scf::ForOp findLoopToRoll(func::FuncOp function) {
@@ -88,7 +85,7 @@ scf::ForOp findLoopToRoll(func::FuncOp function) {
         best = loop;
       }
     }
-  return best && !surelyUnrolls(best) ? best : scf::ForOp();
+  return best;
 }
 
 /// Whether all values lie in [low, high], without a wrap on the way.

@@ -23,6 +23,17 @@ namespace mgpu::planner {
 /// among those that carry no values from trip to trip. Null if there is none.
 mlir::scf::ForOp findLoopToRoll(mlir::func::FuncOp function);
 
+/// Says of an operation why its loop is unrolled.
+constexpr const char *onlyKernelsCan =
+    "computes with a value that changes from trip to trip in a way that only "
+    "kernels can";
+
+/// An operation of each trip that surely computes with the loop's value in a
+/// way that makes no induction of it, as a comparison does; or null. To roll
+/// such a loop is in vain, and all that stands before it would be interpreted
+/// twice.
+mlir::Operation *findNoInduction(mlir::scf::ForOp loop);
+
 /// The induction that `op` makes of one induction value and constants, if it is
 /// again first + trip * step in every trip. `lhs` and `rhs` are the operands
 /// where they are inductions or constants (step 0); `rhs` is absent for casts.

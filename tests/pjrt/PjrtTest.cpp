@@ -401,7 +401,9 @@ TEST_F(Pjrt, SerialisedExecutablesAreBundles) {
               "argument 0 lies on device 0, and the executable takes it on "
               "device 1");
   client.destroy(again);
-  bytes[bytes.size() / 2] ^= 1;
+  // A page: one byte may be of those that nothing reads.
+  for (size_t k = 0; k < std::min<size_t>(bytes.size() / 2, 4096); ++k)
+    bytes[bytes.size() / 2 + k] ^= 1;
   EXPECT_SAYS(load(bytes), "3: ");
   EXPECT_SAYS(load(bytes.substr(0, 100)), "3: ");
   EXPECT_SAYS(load("anything"), "3: ");

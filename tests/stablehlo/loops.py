@@ -35,7 +35,7 @@ class Scope:
     def __init__(self, loops, values, counters, device):
         """`counters` and `device` are numbers that host code knows, and that lie on the device."""
         self.loops, self.values, self.lines, self.steps = loops, dict(values), [], []
-        self.counters, self.device = counters, device
+        self.counters, self.device, self.after = counters, device, {}  # what an inner loop made of a value
 
     def emit(self, text, shape, step):
         name = self.loops.name()
@@ -163,7 +163,8 @@ class Loops:
         self.operations(body, depth, rng.randrange(2, 7))
         one = body.emit("stablehlo.constant dense<1> : tensor<i32>", (), lambda env: np.int32(1))
         after = body.emit(f"stablehlo.add {count}, {one} : tensor<i32>", (), lambda env: np.int32(env[count] + 1))
-        next_of = {name: (body.any(scope.values[name]) if rng.random() < 0.4 and scope.values[name] in SHAPES
+        next_of = {name: body.after[inside[name]] if inside[name] in body.after and rng.random() < 0.5
+                   else (body.any(scope.values[name]) if rng.random() < 0.4 and scope.values[name] in SHAPES
                    else inside[name]) for name in inits}
         results = self.name()
         head = ", ".join([f"{count} = {begin}"] + [f"{inside[name]} = {name}" for name in inits])
@@ -188,6 +189,7 @@ class Loops:
         for k, name in enumerate(inits):
             if scope.values[name] in SHAPES:
                 scope.values[f"{results}#{k + 1}"] = scope.values[name]
+                scope.after[name] = f"{results}#{k + 1}"
 
     def program(self):
         scope = Scope(self, {name: value.shape for name, value in self.arguments.items()}, [], ["%a8", "%a9"])

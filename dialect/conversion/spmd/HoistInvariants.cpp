@@ -18,7 +18,7 @@ using namespace mlir;
 
 namespace {
 
-/// What FillSplats makes anew for each of its uses.
+/// Whether FillSplats makes the result anew for each of its uses.
 bool isFree(Operation *op) {
   return op->hasTrait<OpTrait::ConstantLike>() ||
          isa<tensor::EmptyOp, linalg::FillOp>(op);
@@ -40,7 +40,7 @@ std::optional<uint64_t> bitsOf(llvm::ArrayRef<Value> values) {
   return bits;
 }
 
-/// What `op` and its regions take from outside of it.
+/// The values that `op` and its regions take from outside of it.
 llvm::SetVector<Value> takenBy(Operation *op) {
   llvm::SetVector<Value> taken(op->operand_begin(), op->operand_end());
   getUsedValuesDefinedAbove(op->getRegions(), taken);
@@ -60,30 +60,42 @@ public:
 private:
   bool isOutside(Value value) { return loop.isDefinedOutsideOfLoop(value); }
 
+  /// Whether it is there before the loop, or can be made there for nothing.
+  bool canLeave(Value value) {
+    Operation *from = value.getDefiningOp();
+    return isOutside(value) ||
+           (from && isFree(from) &&
+            llvm::all_of(from->getOperands(),
+                         [&](Value of) { return canLeave(of); }));
+  }
+
+  /// Counts what leaves if `op` does: all of it lives as long as the loop.
   bool mayMove(Operation *op) {
-    if (!isa<arith::ArithDialect>(op->getDialect()) &&
-        !isa<linalg::LinalgOp, tensor::ExtractSliceOp, tensor::ExpandShapeOp,
-             tensor::CollapseShapeOp>(op))
+    const bool isView = isa<tensor::ExtractSliceOp, tensor::ExpandShapeOp,
+                            tensor::CollapseShapeOp>(op);
+    if (!isView && !isa<arith::ArithDialect>(op->getDialect()) &&
+        !isa<linalg::LinalgOp>(op))
       return false;
     if (!isMemoryEffectFree(op) || !isSpeculatable(op))
       return false;
-    llvm::SmallVector<Value> read;
+    llvm::SetVector<Value> all = read;
     for (Value value : takenBy(op)) {
-      Operation *from = value.getDefiningOp();
-      const bool isMade = from && isFree(from);
-      if (!isOutside(value) &&
-          !(isMade && llvm::all_of(from->getOperands(), [&](Value of) {
-              return isOutside(of) ||
-                     (of.getDefiningOp() && isFree(of.getDefiningOp()));
-            })))
+      if (!canLeave(value))
         return false;
-      if (!isMade)
-        read.push_back(value);
+      Operation *from = value.getDefiningOp();
+      if (!hoisted.contains(value) && !(from && isFree(from)))
+        all.insert(value);
     }
-    auto made = bitsOf(llvm::to_vector(ValueRange(op->getResults())));
-    auto from = bitsOf(read);
-    return made && from && *made <= *from;
+    auto own = bitsOf(llvm::to_vector(ValueRange(op->getResults())));
+    auto most = bitsOf(all.getArrayRef());
+    if (!own || !most || (!isView && made + *own > *most))
+      return false;
+    made += isView ? 0 : *own;
+    read = std::move(all);
+    hoisted.insert(op->result_begin(), op->result_end());
+    return true;
   }
+
   void move(Operation *op) {
     for (Value value : takenBy(op))
       if (!isOutside(value))
@@ -92,6 +104,9 @@ private:
   }
 
   LoopLikeOpInterface loop;
+  llvm::SetVector<Value> read; ///< by what leaves, from before the loop
+  llvm::SmallPtrSet<Value, 8> hoisted;
+  uint64_t made = 0; ///< bits of what leaves
 };
 
 struct HoistInvariants : impl::HoistInvariantsBase<HoistInvariants> {

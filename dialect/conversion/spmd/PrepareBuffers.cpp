@@ -144,17 +144,29 @@ struct FillSplats : impl::FillSplatsBase<FillSplats> {
 
 namespace {
 
+/// Whether `value` is what a loop makes of `home` in its place, or several do
+/// one after the other.
+bool isAtHome(Value value, Value home) {
+  while (value != home) {
+    auto loop = value.getDefiningOp<LoopLikeOpInterface>();
+    if (!loop || !isa<scf::ForOp, scf::WhileOp>(loop))
+      return false;
+    value = loop.getInits()[cast<OpResult>(value).getResultNumber()];
+  }
+  return true;
+}
+
 /// Stores the tensors that a trip ends with where `homes` were.
 void storeIn(ValueRange homes, Operation *yield) {
   OpBuilder b(yield);
   // The contents of another home are saved before that one is overwritten.
   for (auto [home, next] : llvm::zip(homes, yield->getOpOperands()))
-    if (isa<RankedTensorType>(home.getType()) && next.get() != home &&
+    if (isa<RankedTensorType>(home.getType()) && !isAtHome(next.get(), home) &&
         llvm::is_contained(homes, sourceOfViews(next.get())))
       next.set(copyOf(b, next.get()));
   llvm::DenseMap<Value, Value> stored; // what several homes get
   for (auto [home, next] : llvm::zip(homes, yield->getOpOperands())) {
-    if (!isa<RankedTensorType>(home.getType()) || next.get() == home)
+    if (!isa<RankedTensorType>(home.getType()) || isAtHome(next.get(), home))
       continue;
     const Value value = next.get();
     next.set(bufferization::MaterializeInDestinationOp::create(

@@ -77,16 +77,20 @@ Value Starts::at(ImplicitLocOpBuilder &b, unsigned k, int64_t most) const {
   return clampIndex(b, number, types[k], most);
 }
 
-/// Whether `number` is an induction of a loop of the function itself. Such a
-/// loop may stay rolled if only kernels compute further with it.
+/// Whether `number` is an induction of a loop of the function itself, or starts
+/// as one. Such a loop may stay rolled if only kernels compute further with it
+/// (findNoInduction() of planner/import).
 static bool mayStayRolled(Value number) {
-  if (auto counter = dyn_cast<BlockArgument>(number))
-    return isa<scf::ForOp>(counter.getOwner()->getParentOp()) &&
-           isa<FunctionOpInterface>(
-               counter.getOwner()->getParentOp()->getParentOp());
+  if (auto carried = dyn_cast<BlockArgument>(number)) {
+    auto loop = dyn_cast<scf::ForOp>(carried.getOwner()->getParentOp());
+    if (loop && carried != loop.getInductionVar())
+      return mayStayRolled(loop.getTiedLoopInit(carried)->get());
+    return loop && isa<FunctionOpInterface>(loop->getParentOp());
+  }
   Operation *op = number.getDefiningOp();
-  return isa<arith::IndexCastOp, arith::AddIOp, arith::SubIOp, arith::MulIOp>(
-             op) &&
+  return isa<arith::IndexCastOp, arith::IndexCastUIOp, arith::ExtSIOp,
+             arith::ExtUIOp, arith::TruncIOp, arith::AddIOp, arith::SubIOp,
+             arith::MulIOp>(op) &&
          llvm::any_of(op->getOperands(), mayStayRolled);
 }
 
@@ -192,7 +196,15 @@ static LogicalResult lowerDynamicUpdateSlice(Lowering &low,
     return success();
   }
   Starts starts(low, op.getStartIndices());
-  if (auto at = starts.onHost(low.b, type, part)) {
+  // What a loop carries is written in place; where others read it, too, or a
+  // kernel may take the update in, one kernel writes it all anew.
+  auto carried = dyn_cast<BlockArgument>(op.getOperand());
+  const bool isInPlace =
+      op.getOperand().hasOneUse() &&
+      (carried ? isa<WhileOp>(carried.getOwner()->getParentOp())
+               : isa<WhileOp, DynamicUpdateSliceOp>(
+                     op.getOperand().getDefiningOp()));
+  if (auto at = isInPlace ? starts.onHost(low.b, type, part) : std::nullopt) {
     low.set(op.getResult(), tensor::InsertSliceOp::create(
                                 low.b, update, low[op.getOperand()], *at,
                                 indices(low.b, part.getShape()),
