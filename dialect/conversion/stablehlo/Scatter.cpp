@@ -196,8 +196,8 @@ static LogicalResult lowerDynamicUpdateSlice(Lowering &low,
     return success();
   }
   Starts starts(low, op.getStartIndices());
-  // What a loop carries is written in place; where others read it, too, or a
-  // kernel may take the update in, one kernel writes it all anew.
+  // A tensor that a loop carries is written in place; where others read it,
+  // too, or a kernel may take the update in, one kernel writes it all anew.
   auto carried = dyn_cast<BlockArgument>(op.getOperand());
   const bool isInPlace =
       op.getOperand().hasOneUse() &&
