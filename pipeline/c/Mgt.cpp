@@ -276,6 +276,7 @@ mgt_status mgt_get_rank(const mgt_program *program, uint32_t *rank,
     if (!program || !rank || !count)
       return fail(ErrorKind::Usage,
                   "mgt_get_rank: program, rank and count must not be null");
+    MGPU_TRY(pipeline::requireOwnProcess(program, "mgt_get_rank"));
     const std::lock_guard guard(program->lock);
     const device::Rendezvous *others = program->opened->others();
     *rank = others ? others->rank() : 0;
@@ -295,6 +296,7 @@ mgt_status mgt_get_argument(const mgt_program *program, size_t index,
       return fail(
           ErrorKind::Usage,
           fmt::format("mgt_get_argument: there is no argument {}", index));
+    MGPU_TRY(pipeline::requireOwnProcess(program, "mgt_get_argument"));
     const std::lock_guard guard(program->lock);
     const planner::ProgramArgument &argument = program->described[index];
     // The names of types and roles are literals.

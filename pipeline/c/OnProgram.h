@@ -18,6 +18,9 @@ namespace mgpu::pipeline {
 mgt_status failed(mgt_program *program, const char *name, mgt_status status);
 /// The status of a call on a program that is lost.
 mgt_status saysLost(mgt_program *program, const char *name);
+/// Usage in a child of the process that opened the program, where its lock may
+/// be held for good.
+Result<void> requireOwnProcess(const mgt_program *program, const char *name);
 /// The status of a call on a program that a parent process opened.
 mgt_status saysParents(mgt_program *program, const char *name);
 /// Waits for the runs that were begun or queued.

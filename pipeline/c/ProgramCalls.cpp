@@ -48,14 +48,20 @@ mgt_status pipeline::saysLost(mgt_program *program, const char *name) {
   return MGT_LOST;
 }
 
+Result<void> pipeline::requireOwnProcess(const mgt_program *program,
+                                         const char *name) {
+  if (!program->isParents())
+    return {};
+  return fail(ErrorKind::Usage,
+              fmt::format("{}: the program was opened before this process "
+                          "was forked, and its threads and GPUs are the "
+                          "parent's: open it in this process",
+                          name));
+}
+
 mgt_status pipeline::saysParents(mgt_program *program, const char *name) {
-  return guarded(&program->error, [&]() -> Result<void> {
-    return fail(ErrorKind::Usage,
-                fmt::format("{}: the program was opened before this process "
-                            "was forked, and its threads and GPUs are the "
-                            "parent's: open it in this process",
-                            name));
-  });
+  return guarded(&program->error,
+                 [&] { return requireOwnProcess(program, name); });
 }
 
 Result<void> pipeline::OpenedProgram::requireUnchanged() const {
@@ -404,6 +410,7 @@ mgt_status mgt_argument_device(const mgt_program *program, size_t index,
       return fail(
           ErrorKind::Usage,
           fmt::format("mgt_argument_device: there is no argument {}", index));
+    MGPU_TRY(pipeline::requireOwnProcess(program, "mgt_argument_device"));
     const std::lock_guard guard(program->lock);
     *device = program->argument(index).buffer
                   ? bufferOf(program, index).device.value

@@ -68,6 +68,9 @@ Result<void> requireReady(const mgt_program &program, const mgt_program &next) {
     return fail(ErrorKind::Usage, fmt::format("{}: the other program was lost "
                                               "({})",
                                               call, next.lost));
+  if (const Result<void> same = next.opened->requireUnchanged(); !same)
+    return fail(ErrorKind::Usage, fmt::format("{}: of the other program {}",
+                                              call, same.error().message));
   MGPU_TRY(pipeline::requireIdle(&next, call));
   MGPU_TRY(pipeline::requireLoaded(&next, "mgt_swap: of the other program"));
   MGPU_TRY(pipeline::requireMovable(&program, call));

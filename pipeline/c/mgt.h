@@ -22,7 +22,7 @@
  *
  * A child of fork() has none of the threads and GPUs of the programs that its
  * parent opened: it opens its own. Calls that run those, or are about their
- * memory, are MGT_USAGE there, and mgt_close() frees nothing. */
+ * memory or arguments, are MGT_USAGE there, and mgt_close() frees nothing. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -180,8 +180,9 @@ typedef struct mgt_options {
    * library of NVTX is found; else the log says so. */
   int ranges;
   /* Not 0: each replay of so many is audited, as mgt_audit() does it; 1 is
-   * every one. On the host, in one process, without deadline_ms; else
-   * MGT_UNSUPPORTED. */
+   * every one. MGT_UNSUPPORTED with ranks, on the host with deadline_ms, and
+   * on GPUs of a program whose state is not fetched, all that replays write of
+   * it. */
   uint32_t audit;
   int audit_action; /* an mgt_audit_action */
   /* Arguments that mgt_write() or mgt_bind() gives anew before each replay,
@@ -220,11 +221,11 @@ mgt_status mgt_open_memory(const void *data, size_t bytes, const char *target,
  * values and memory: mgt_read() gives the value that replays use. Counters stay
  * with `program`, and so do the strings and shapes of mgt_get_argument(); those
  * of mgt_get_facts() go. MGT_USAGE where the programs are not alike, where a
- * run of `next` was begun and not waited for, where memory of either is another
- * program's too (mgt_share), and where an argument of `next` that is not
- * resident has memory that was given or told (mgt_bind, mgt_memory) and
- * `program`'s has not. MGT_UNSUPPORTED of several processes. Both
- * then go on as they were. */
+ * run of `next` was begun and not waited for, where the file of its weights was
+ * written since it was opened, where memory of either is another program's too
+ * (mgt_share), and where an argument of `next` that is not resident has memory
+ * that was given or told (mgt_bind, mgt_memory) and `program`'s has not.
+ * MGT_UNSUPPORTED of several processes. Both then go on as they were. */
 mgt_status mgt_swap(mgt_program *program, mgt_program *next);
 /* Takes NULL as well. It waits for a run that was begun (mgt_replay_begin), but
  * not past its deadline. Call mgt_wait() before: if it says MGT_LOST, the run
@@ -351,12 +352,14 @@ mgt_status mgt_load(mgt_program *program);
  * says so, and what a GPU may still be writing is not freed, not by
  * mgt_close() either. Start the process again to use the GPU. */
 mgt_status mgt_replay(mgt_program *program);
-/* One run that is compared, bit by bit, with a reference: the same program on
- * one thread in other memory, from the same values. Some nodes are held up, so
- * that a missing order shows. `difference` is set to "", or to the sentence
- * that names the first node whose output differs, valid until the program's
- * next call; mgt_options::audit_action says what then becomes of the program.
- * MGT_USAGE unless the program was opened with mgt_options::audit;
+/* One run that is compared, bit by bit, with a reference: the same program, one
+ * node after the other, in other memory, from the same values. On the host some
+ * nodes are held up, so that a missing order shows; on GPUs none is, and before
+ * the run what is resident and written is fetched into its arguments' memory.
+ * `difference` is set to "", or to the sentence that names the first node whose
+ * output differs, valid until the program's next call;
+ * mgt_options::audit_action says what then becomes of the program. MGT_USAGE
+ * unless the program was opened with mgt_options::audit;
  * MGT_UNSUPPORTED once it has fallen back. */
 mgt_status mgt_audit(mgt_program *program, const char **difference);
 /* One run behind the work of `stream`; what the caller gives the stream later

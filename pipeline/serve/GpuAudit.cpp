@@ -71,23 +71,128 @@ GpuAudit::GpuAudit(const Dag &dag, const Plan &plan, capture::Runner &runner)
     values.emplace_back(dag.buffer(id).sizeBytes);
 }
 
-/// Whether a fetch writes a resident where the load reads it.
+/// Calls `visit(first, last)` for each run of bytes of a box.
+template <typename Visit>
+void visitRuns(const Box &box, size_t axis, int64_t at, Visit visit) {
+  if (axis == box.sizes.size() ||
+      (axis + 1 == box.sizes.size() && box.strides[axis] == box.elementBytes)) {
+    const int64_t count = axis == box.sizes.size() ? 1 : box.sizes[axis];
+    return visit(at, at + count * box.elementBytes);
+  }
+  for (int64_t k = 0; k < box.sizes[axis]; ++k)
+    visitRuns(box, axis + 1, at + k * box.strides[axis], visit);
+}
+
+/// Ranges of bytes of one buffer.
+class FetchedBytes {
+public:
+  /// A box is added whole or, where it has very many runs, not at all.
+  void add(const Box &box) {
+    if (isDense(box))
+      runs.push_back(box.byteRange());
+    else if (box.numElements() <= mostElements)
+      visitRuns(box, 0, box.offset, [&](int64_t first, int64_t last) {
+        runs.emplace_back(first, last);
+      });
+  }
+  /// Joins what was added. Before has().
+  void join() {
+    std::ranges::sort(runs);
+    std::vector<std::pair<int64_t, int64_t>> joined;
+    for (const auto &[first, last] : runs)
+      if (joined.empty() || joined.back().second < first)
+        joined.emplace_back(first, last);
+      else
+        joined.back().second = std::max(joined.back().second, last);
+    runs = std::move(joined);
+  }
+  bool has(const Box &box) const {
+    if (box.numElements() == 0)
+      return true;
+    if (isDense(box) || box.numElements() > mostElements) {
+      const auto [first, last] = box.byteRange();
+      return has(first, last);
+    }
+    bool out = true;
+    visitRuns(box, 0, box.offset, [&](int64_t first, int64_t last) {
+      out = out && has(first, last);
+    });
+    return out;
+  }
+
+private:
+  static constexpr int64_t mostElements = 1 << 22;
+  /// Whether a box has all bytes of its range, in whatever order.
+  static bool isDense(const Box &box) {
+    std::vector<std::pair<int64_t, int64_t>> axes; // stride, size
+    for (size_t k = 0; k < box.sizes.size(); ++k)
+      if (box.sizes[k] != 1)
+        axes.emplace_back(box.strides[k], box.sizes[k]);
+    std::ranges::sort(axes);
+    int64_t expected = box.elementBytes;
+    for (const auto &[stride, size] : axes) {
+      if (stride != expected)
+        return false;
+      expected *= size;
+    }
+    return true;
+  }
+  bool has(int64_t first, int64_t last) const {
+    auto after = std::ranges::upper_bound(runs, first, {},
+                                          &std::pair<int64_t, int64_t>::first);
+    return after != runs.begin() && std::prev(after)->second >= last;
+  }
+  std::vector<std::pair<int64_t, int64_t>> runs;
+};
+
+/// Whether `load` puts back all that `fetch` takes, and where it was.
+bool restores(const CopyCall &load, const CopyCall &fetch) {
+  if (load.source != fetch.destination || load.destination != fetch.source)
+    return false;
+  const Box &host = fetch.destinationBox, &device = fetch.sourceBox;
+  if (load.sourceBox == host && load.destinationBox == device)
+    return true;
+  // The load moves a range by a distance, and the fetch each byte of a part of
+  // it by the same distance.
+  const bool isMoved =
+      (host.sizes == device.sizes && host.strides == device.strides &&
+       host.elementBytes == device.elementBytes) ||
+      (host.isContiguous() && device.isContiguous());
+  const auto [first, last] = host.byteRange();
+  const auto [loadFirst, loadLast] = load.sourceBox.byteRange();
+  return isMoved && load.sourceBox.isContiguous() &&
+         load.destinationBox.isContiguous() && loadFirst <= first &&
+         last <= loadLast &&
+         device.byteRange().first - first ==
+             load.destinationBox.byteRange().first - loadFirst;
+}
+
+/// Whether a fetch writes all that replays write of a resident, and where the
+/// load reads it.
 bool isFetched(const Dag &dag, BufferId resident) {
-  auto others = [&](Phase phase, bool writesIt) {
-    std::vector<BufferId> out;
+  auto copies = [&](Phase phase) {
+    std::vector<const CopyCall *> out;
     for (const DagNode &node : dag.nodes)
-      if (node.phase == phase &&
-          std::ranges::any_of(node.uses, [&](const BufferUse &use) {
-            return use.buffer == resident && use.writes == writesIt;
-          }))
-        for (const BufferUse &use : node.uses)
-          if (use.writes != writesIt)
-            out.push_back(use.buffer);
+      if (const auto *copy = std::get_if<CopyCall>(&node.work);
+          copy && node.phase == phase)
+        out.push_back(copy);
     return out;
   };
-  const std::vector<BufferId> fetched = others(Phase::Fetch, false);
-  return std::ranges::any_of(others(Phase::Load, true), [&](BufferId id) {
-    return std::ranges::find(fetched, id) != fetched.end();
+  const std::vector<const CopyCall *> loads = copies(Phase::Load);
+  FetchedBytes fetched;
+  for (const CopyCall *fetch : copies(Phase::Fetch))
+    if (fetch->source == resident &&
+        std::ranges::any_of(loads, [&](const CopyCall *load) {
+          return restores(*load, *fetch);
+        }))
+      fetched.add(fetch->sourceBox);
+  fetched.join();
+  return std::ranges::all_of(dag.nodes, [&](const DagNode &node) {
+    return !isReplayed(node) ||
+           std::ranges::all_of(node.uses, [&](const BufferUse &use) {
+             return use.buffer != resident || !use.writes ||
+                    fetched.has(use.box);
+           });
   });
 }
 
@@ -95,10 +200,10 @@ Result<void> GpuAudit::start(const Open &open) {
   for (BufferId id : residents)
     if (!isFetched(dag, id))
       return fail(ErrorKind::Unsupported,
-                  fmt::format("'{}' is state that stays on the GPU, which an "
-                              "audit's reference cannot begin with: make it a "
-                              "resident argument, or audit the program on the "
-                              "host",
+                  fmt::format("'{}' is state that stays on the GPU, all or a "
+                              "part of it, which an audit's reference cannot "
+                              "begin with: make it a resident argument that is "
+                              "fetched whole, or audit the program on the host",
                               dag.buffer(id).name));
   MGPU_TRY_ASSIGN(reference, open(serial));
   return {};

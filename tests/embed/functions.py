@@ -155,8 +155,32 @@ def errors():
     expect("a factorisation", opened("factors", "lapack_spotrf_ffi")(x=[[1, 2], [3, 4]])["r0"].tolist() == [[1.0, 2.0], [3.0, 4.0]])
 
 
+# A run that calls a function has begun when the interpreter ends.
+AT_EXIT = """
+import mgpu, sys, time
+
+def scale(operands, results, config):
+    time.sleep(0.2)
+    return operands[0]
+
+mgpu.register("scale$all", scale)
+program = mgpu.open(sys.argv[1], "host", "--entry", "scaled", "--custom", "scale$all=registered")
+program.write("x", [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]])
+program.replay_on()
+"""
+
+
+def at_exit():
+    try:
+        done = subprocess.run([sys.executable, "-c", AT_EXIT, CALLS], capture_output=True, text=True, check=False, timeout=60)
+        expect(f"the end: {done}", done.returncode == 0)
+    except subprocess.TimeoutExpired:
+        failed.append("the interpreter does not end")
+
+
 with tempfile.TemporaryDirectory() as place:
     command_line(place)
+at_exit()
 from_python()
 errors()
 print("\n".join(failed) or "functions are called")

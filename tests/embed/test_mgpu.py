@@ -5,13 +5,16 @@
 import array
 import contextlib
 import ctypes
+import json
 import mmap
 import os
 import sqlite3
+import struct
 import subprocess
 import sys
 import tempfile
 import unittest
+import zipfile
 
 import mgpu
 from mgpu import _arrays
@@ -24,6 +27,19 @@ SCALE = """void scale(mgpu_block block, float *y, const float *x, float a) {
 
 
 ADD = "void add(mgpu_block, float *y, const float *x) { for (int i = 0; i < 4; ++i) y[i] += x[i]; }"
+
+
+def saveWeights(path, name, values):
+    """A .pt2 file that has a weight of f32 and no model, at a multiple of 64 bytes."""
+    meta = {"dtype": 7, "sizes": [{"as_int": len(values)}], "strides": [{"as_int": 1}], "storage_offset": {"as_int": 0}}
+    entry = zipfile.ZipInfo("m/data/weights/weight_0")
+    gap = -(30 + len(entry.filename) + 4) % 64
+    entry.extra = struct.pack("<HH", 0x4246, gap) + bytes(gap)
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr(entry, values.tobytes())
+        archive.writestr("m/models/model.json", "{}")
+        archive.writestr("m/data/weights/model_weights_config.json",
+                         json.dumps({"config": {name: {"path_name": "weight_0", "tensor_meta": meta}}}))
 
 
 @contextlib.contextmanager
@@ -498,6 +514,29 @@ class Bundles(unittest.TestCase):
                     self.assertEqual(program()["y"][0], 3.0)
                 with self.assertRaisesRegex(mgpu.UsageError, "'w' has"):
                     mgpu.load(path, constants={"w": memoryview(weights)[4:]})
+
+    def testASwapWithAFileThatWasWritten(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path, n = os.path.join(folder, "a.mgpu"), 1 << 16
+            g = mgpu.Graph()
+            w, y = g.input("w", (n,), role="resident"), g.output("y", (n,))
+            part = g.empty((n,))
+            g.copy(part, w)
+            g.copy(y, part)
+            g.save(path, cpu="x86-64-v2")
+            programs = []
+            for value in (1.0, 2.0):
+                weights = os.path.join(folder, f"{value}.pt2")
+                saveWeights(weights, "w", array.array("f", [value] * n))
+                programs.append(mgpu.load(path, weights=weights))
+                self.assertEqual(programs[-1]()["y"][n - 1], value)
+            program, other = programs
+            os.utime(weights)
+            with self.assertRaisesRegex(mgpu.UsageError, "of the other program .* was written"):
+                program.swap(other)
+            self.assertEqual(program()["y"][n - 1], 1.0)  # goes on
+            with self.assertRaisesRegex(mgpu.InvalidError, "was written"):
+                other.replay()
 
     def testAlternativesAreTheTunables(self):
         with tempfile.TemporaryDirectory() as folder:

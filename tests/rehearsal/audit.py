@@ -31,6 +31,26 @@ with mgpu.load(file, "cuda:0,1,2,3", audit=2, nccl=nccl or None) as program:
     assert program.counters().audits == int(count), program.counters()
 """
 
+# A state that each replay adds to, of which some rows are fetched.
+STATE = """
+mgpu.device_config @config #mgpu.device_config<numDevices = 1>
+func.func @main(%s: memref<64x8xf32> {mgpu.role = "resident"}, %x: memref<64x8xf32>) {
+  %cm1 = arith.constant -1 : index
+  %c0 = arith.constant 0 : index
+  %host = mgpu.get_device %cm1 : !mgpu.device
+  %dev = mgpu.get_device %c0 : !mgpu.device
+  %ds = mgpu.alloc %dev : !mgpu.device -> memref<64x8xf32>
+  %dx = mgpu.alloc %dev : !mgpu.device -> memref<64x8xf32>
+  mgpu.memcpy %ds, %s, %dev, %host : memref<64x8xf32>, memref<64x8xf32>, !mgpu.device, !mgpu.device
+  mgpu.memcpy %dx, %x, %dev, %host : memref<64x8xf32>, memref<64x8xf32>, !mgpu.device, !mgpu.device
+  linalg.add ins(%ds, %dx : memref<64x8xf32>, memref<64x8xf32>) outs(%ds : memref<64x8xf32>)
+  %sh = memref.subview %s[0, 0] [ROWS, 8] [1, 1] : memref<64x8xf32> to memref<ROWSx8xf32, strided<[8, 1]>>
+  %dsh = memref.subview %ds[0, 0] [ROWS, 8] [1, 1] : memref<64x8xf32> to memref<ROWSx8xf32, strided<[8, 1]>>
+  mgpu.memcpy %sh, %dsh, %host, %dev : memref<ROWSx8xf32, strided<[8, 1]>>, memref<ROWSx8xf32, strided<[8, 1]>>, !mgpu.device, !mgpu.device
+  return
+}
+"""
+
 
 def run(words, folder, wrong="", expect=0):
     path = f"{folder}/violations"
@@ -75,8 +95,21 @@ def run_all(folder):
     said = run([*one, "--on-difference", "fall-back"], folder, "drop:0:2", expect=1)
     if "the reference is replayed from here on" not in said or "1 of 4 replays, 1 differ" not in said:
         sys.exit(f"falling back: {said}")
+    state(folder)
     ranks(folder)
-    print(f"audits over doubles: three clean ones, {2 * len(KERNELS)} faults on one GPU, and 5 of ranks, each found at once")
+    print(f"audits over doubles: three clean ones, state, {2 * len(KERNELS)} faults on one GPU, and 5 of ranks, each found at once")
+
+
+def state(folder):
+    """State is audited if all of it that replays write is fetched."""
+    for rows in (64, 32):
+        path = f"{folder}/state{rows}.mlir"
+        with open(path, "w", encoding="utf-8") as text:
+            text.write(STATE.replace("ROWS", str(rows)))
+        said = run([TUNE, "run", path, "--random", "--no-tuned", "--repeat", "4", "--audit", "2", "--target", "cuda:0"],
+                   folder, expect=0 if rows == 64 else 5)
+        if ("2 of 4 replays, none differs" if rows == 64 else "is state that stays on the GPU") not in said:
+            sys.exit(f"{rows} rows fetched: {said}")
 
 
 def ranks(folder):

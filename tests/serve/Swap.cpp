@@ -312,6 +312,13 @@ void inChildren(const std::string &one, const std::string &other) {
     FAILS(mgt_wait(program.get()), MGT_USAGE, words);
     FAILS(mgt_read(program.get(), "y", y, sizeof y), MGT_USAGE, words);
     FAILS(mgt_swap(program.get(), next.get()), MGT_USAGE, words);
+    // Asked for without its lock, which a thread of the parent may have.
+    mgt_argument argument{};
+    int32_t device = 0;
+    uint32_t rank = 0, count = 0;
+    FAILS(mgt_get_argument(program.get(), 0, &argument), MGT_USAGE, words);
+    FAILS(mgt_argument_device(program.get(), 0, &device), MGT_USAGE, words);
+    FAILS(mgt_get_rank(program.get(), &rank, &count), MGT_USAGE, words);
     mgt_close(next.get());
     replays(open(one, 0.5f, options), 0.5f, 1);
     ::_exit(0);

@@ -57,11 +57,12 @@ class Compared(unittest.TestCase):
     def both(self, function, *inputs, parts=None):
         """The function, compiled and as it is, gives the same results and leaves its inputs the same; `parts` is a word of the
         one reason for which torch runs a part."""
-        ours, theirs = copy.deepcopy(inputs), copy.deepcopy(inputs)
         compiled = mgpu.compile(function, copy.deepcopy(inputs))
         for _ in range(2):
-            self.same(compiled(*ours), function(*theirs))
-            self.same(ours, theirs)
+            ours, theirs = copy.deepcopy(inputs), copy.deepcopy(inputs)
+            for _ in range(2):
+                self.same(compiled(*ours), function(*theirs))
+                self.same(ours, theirs)
         self.assertEqual(len(compiled.reasons), 0 if parts is None else 1, compiled.reasons)
         self.assertIn(parts or "", "".join(compiled.reasons))
         self.assertNotIn(tempfile.gettempdir(), "".join(compiled.reasons))
@@ -296,6 +297,39 @@ class Changes(Compared):
         self.refused(mgpu.UsageError, "overlap", lambda: compiled(x, x))
         self.both(lambda x, y: x * 2 + y, X, X)
 
+    def test_results_as_inputs(self):
+        compiled = mgpu.compile(lambda x, y: (x + y, x - y), (X, Y))
+        ours, theirs = (X, Y), (X, Y)
+        for _ in range(3):
+            kept, ours, theirs = ours, compiled(*ours), (theirs[0] + theirs[1], theirs[0] - theirs[1])
+            self.same(ours, theirs)
+        self.same(compiled(kept[1], kept[1]), (kept[1] * 2, X * 0))
+        changing = mgpu.compile(lambda x, y: x.add_(y) * 2, (X, Y))
+        ours, theirs = [X.clone(), Y.clone()], [X.clone(), Y.clone()]
+        for first in (0, 1, 0):
+            self.same(changing(ours[first], ours[1 - first]), theirs[first].add_(theirs[1 - first]) * 2)
+            self.same(ours, theirs)
+
+    def test_state_and_an_input_that_changes(self):
+        class Counting(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.register_buffer("count", torch.zeros(4))
+
+            def forward(self, x):
+                self.count.add_(x.mean(0))
+                return x.mul_(2) + self.count
+
+        mine, theirs, x = Counting(), Counting(), torch.randn(8, 4)
+        for options in ({}, {"devices": 2, "data_parallel": True}):
+            compiled = mgpu.compile(mine, (x,), **options)
+            self.assertEqual(compiled.reasons, [])
+            for _ in range(3):
+                ours, want = x.clone(), x.clone()
+                self.same(compiled(ours), theirs(want))
+                self.same(ours, want)
+            compiled.sync()
+            self.same(mine.count, theirs.count)
 
     def test_the_shape_of_an_input(self):
         compiled = mgpu.compile(lambda x: x.t_() * 2, (X,))
@@ -434,6 +468,14 @@ class Parts(Compared):
             self.same(compiled(x), x * 2 if x.sum() > 0 else x - 1)
         self.assertRegex(compiled.reasons[0], "cannot trace it .*, so that torch runs all of it")
         self.both(lambda x: x | 4, torch.arange(6), parts="cannot trace" if torch.__version__ < "2" else None)
+
+        def slope(x):
+            x = x.detach().requires_grad_()
+            return torch.autograd.grad(x.sin().sum(), x)[0]
+
+        compiled = mgpu.compile(slope, (X,))
+        self.same(compiled(X.clone().requires_grad_()), X.cos())
+        self.assertIn("cannot trace it", compiled.reasons[0])
         mine = nn.BatchNorm1d(4, momentum=None)
         theirs = copy.deepcopy(mine)
         compiled = mgpu.compile(mine, (X,))

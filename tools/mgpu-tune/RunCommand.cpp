@@ -529,6 +529,18 @@ Result<void> takeAction(RunOptions &options) {
   return {};
 }
 
+/// Usage where no replay of `numRounds` would be compared.
+Result<void> checkAudits(const RunOptions &options, size_t numRounds) {
+  const uint64_t replays = uint64_t(options.repeat) * numRounds;
+  if (options.audit.every <= replays)
+    return {};
+  return fail(ErrorKind::Usage,
+              fmt::format("--audit {0} compares one of {0} replays, and with "
+                          "{1} none is: give it a K of at most {1}, or more "
+                          "replays (--repeat)",
+                          options.audit.every, replays));
+}
+
 } // namespace
 
 Result<int> runRun(const RunOptions &given) {
@@ -544,6 +556,7 @@ Result<int> runRun(const RunOptions &given) {
   MGPU_TRY(checkScheduler(options.prepare, options.load.given));
   MGPU_TRY_ASSIGN(std::vector<Round> rounds,
                   takeRounds(options.load.arguments, options.outputs));
+  MGPU_TRY(checkAudits(options, 1 + rounds.size()));
   MGPU_TRY(checkRunner(options, options.load));
   MGPU_TRY(joinAsked(options));
   const Clock::time_point began = Clock::now();

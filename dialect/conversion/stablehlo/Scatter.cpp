@@ -186,6 +186,23 @@ static LogicalResult lowerDynamicSlice(Lowering &low, DynamicSliceOp op) {
   return success();
 }
 
+/// Whether a loop carries the tensor, and nothing but parts of it is read, and
+/// that before: its memory is the result's. Elsewhere a kernel may take the
+/// update in, or the tensor would be copied.
+static bool isWrittenInPlace(DynamicUpdateSliceOp op) {
+  auto carried = dyn_cast<BlockArgument>(op.getOperand());
+  const bool isOfLoop =
+      carried
+          ? isa<WhileOp>(carried.getOwner()->getParentOp())
+          : isa<WhileOp, DynamicUpdateSliceOp>(op.getOperand().getDefiningOp());
+  return isOfLoop &&
+         llvm::all_of(op.getOperand().getUsers(), [&](Operation *user) {
+           return user == op || (isa<DynamicSliceOp>(user) &&
+                                 user->getBlock() == op->getBlock() &&
+                                 user->isBeforeInBlock(op));
+         });
+}
+
 static LogicalResult lowerDynamicUpdateSlice(Lowering &low,
                                              DynamicUpdateSliceOp op) {
   RankedTensorType type = signlessTensor(op.getResult());
@@ -196,15 +213,8 @@ static LogicalResult lowerDynamicUpdateSlice(Lowering &low,
     return success();
   }
   Starts starts(low, op.getStartIndices());
-  // A tensor that a loop carries is written in place; where others read it,
-  // too, or a kernel may take the update in, one kernel writes it all anew.
-  auto carried = dyn_cast<BlockArgument>(op.getOperand());
-  const bool isInPlace =
-      op.getOperand().hasOneUse() &&
-      (carried ? isa<WhileOp>(carried.getOwner()->getParentOp())
-               : isa<WhileOp, DynamicUpdateSliceOp>(
-                     op.getOperand().getDefiningOp()));
-  if (auto at = isInPlace ? starts.onHost(low.b, type, part) : std::nullopt) {
+  if (auto at = isWrittenInPlace(op) ? starts.onHost(low.b, type, part)
+                                     : std::nullopt) {
     low.set(op.getResult(), tensor::InsertSliceOp::create(
                                 low.b, update, low[op.getOperand()], *at,
                                 indices(low.b, part.getShape()),

@@ -141,7 +141,8 @@ class Writer:
         self.targets: Dict[str, Tuple[str, str]] = {}  # placeholder's node -> kind of mutation, its target
 
     def write(self, path: str) -> List[str]:
-        """The names of the placeholders whose next state is a result."""
+        """The names of the placeholders that change. The next value of an input is a result like others, as the next call gives
+        the input anew; the next state of a weight stays in the program."""
         placeholders = [node for node in self.graph.graph.nodes if node.op == "placeholder"]
         for node, (name, tensor) in zip(placeholders, itertools.chain(self.weights.items(), self.inputs.items())):
             self._input(node.name, name, tensor, name in self.weights)
@@ -159,11 +160,10 @@ class Writer:
         specs = []
         for value in outputs:
             specs.append({"user_output": {"arg": {"as_tensor": {"name": value.name}}}})
+        changed = [(self.targets[placeholder], state) for placeholder, state in self.mutated.items()]
+        specs += [{"user_output": {"arg": {"as_tensor": {"name": state}}}} for (kind, _), state in changed if kind == "user_input"]
         self.numResults = len(specs)
-        for placeholder, state in self.mutated.items():
-            kind, target = self.targets[placeholder]
-            key = "user_input_name" if kind == "user_input" else f"{kind}_name"
-            specs.append({f"{kind}_mutation": {"arg": {"name": state}, key: target}})
+        specs += [{"buffer_mutation": {"arg": {"name": state}, "buffer_name": target}} for (kind, target), state in changed if kind == "buffer"]
         self._save(path, specs)
         return list(self.mutated)
 

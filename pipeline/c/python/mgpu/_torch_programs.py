@@ -10,7 +10,7 @@ import shutil
 import tempfile
 import threading
 import weakref
-from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple, Union
+from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Set, Tuple, Union
 
 import torch
 from torch.utils import _pytree as pytree
@@ -80,24 +80,23 @@ class Program:
                                       f"{tuple(tensor.shape)} of {tensor.dtype}: compile it again for that")
             if why_not(tensor):
                 raise mgpu.UsageError(f"'{name}': {why_not(tensor)}")
+        _check_apart(self.changedInputs, dict(zip(self.inputs, inputs)))
         with self.lock:
             return self._replayed(inputs)
 
     def _replayed(self, inputs: Sequence[torch.Tensor]) -> List[torch.Tensor]:
+        outputs = [torch.empty(shape, dtype=dtype) for _, dtype, shape in self.results]
+        for (name, _, _), output in zip(self.results, outputs):  # first, as an input may be a result of the last call
+            self.program.bind(name, memory(output))
         for name, tensor in zip(self.inputs, inputs):
             if name in self.program.arguments:
                 self.program.bind(name, memory(whole(tensor)))
-        outputs = []
-        for name, dtype, shape in self.results:
-            outputs.append(torch.empty(shape, dtype=dtype))
-            self.program.bind(name, memory(outputs[-1]))
         self.program.replay()
-        if self.changedInputs:
-            self.program.fetch()
-            for name, tensor in zip(self.inputs, inputs):
-                if name in self.changedInputs:
-                    tensor.detach().copy_(self.read(name, tensor))
-        return outputs
+        count = len(outputs) - len(self.changedInputs)
+        given = dict(zip(self.inputs, inputs))
+        for name, value in zip(self.changedInputs, outputs[count:]):
+            given[name].detach().copy_(value)
+        return outputs[:count]
 
     def read(self, name: str, like: torch.Tensor) -> torch.Tensor:
         array = self.program.read(name)
@@ -170,20 +169,22 @@ class Regions:
 
     def __call__(self, *inputs: torch.Tensor) -> List[torch.Tensor]:
         values = {**dict(zip(self.inputs, inputs)), **self.constants}
-        self._check_memory(values)
+        given = {node.name: tensor for node, tensor in zip(self.inputs, inputs)}
+        _check_apart([node.name for node in self.changed], given)
         with torch.no_grad():
             for step in self.steps:
                 step(values)
         return [values[node] for node in self.results]
 
-    def _check_memory(self, values: Dict[Any, Any]) -> None:
-        """No input that is changed lies in the memory of another, as the graph was made for tensors of their own."""
-        for node in self.changed:
-            begin, end = _extent(values[node])
-            for other in self.inputs:
-                first, last = _extent(values[other])
-                if other is not node and begin < last and first < end:
-                    raise mgpu.UsageError(f"'{node.name}', which is changed, and '{other.name}' overlap in memory: give one of them a copy")
+
+def _check_apart(changed: Iterable[str], inputs: Dict[str, torch.Tensor]) -> None:
+    """No input that is changed lies in the memory of another, as a graph is made for tensors of their own."""
+    for name in changed:
+        begin, end = _extent(inputs[name])
+        for other, tensor in inputs.items():
+            first, last = _extent(tensor)
+            if other != name and begin < last and first < end:
+                raise mgpu.UsageError(f"'{name}', which is changed, and '{other}' overlap in memory: give one of them a copy")
 
 
 def _extent(tensor: torch.Tensor) -> Tuple[int, int]:

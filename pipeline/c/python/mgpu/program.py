@@ -331,6 +331,9 @@ class Program:
         host begun; else it has ended when this returns. Every other call on the program first waits for it."""
         if not self._isLoaded:
             self.load()
+        if not self._onGpu:  # it is begun on a thread, which may call functions of this interpreter
+            _BEGAN.add(self)
+            self._hasThread = True
         call("mgt_replay_on", self._open(), getattr(stream, "cuda_stream", stream))
 
     def capture_into(self, stream: Any) -> None:

@@ -124,7 +124,12 @@ class Compiled:
     def _run_in_torch(self, reason: str, flat: Callable) -> None:
         count = len(self._weights)
         self.reasons = [f"{reason}, so that torch runs all of it"]
-        self._parts = lambda *values: flat(values[:count], values[count:])
+
+        def run(*given: torch.Tensor) -> List[torch.Tensor]:
+            values = [each.detach() if each.requires_grad else each for each in given]  # the function may take gradients itself
+            return [each.detach() if each.requires_grad else each for each in flat(values[:count], values[count:])]
+
+        self._parts = run
 
     def _compile(self, graph: torch.fx.GraphModule, tensors: Sequence[torch.Tensor], target: str, fallback: bool,
                  layout: Optional[Layout], flat: Callable) -> None:
@@ -151,8 +156,7 @@ class Compiled:
         if self._program is not None:
             results = self._program(*tensors)
         else:
-            with torch.no_grad():
-                results = self._parts(*[weight.detach() for weight in self._weights.values()], *tensors)
+            results = self._parts(*[weight.detach() for weight in self._weights.values()], *tensors)
         return pytree.tree_unflatten(_filled(self._results, results), self._outputs)
 
     def _taken(self, inputs: Sequence[Any]) -> List[torch.Tensor]:
