@@ -12,8 +12,9 @@ namespace {
 
 /// The fault of a kernel, as FakeCuda has them.
 void spoil(FakeCuda &fake, Node &node) {
-  if (node.params.type != CU_GRAPH_NODE_TYPE_KERNEL ||
-      !fake.isWrong(*fake.current()))
+  Context *context = fake.current();
+  if (node.params.type != CU_GRAPH_NODE_TYPE_KERNEL || !context ||
+      !fake.isWrong(*context))
     return;
   const int number = ++fake.kernelsMade;
   if (number == fake.dropsKernel)
