@@ -3,6 +3,7 @@
 
 #include "dialect/mgpu/MgpuDialect.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -32,6 +33,12 @@ void walkHostCode(ModuleOp module, StringRef entry,
                  ? WalkResult::skip()
                  : WalkResult::advance();
     });
+}
+
+bool mayKeepInduction(Operation *op) {
+  return isa<arith::IndexCastOp, arith::IndexCastUIOp, arith::ExtSIOp,
+             arith::ExtUIOp, arith::TruncIOp, arith::AddIOp, arith::SubIOp,
+             arith::MulIOp>(op);
 }
 
 Value viewSourceOf(Value memref) {

@@ -17,6 +17,10 @@ namespace mgpu::ir {
 void walkHostCode(mlir::ModuleOp module, llvm::StringRef entry,
                   llvm::function_ref<void(mlir::Operation *)> visit);
 
+/// Whether `op` may make an induction of one, a value that grows by the same in
+/// each trip of a loop: casts, sums, differences and products of integers.
+bool mayKeepInduction(mlir::Operation *op);
+
 /// The memref that an operation makes `memref` of, as a view; null if it is
 /// none.
 mlir::Value viewSourceOf(mlir::Value memref);

@@ -2,6 +2,7 @@
 #include "planner/import/Interpreter.h"
 
 #include "dialect/mgpu/Diagnostics.h"
+#include "dialect/mgpu/HostCode.h"
 #include "dialect/mgpu/MgpuDialect.h"
 #include "planner/import/HostValue.h"
 
@@ -43,9 +44,7 @@ Operation *findNoInduction(scf::ForOp loop) {
           return isDerived(value) || matchPattern(value, m_Constant());
         }))
       continue;
-    if (isa<arith::IndexCastOp, arith::IndexCastUIOp, arith::ExtSIOp,
-            arith::ExtUIOp, arith::TruncIOp, arith::AddIOp, arith::SubIOp,
-            arith::MulIOp>(op))
+    if (ir::mayKeepInduction(&op))
       derived.insert(op.getResult(0));
     else if (!folds(op))
       return &op;

@@ -29,6 +29,16 @@ SCALE = """void scale(mgpu_block block, float *y, const float *x, float a) {
 ADD = "void add(mgpu_block, float *y, const float *x) { for (int i = 0; i < 4; ++i) y[i] += x[i]; }"
 
 
+def saveCopyOfWeights(path, n):
+    """A bundle whose y is the resident w of n numbers."""
+    g = mgpu.Graph()
+    w, y = g.input("w", (n,), role="resident"), g.output("y", (n,))
+    part = g.empty((n,))
+    g.copy(part, w)
+    g.copy(y, part)
+    g.save(path, cpu="x86-64-v2")
+
+
 def saveWeights(path, name, values):
     """A .pt2 file that has a weight of f32 and no model, at a multiple of 64 bytes."""
     meta = {"dtype": 7, "sizes": [{"as_int": len(values)}], "strides": [{"as_int": 1}], "storage_offset": {"as_int": 0}}
@@ -496,12 +506,7 @@ class Bundles(unittest.TestCase):
     def testWeightsLieBesideABundle(self):
         with tempfile.TemporaryDirectory() as folder:
             path, n = os.path.join(folder, "a.mgpu"), 1 << 16
-            g = mgpu.Graph()
-            w, y = g.input("w", (n,), role="resident"), g.output("y", (n,))
-            part = g.empty((n,))
-            g.copy(part, w)
-            g.copy(y, part)
-            g.save(path, cpu="x86-64-v2")
+            saveCopyOfWeights(path, n)
             with open(os.path.join(folder, "w.bin"), "wb") as file:
                 file.write(array.array("f", [2.5] * n).tobytes())
             with open(os.path.join(folder, "w.bin"), "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as weights:
@@ -518,12 +523,7 @@ class Bundles(unittest.TestCase):
     def testASwapWithAFileThatWasWritten(self):
         with tempfile.TemporaryDirectory() as folder:
             path, n = os.path.join(folder, "a.mgpu"), 1 << 16
-            g = mgpu.Graph()
-            w, y = g.input("w", (n,), role="resident"), g.output("y", (n,))
-            part = g.empty((n,))
-            g.copy(part, w)
-            g.copy(y, part)
-            g.save(path, cpu="x86-64-v2")
+            saveCopyOfWeights(path, n)
             programs = []
             for value in (1.0, 2.0):
                 weights = os.path.join(folder, f"{value}.pt2")

@@ -24,11 +24,11 @@ bool isFree(Operation *op) {
          isa<tensor::EmptyOp, linalg::FillOp>(op);
 }
 
-/// The bits of the tensors among `values`, each value counted once;
-/// nothing where one of them has a size that is not known.
-std::optional<uint64_t> bitsOf(llvm::ArrayRef<Value> values) {
+/// The bits of the tensors among `values`; nothing where one of them has a size
+/// that is not known.
+std::optional<uint64_t> bitsOf(ValueRange values) {
   uint64_t bits = 0;
-  for (Value value : llvm::SmallPtrSet<Value, 8>(values.begin(), values.end()))
+  for (Value value : values)
     if (auto type = dyn_cast<RankedTensorType>(value.getType())) {
       if (!type.hasStaticShape() ||
           !type.getElementType().isIntOrIndexOrFloat())
@@ -78,21 +78,21 @@ private:
       return false;
     if (!isMemoryEffectFree(op) || !isSpeculatable(op))
       return false;
-    llvm::SetVector<Value> all = read;
+    llvm::SmallVector<Value> fresh;
     for (Value value : takenBy(op)) {
       if (!canLeave(value))
         return false;
       Operation *from = value.getDefiningOp();
-      if (!hoisted.contains(value) && !(from && isFree(from)))
-        all.insert(value);
+      if (!known.contains(value) && !(from && isFree(from)))
+        fresh.push_back(value);
     }
-    auto own = bitsOf(llvm::to_vector(ValueRange(op->getResults())));
-    auto most = bitsOf(all.getArrayRef());
-    if (!own || !most || (!isView && made + *own > *most))
+    auto own = bitsOf(op->getResults()), more = bitsOf(fresh);
+    if (!own || !more || (!isView && made + *own > read + *more))
       return false;
     made += isView ? 0 : *own;
-    read = std::move(all);
-    hoisted.insert(op->result_begin(), op->result_end());
+    read += *more;
+    known.insert(fresh.begin(), fresh.end());
+    known.insert(op->result_begin(), op->result_end());
     return true;
   }
 
@@ -104,8 +104,8 @@ private:
   }
 
   LoopLikeOpInterface loop;
-  llvm::SetVector<Value> read; ///< by what leaves, from before the loop
-  llvm::SmallPtrSet<Value, 8> hoisted;
+  llvm::SmallPtrSet<Value, 8> known; ///< what leaves, and all that it reads
+  uint64_t read = 0; ///< bits from before the loop that what leaves reads
   uint64_t made = 0; ///< bits of what leaves
 };
 

@@ -3,6 +3,7 @@
 // Scatter: threads that cannot meet at an element, each of which takes its
 // updates in program order.
 #include "dialect/conversion/stablehlo/Lowering.h"
+#include "dialect/mgpu/HostCode.h"
 #include "dialect/stablehlo/StablehloDialect.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -88,9 +89,7 @@ static bool mayStayRolled(Value number) {
     return loop && isa<FunctionOpInterface>(loop->getParentOp());
   }
   Operation *op = number.getDefiningOp();
-  return isa<arith::IndexCastOp, arith::IndexCastUIOp, arith::ExtSIOp,
-             arith::ExtUIOp, arith::TruncIOp, arith::AddIOp, arith::SubIOp,
-             arith::MulIOp>(op) &&
+  return ir::mayKeepInduction(op) &&
          llvm::any_of(op->getOperands(), mayStayRolled);
 }
 
