@@ -8,19 +8,15 @@ namespace mgpu::capture {
 
 using namespace planner;
 
-void addBox(WordHash &hash, const std::byte *base, const Box &box,
-            size_t axis) {
-  if (axis == 0 && box.isContiguous()) {
+void addBox(WordHash &hash, const std::byte *base, const Box &box) {
+  auto add = [&](int64_t first, int64_t last) {
+    hash.add(base + first, size_t(last - first));
+  };
+  if (box.isContiguous()) {
     const auto [first, last] = box.byteRange();
-    return hash.add(base + first, size_t(last - first));
+    return add(first, last);
   }
-  if (axis == box.sizes.size())
-    return hash.add(base, box.elementBytes);
-  const std::byte *at = base + (axis == 0 ? box.offset : 0);
-  if (axis + 1 == box.sizes.size() && box.strides[axis] == box.elementBytes)
-    return hash.add(at, size_t(box.sizes[axis]) * box.elementBytes);
-  for (int64_t k = 0; k < box.sizes[axis]; ++k)
-    addBox(hash, at + k * box.strides[axis], box, axis + 1);
+  visitRuns(box, add);
 }
 
 void OutputHashes::add(const OutputHashes &other) {

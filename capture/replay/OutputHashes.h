@@ -22,9 +22,26 @@ inline bool isReplayed(const planner::DagNode &node) {
          node.phase != planner::Phase::Fetch;
 }
 
+/// Calls `visit(first, last)` for each run of bytes of a box, in row-major
+/// order, with its place in the buffer.
+template <typename Visit>
+void visitRuns(const Box &box, Visit visit, size_t axis, int64_t at) {
+  const size_t rank = box.sizes.size();
+  if (axis == rank ||
+      (axis + 1 == rank && box.strides[axis] == int64_t(box.elementBytes))) {
+    const int64_t count = axis == rank ? 1 : box.sizes[axis];
+    return visit(at, at + count * int64_t(box.elementBytes));
+  }
+  for (int64_t k = 0; k < box.sizes[axis]; ++k)
+    visitRuns(box, visit, axis + 1, at + k * box.strides[axis]);
+}
+template <typename Visit>
+void visitRuns(const Box &box, Visit visit) {
+  visitRuns(box, visit, 0, box.offset);
+}
+
 /// Adds the elements of a box of memory that begins at `base`.
-void addBox(WordHash &hash, const std::byte *base, const Box &box,
-            size_t axis = 0);
+void addBox(WordHash &hash, const std::byte *base, const Box &box);
 
 /// By node, what it wrote, and by buffer that outlives a replay, all its bytes;
 /// 0 where there is nothing. The hashes of several processes are added.

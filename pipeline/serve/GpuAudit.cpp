@@ -71,18 +71,6 @@ GpuAudit::GpuAudit(const Dag &dag, const Plan &plan, capture::Runner &runner)
     values.emplace_back(dag.buffer(id).sizeBytes);
 }
 
-/// Calls `visit(first, last)` for each run of bytes of a box.
-template <typename Visit>
-void visitRuns(const Box &box, size_t axis, int64_t at, Visit visit) {
-  if (axis == box.sizes.size() ||
-      (axis + 1 == box.sizes.size() && box.strides[axis] == box.elementBytes)) {
-    const int64_t count = axis == box.sizes.size() ? 1 : box.sizes[axis];
-    return visit(at, at + count * box.elementBytes);
-  }
-  for (int64_t k = 0; k < box.sizes[axis]; ++k)
-    visitRuns(box, axis + 1, at + k * box.strides[axis], visit);
-}
-
 /// Ranges of bytes of one buffer.
 class FetchedBytes {
 public:
@@ -91,7 +79,7 @@ public:
     if (isDense(box))
       runs.push_back(box.byteRange());
     else if (box.numElements() <= mostElements)
-      visitRuns(box, 0, box.offset, [&](int64_t first, int64_t last) {
+      capture::visitRuns(box, [&](int64_t first, int64_t last) {
         runs.emplace_back(first, last);
       });
   }
@@ -114,7 +102,7 @@ public:
       return has(first, last);
     }
     bool out = true;
-    visitRuns(box, 0, box.offset, [&](int64_t first, int64_t last) {
+    capture::visitRuns(box, [&](int64_t first, int64_t last) {
       out = out && has(first, last);
     });
     return out;
